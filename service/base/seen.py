@@ -38,3 +38,4 @@ class LoggedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     count: int = 1  # of requests alike, of which this is the last
     trace_id: str | None = None  # in hex; None if it is not traced
     test: bool | None = None  # True: a test key asked
+    detail: str | None = None  # why a request could not be read, if that is known

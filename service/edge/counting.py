@@ -52,6 +52,7 @@ class RequestCounting:
             milliseconds=0.0,
             pid=os.getpid(),
             address=address,
+            detail=detail,
         )
         self._watch.look(line, 0.0)
         return reply

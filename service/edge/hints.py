@@ -17,10 +17,30 @@ from service.base.masking import masked
 from service.http.corrections import is_key_name
 from service.http.errors import CODES
 
+_NO_LENGTH = "Transfer-Encoding has to be chunked, once, at its end. Send the GET without a body."
+NO_TARGET = "The address must begin with a slash, as in GET /v1/."
 # By how the parser's error begins. If no version is behind the address, the address most often goes on there.
-_ADDRESS_MISTAKES = {
+_PARSER_ERRORS = {
     "Expected HTTP/": "The address has a space in it. Percent-encode it: %20, or + in the query.",
     "Invalid char in url": "The address has a character in it that must be percent-encoded, as UTF-8: %C3%BC for ü.",
+    "Request has invalid `Transfer-Encoding`": _NO_LENGTH,
+    "Invalid `Transfer-Encoding`": _NO_LENGTH,
+    "Unexpected start char in url": NO_TARGET,
+    "Unexpected char in url schema": NO_TARGET,
+}
+# What begins a connection in another protocol. Behind two empty lines, which are skipped, for PROXY version 2.
+_OTHER_PROTOCOLS = {
+    rb"PROXY (TCP4|TCP6|UNKNOWN)\b": "The PROXY protocol (version 1) arrived, which is not supported. Turn it off at "
+    "the balancer: send-proxy of a HAProxy server, proxy_protocol of an nginx stream, ProxyProtocol of an AWS Classic "
+    "Load Balancer.",
+    rb"[\r\n]*\0\r\nQUIT\n": "The PROXY protocol (version 2) arrived, which is not supported. Turn it off at the "
+    "balancer: send-proxy-v2 of a HAProxy server, proxy_protocol_v2.enabled of an AWS target group, the proxy_protocol "
+    "transport socket of an Envoy cluster.",
+    rb"\x16\x03": "TLS arrived, but this port speaks plain HTTP. Use http:// here, or end TLS at the balancer: no ssl "
+    "on a HAProxy server, http:// in proxy_pass of nginx, protocol HTTP of an AWS target group.",
+    rb"PRI \* HTTP/2": "HTTP/2 arrived, but this port speaks HTTP/1.1. Use HTTP/1.1 in the client, or at the balancer: "
+    "no proto h2 on a HAProxy server, no http2_protocol_options in an Envoy cluster, protocol version HTTP1 of an AWS "
+    "target group.",
 }
 
 _MOST_CHARACTERS = 200
@@ -102,7 +122,12 @@ def _asked_below(path: str, known: Iterable[str]) -> str | None:
 
 def of_parser_error(text: str) -> str | None:
     """What to do about a request that the parser refused with this error."""
-    return next((advice for error, advice in _ADDRESS_MISTAKES.items() if text.startswith(error)), None)
+    return next((advice for error, advice in _PARSER_ERRORS.items() if text.startswith(error)), None)
+
+
+def of_other_protocol(data: bytes) -> str | None:
+    """Which protocol `data` begins, and which setting of a balancer sends it; None if it may be HTTP/1."""
+    return next((advice for begin, advice in _OTHER_PROTOCOLS.items() if re.match(begin, data)), None)
 
 
 def _folded(path: str) -> str:

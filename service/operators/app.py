@@ -51,9 +51,14 @@ class OperatorsApp:
 
     def __init__(self, litestar: Litestar) -> None:
         self._litestar = litestar
+        self._warned: set[str] = set()
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
-        scope[SCOPE_KEY] = read_head(scope["headers"], time.perf_counter())
+        scope[SCOPE_KEY] = head = read_head(scope["headers"], time.perf_counter())
+        if scope["path"][:1] != "/":  # OPTIONS * or CONNECT
+            allow = (b"allow", b"GET, HEAD, POST")
+            await refusal_reply("method_not_allowed", head.request_id, headers=(allow,))(scope, receive, send)
+            return
         # Litestar reads two slashes as one; the rules of a proxy in front may not.
         scope["path"] = scope["path"].replace("//", "/%2F")
         await self._litestar(scope, receive, send)
@@ -69,6 +74,10 @@ class OperatorsApp:
         address: str | None,  # noqa: ARG002 - never logged
         detail: str | None = None,
     ) -> Reply:
+        """Logs each detail once: a balancer's health check may be what is refused."""
+        if detail is not None and detail not in self._warned:
+            self._warned.add(detail)
+            log.warning("a request to the operators' listener was refused: %s", detail)
         return refusal_reply(code, request_id, detail)
 
 

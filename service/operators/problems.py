@@ -45,8 +45,6 @@ OPERATOR_CODES: dict[str, tuple[int, str]] = {
 }
 
 _BEARER: Header = (b"www-authenticate", b"Bearer")
-# the rest of a body that is too large is not read
-_CLOSE: Header = (b"connection", b"close")
 
 
 def refusal_reply(code: str, request_id: str, detail: str | None = None, headers: tuple[Header, ...] = ()) -> Reply:
@@ -54,6 +52,4 @@ def refusal_reply(code: str, request_id: str, detail: str | None = None, headers
     status, advice = OPERATOR_CODES[code]
     if status == 401:
         headers = (*headers, _BEARER)
-    if status == 413:
-        headers = (*headers, _CLOSE)
     return error_reply(code, status, masked(detail or advice), request_id, headers=headers)

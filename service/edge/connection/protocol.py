@@ -4,27 +4,21 @@ uvicorn limits neither the size of headers nor the time that they take to arrive
 """
 
 import asyncio
-import re
-import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
-from urllib.parse import unquote
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.base import closing
 from service.edge.admission import limits
 from service.edge.connection.deadlines import Deadlines, lifetime
+from service.edge.connection.parsing import RequestParsing
 from service.edge.connection.pipelining import END_OF_HEAD, HoldingFlow
-from service.edge.hints import of_parser_error
+from service.edge.hints import of_other_protocol
 from service.edge.hot.wire import whole_answer
-from service.http.head import new_request_id
+from service.http.head import announces_bytes, new_request_id
 from service.http.reply import Reply
-
-_ABSOLUTE = re.compile(rb"https?://[^/?#]", re.IGNORECASE)
-_ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
-_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}(?= )")
 
 
 class Application(Protocol):
@@ -57,18 +51,11 @@ class _Answering:
         self.close = lambda: None
 
 
-def decode_path(raw: bytes) -> str:
-    """Returns the decoded path of a request. An encoded slash stays encoded: it is data, and separates no segments
-    (RFC 3986, 2.2)."""
-    return "%2F".join(map(unquote, _ENCODED_SLASH.split(raw.decode("ascii"))))
-
-
-class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's callbacks to stop it
-    """Stops the parser. The request is refused with the error code that this carries."""
-
-
-class LimitedProtocol(HttpToolsProtocol):
+class LimitedProtocol(RequestParsing):
     """One connection, from its first byte to its last; the server makes it. It owns its flow and its deadlines.
+
+    An answer that begins before the whole request has arrived closes the connection: the next request might be read
+    from the middle of this one. A request whose rest cannot be read has one answer, a refusal.
 
     Refuses with `bad_request`, `uri_too_long`, `headers_too_large`, `request_timeout` and `unavailable`.
     """
@@ -85,20 +72,19 @@ class LimitedProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         # the request that is arriving
         self._in_message = False
-        self._in_head = False
-        self._received: list[tuple[bytes, bytes]] = []  # its headers
-        self._other_method: str | None = None  # its method, if the parser does not know it and reads OPTIONS instead
+        self._is_arriving = False  # its head, or the first chunk of a body: it has not begun
+        self._expects = False  # "100 Continue", before its body
+        self._keeps = False  # the connection, unless the end of the request is in doubt
+        self._in_doubt = False  # whether it is, when its answer begins
         self._head_bytes = 0  # of its head, from reads that did not complete it
-        self._fed = 0  # bytes since the start of the read in which it began: at least the size of its head
         self._answered_directly = False  # in this read, as soon as its head was complete
-        self._reason = "bad_request"  # what it is refused with if the parser stops
         # the connection
         self._is_one_too_many = False
         self._is_old = False
         self._is_over = False  # its end, which may linger, is another protocol's
         self._silent_since: float | None = None  # monotonic seconds; None: since it has this protocol
-        self._advice: str | None = None  # on the request that the parser refused
         self._refusal: str | None = None  # the error code that it ends with
+        self._to_start: tuple[RequestResponseCycle, Any] | None = None  # whose body is held
         self._turn: asyncio.Handle | None = None  # the coming turn of the loop that goes on with held requests
         self._earlier: RequestResponseCycle | None = None  # what is under way if the newest request waits for it
 
@@ -171,8 +157,13 @@ class LimitedProtocol(HttpToolsProtocol):
             self._turn = None
 
     def _close(self) -> None:
-        if not self._is_over and closing.close(self.transport, self.connections):
-            self._part()
+        if self._is_over:
+            return
+        if self._in_doubt:  # the rest of the request may be arriving
+            closing.linger(self.transport, self.connections)
+        elif not closing.close(self.transport, self.connections):
+            return
+        self._part()
 
     def _part(self) -> None:
         """The connection is another protocol's."""
@@ -208,6 +199,18 @@ class LimitedProtocol(HttpToolsProtocol):
                 return
             else:
                 self._take(self.flow.next_head())
+        self._start()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Not before all that is held of its body is read: whether it is whole decides about the connection."""
+        self._to_start = cycle, app
+        if not (self._in_message and self.flow.held):
+            self._start()
+
+    def _start(self) -> None:
+        if self._to_start is not None and not self.cycle.disconnected:
+            super()._start_asgi_task(*self._to_start)
+        self._to_start = None
 
     def _take(self, data: bytes) -> None:
         """Looks at `data`, which was held."""
@@ -216,88 +219,87 @@ class LimitedProtocol(HttpToolsProtocol):
     def _parse(self, data: bytes) -> None:
         """To the parser, with at most the rest of one request and the head of another."""
         if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
+            self._advice = of_other_protocol(data)
+            if self._advice is not None:
+                self._refuse("bad_request")
+                return
             data = self._with_known_method(data)
         self._fed = self._fed + len(data) if self._in_message else len(data)
         self._answered_directly = False
-        super().data_received(data)
+        self._feed(data)
         if self._refusal is not None:
             return
-        if self._in_head:
+        if self._is_arriving:
             # what precedes an empty line belongs to earlier requests
             self._head_bytes += len(data) - (data.rfind(END_OF_HEAD) + len(END_OF_HEAD) if END_OF_HEAD in data else 0)
-            if self._head_bytes > limits.MOST_HEAD_BYTES:
+            if self._head_bytes > (limits.MOST_HEAD_BYTES if self._in_head else limits.MOST_TRAILER_BYTES):
                 self._refuse("headers_too_large")
                 return
         if self._in_message or (not self._answered_directly and self._is_idle()):
             self._deadlines.await_request()
 
-    def _with_known_method(self, data: bytes) -> bytes:
-        """The parser knows some methods only; what it does not know is refused in the order of contract 1 too."""
-        match = _METHOD.match(data)
-        if match is None:
-            return data
-        self._other_method = match[0].decode()
-        return b"OPTIONS" + data[match.end() :]
-
     # --- parser callbacks ----------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        # uvicorn's own beginning, which makes a scope, waits until it is known that one is needed
-        self.url = b""
-        self._received = []
-        self._in_message = self._in_head = True
+        super().on_message_begin()
+        self._in_message = self._is_arriving = True
         self._head_bytes = 0
 
-    def on_url(self, url: bytes) -> None:
-        self.url += url
-        if len(self.url) > limits.MOST_URL_BYTES:
-            raise self._stop("uri_too_long")
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # trailers, behind a body, are of no use to anybody
-            self._received.append((name.lower(), value))
-
     def on_headers_complete(self) -> None:
-        self._in_head = False
-        received = self._received
-        if len(received) > limits.MOST_HEADERS or (self._fed > limits.MOST_HEADER_BYTES and self._is_too_large()):
-            raise self._stop("headers_too_large")
+        super().on_headers_complete()
         if self._is_one_too_many:
             raise self._stop("unavailable")
-        if self._answer_parsed():
+        if self.parser.should_upgrade() and not self._is_tunnel:
+            return  # it is parsed again without the offer
+        of_body = [header for header in self._received if header[0] in (b"content-length", b"transfer-encoding")]
+        self._expects = bool(of_body) and any(name == b"expect" for name, _ in self._received)
+        # else it begins with its first chunk, or its end: a chunked body may be empty, which is none
+        if self._is_tunnel or self._expects or any(announces_bytes(*header) for header in of_body):
+            self._begin()
+
+    def on_body(self, body: bytes) -> None:
+        if self._is_arriving:
+            self._begin()
+        super().on_body(body)
+
+    def _begin(self) -> None:
+        """The request is answered directly, or its task starts in the coming turn."""
+        self._is_arriving = False
+        if not self._in_message and self._answer_parsed():
             self._answered_directly = True
             return
-        if self.url[:1] != b"/" and not _ABSOLUTE.match(self.url):
-            raise self._stop("bad_request")  # the authority form is for proxies; the absolute one RFC 9112 asks for
-        self._begin_in_uvicorn()
         self._earlier = self.cycle if self.cycle is not None and not self.cycle.response_complete else None
-        super().on_headers_complete()
+        self._begin_in_uvicorn()
         self.cycle.transport = self._answering  # type: ignore[assignment]  # that is all it uses
-        if b"%" in self.scope["raw_path"]:
-            self.scope["path"] = decode_path(self.scope["raw_path"])
-        if self._other_method is not None:
-            self.scope["method"], self._other_method = self._other_method, None
-        if self._is_old or self.parser.should_upgrade():
-            self.cycle.keep_alive = False  # what follows an upgrade is not HTTP
+        self._keeps = self.cycle.keep_alive
+        self._keep_or_close()
+
+    def _keep_or_close(self) -> None:
+        """Says whether the connection is kept, unless the answer has said so already. Who waits for "100 Continue" and
+        gets another answer may send the body, or not."""
+        cycle = self.cycle
+        if not cycle.response_started:
+            self._in_doubt = self._in_message or (self._expects and cycle.waiting_for_100_continue)
+            cycle.keep_alive = self._keeps and not self._in_doubt and not self._is_old
 
     def _answer_parsed(self) -> bool:
         """Whether the request whose head is complete was answered here and now, without the application."""
         return False
 
-    def _is_too_large(self) -> bool:
-        return sum(len(name) + len(value) for name, value in self._received) > limits.MOST_HEADER_BYTES
-
-    def _begin_in_uvicorn(self) -> None:
-        url = self.url
-        super().on_message_begin()
-        self.url = url
-        for name, value in self._received:
-            super().on_header(name, value)
-
     def on_message_complete(self) -> None:
+        if self._is_tunnel:
+            self._end()  # what follows may not be HTTP
+            return
+        if self.parser.should_upgrade():
+            return
+        self._in_message = False
+        if self._is_arriving:
+            self._received = [header for header in self._received if header[0] != b"transfer-encoding"]
+            self._begin()
         if not self._answered_directly:
             super().on_message_complete()
-        self._in_message = False
+            self._keep_or_close()
+            self._start()
         self._deadlines.arrived()
 
     def on_response_complete(self) -> None:
@@ -312,31 +314,28 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._refusal is not None and self._is_idle() and not self.transport.is_closing():
             self._write_refusal()
 
-    def _stop(self, code: str) -> RequestRefused:
-        """Remembers why, since the parser reports only that a callback failed."""
-        self._reason = code
-        return RequestRefused(code)
-
     # --- refusals ------------------------------------------------------------------------------------------------
-
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's text is not the contract's
-        reason, self._reason = self._reason, "bad_request"
-        # uvicorn calls this where it handles the parser's error, whose text it does not hand on
-        self._advice = of_parser_error(str(sys.exc_info()[1]))
-        self._refuse(reason)
-
-    def _unsupported_upgrade_warning(self) -> None:
-        """Logged per request, it would fill the log."""
 
     def _refuse(self, code: str) -> None:
         self._refusal = code
         self._deadlines.arrived()
         self._end()  # nothing after a refused request is answered
         self.app.rejected(code)
+        if self._in_message and not self._is_arriving:
+            self._abandon()
         if self._is_idle() or self.cycle.disconnected:
             self._write_refusal()
         else:
             self.flow.pause_reading()  # an earlier request is under way: its answer goes first
+
+    def _abandon(self) -> None:
+        """The refusal is the only answer to the newest request, whose own goes nowhere."""
+        if self.pipeline:
+            self.pipeline.clear()
+            self.cycle = self._earlier  # type: ignore[assignment]  # which it waits for
+        elif not self.cycle.response_started:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
 
     def _write_refusal(self) -> None:
         request_id = new_request_id().decode()
@@ -353,19 +352,10 @@ class LimitedProtocol(HttpToolsProtocol):
         """No request has arrived in time, or not the whole of it."""
         if self.transport.is_closing():
             return
-        if self._in_head:
-            self._refuse("request_timeout")
-        elif self._awaits_body():
-            # the application hears that its client has gone, and what it answers to that goes nowhere
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
+        if self._in_message and (self._is_arriving or not self.cycle.response_started):
             self._refuse("request_timeout")
         else:
-            self._close()  # silent, or sending a body long refused: there is nothing to answer
-
-    def _awaits_body(self) -> bool:
-        """Whether the request that is arriving is under way, alone, and has no answer yet."""
-        return self._in_message and not self.pipeline and not self._is_idle() and not self.cycle.response_started
+            self._close()  # silent, or still sending what is answered: there is nothing to answer
 
     def _close_if_unused(self) -> None:
         """Long after the last direct answer. A request that reached the application has uvicorn's own deadline."""
@@ -380,17 +370,16 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def shutdown(self) -> None:
         """Called by the server when it stops: what is under way is answered, then the connection is closed."""
+        self._is_old = True
         if self.cycle is None or self.cycle.response_complete:
             self.loop.call_later(self.idle_linger_seconds, self._close_if_idle)
         else:
             self.cycle.keep_alive = False
 
     def _close_if_idle(self) -> None:
-        if self.transport.is_closing() or self._in_head:
+        if self.transport.is_closing() or self._is_arriving:
             return
         if self._is_idle() and not self.flow.held:
             self._close()
         elif self.cycle is None or self.cycle.response_complete:
             self.loop.call_later(self.idle_linger_seconds, self._close_if_idle)
-        else:
-            self.cycle.keep_alive = False

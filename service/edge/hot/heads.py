@@ -104,9 +104,10 @@ def request_line(url: bytes) -> bytes:
     return b"GET %s HTTP/1.1" % url
 
 
-def as_head(url: bytes, headers: list[Header]) -> bytes:
-    """The head of a GET that the parser read."""
-    return b"\r\n".join([request_line(url), *(b"%s: %s" % header for header in headers), b"", b""])
+def as_head(url: bytes, headers: list[Header], method: bytes = b"GET", version: bytes = b"1.1") -> bytes:
+    """A head that the parser read."""
+    line = b"%s %s HTTP/%s" % (method, url, version)
+    return b"\r\n".join([line, *(b"%s: %s" % header for header in headers), b"", b""])
 
 
 class Fields:

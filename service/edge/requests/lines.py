@@ -45,6 +45,7 @@ def text_line(request: LoggedRequest) -> bytes:
         "address",
         "count",
         "trace_id",
+        "detail",
         "query",
     )
     members = _members(request)

@@ -99,7 +99,7 @@ class RequestLog:
     def told(self, request: LoggedRequest) -> None:
         """Logs `request`; if it is an error like one that was logged just now, later and together with others."""
         if request.status >= 400:
-            kind = (request.status, request.outcome, request.area, request.key_id or request.address)
+            kind = (request.status, request.outcome, request.area or request.detail, request.key_id or request.address)
             self.told_error(kind, Made(request), self._clock())
         else:
             self._kept.append(Made(request))

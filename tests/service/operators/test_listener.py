@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -96,7 +97,7 @@ PROMISE = (
     "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n"
 )
 REFUSED = {
-    "nonsense": ("CONNECT a:443 HTTP/1.1\r\n\r\n", 400, "bad_request"),
+    "nonsense": ("nonsense\r\n\r\n", 400, "bad_request"),
     "half a head": ("GET /health/live HTTP/1.1\r\n", 408, "request_timeout"),
     "no body": (PROMISE, 408, "request_timeout"),
     "half a body": (PROMISE + "{", 408, "request_timeout"),
@@ -126,6 +127,51 @@ async def test_what_a_request_may_cost_is_limited_as_it_is_for_partners(
         name: (status, code) for name, (_, status, code) in REFUSED.items()
     }
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
+EARLY = {
+    "no token": ("POST /caches/purge", ["Content-Length: 400"], "", 401),
+    "read only": ("POST /caches/purge", ["Transfer-Encoding: chunked"], "190\r\nhalf", 401),
+    "no path": ("POST /nowhere", ["Content-Length: 400"], "half", 404),
+    "method": ("PUT /health/live", ["Content-Length: 400"], "", 405),
+    "tunnel": ("CONNECT a:443", [], "", 405),
+    "not read": ("GET /health/live", ["Content-Length: 400"], "half", 200),
+    "expected": ("GET /health/live", ["Content-Length: 4", "Expect: 100-continue"], "", 200),
+    "large body": (
+        "POST /caches/purge",
+        ["Content-Length: 9000", f"Authorization: Bearer {WRITE}", "Content-Type: application/json"],
+        "x" * 5000,
+        413,
+    ),
+    "not JSON": ("POST /caches/purge", ["Content-Length: 9", f"Authorization: Bearer {WRITE}"], "", 415),
+    "other site": ("POST /caches/purge", ["Content-Length: 9", "Origin: http://evil.test"], "", 403),
+    "identity": ("GET /health/live", ["Transfer-Encoding: identity"], "", 400),
+    "malformed chunk": (
+        "POST /caches/purge",
+        ["Transfer-Encoding: chunked", f"Authorization: Bearer {WRITE}", "Content-Type: application/json"],
+        "1\r\n{\r\nzz\r\n",
+        400,
+    ),
+}
+
+
+@pytest.mark.usefixtures("audit_level")
+async def test_an_answer_before_the_end_of_its_request_is_the_last(tmp_path: Path) -> None:
+    """As it is for partners: nothing that follows is taken for a request."""
+
+    def ask(port: int, start: str, lines: list[str], behind: str) -> tuple[int, str | None, bool]:
+        good = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with Wire(port, 30) as wire:
+            assert wire.send(good).answer().status == 200
+            wire.send("\r\n".join([f"{start} HTTP/1.1", "Host: localhost", *lines, "", ""]) + behind)
+            answer = wire.answer()
+            wire.send_until_closed(good)
+            return answer.status, answer.header("connection"), wire.closes()
+
+    async with listened(Settings(data_dir=str(tmp_path), operator_write_token=WRITE), tmp_path) as port:
+        for kind, (start, lines, behind, status) in EARLY.items():
+            told = await asyncio.to_thread(partial(ask, port, start, lines, behind))
+            assert told == (status, "close", True), kind
 
 
 async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_longest(

@@ -23,8 +23,9 @@ MALFORMED = {
     "bare line feeds": "GET {good} HTTP/1.1\nHost: a\nx-api-key: {key}\n\n",
     "length and chunks": "GET {good} HTTP/1.1\r\n{head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
     "two lengths": "GET {good} HTTP/1.1\r\n{head}Content-Length: 0\r\nContent-Length: 1\r\n\r\n",
-    "CONNECT": "CONNECT forecast.test:443 HTTP/1.1\r\n{head}\r\n",
-    "OPTIONS *": "OPTIONS * HTTP/1.1\r\n{head}\r\n",
+    "no slash": "GET v1/ HTTP/1.1\r\n{head}\r\n",
+    "an asterisk": "GET * HTTP/1.1\r\n{head}\r\n",
+    "another scheme": "GET ftp://forecast.test/ HTTP/1.1\r\n{head}\r\n",
     "HTTP/2 preface": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "unknown version": "GET {good} HTTP/1.7\r\n{head}\r\n",
     "folded header": "GET {good} HTTP/1.1\r\n{head}X-Folded: a\r\n b\r\n\r\n",
@@ -43,11 +44,43 @@ def test_a_malformed_request_is_a_400_and_the_end(worker: Served, wire: Wire, ki
     refused(wire, 400, "bad_request")
 
 
-def test_the_absolute_form_is_answered_as_the_origin_form(worker: Served, wire: Wire) -> None:
+@pytest.mark.parametrize("scheme", ["http", "HTTPS"])
+def test_the_absolute_form_is_answered_as_the_origin_form(worker: Served, wire: Wire, scheme: str) -> None:
     """RFC 9112 3.2.2 asks servers to accept it."""
     head = f"Host: a\r\nx-api-key: {worker.key}\r\n"
-    answer = wire.send(f"GET http://forecast.test{GOOD} HTTP/1.1\r\n{head}\r\n".encode()).answer()
+    answer = wire.send(f"GET {scheme}://forecast.test:80{GOOD} HTTP/1.1\r\n{head}\r\n".encode()).answer()
     assert answer.status == 200
+
+
+@pytest.mark.parametrize("target", ["http://forecast.test", "http://forecast.test?zip_code=36436"])
+def test_an_absolute_form_without_a_path_means_the_root(worker: Served, wire: Wire, target: str) -> None:
+    """RFC 9110 4.2.3. There is nothing, and the connection goes on."""
+    wire.send(worker.head(target) + worker.head(GOOD))
+    assert wire.answer().json()["code"] == worker.ask("/").json()["code"] == "not_found"
+    assert wire.answer().status == 200
+
+
+def test_a_path_that_begins_with_two_slashes_is_a_path(worker: Served, wire: Wire) -> None:
+    """And no host."""
+    assert wire.send(worker.head(f"//a{GOOD}")).answer().json()["code"] == "not_found"
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "PURGE"])
+def test_a_method_for_the_whole_server_is_a_405(worker: Served, wire: Wire, method: str) -> None:
+    """With a key that is good; the connection goes on."""
+    wire.send(worker.head("*", method, key=None) + worker.head("*", method) + worker.head(GOOD))
+    assert wire.answer().json()["code"] == "missing_api_key"
+    answer = wire.answer()
+    assert (answer.status, answer.header("allow")) == (405, "GET, HEAD")
+    assert wire.answer().status == 200
+
+
+def test_connect_is_a_405_and_the_end(worker: Served, wire: Wire) -> None:
+    """What follows may be another protocol."""
+    wire.send(worker.head("forecast.test:443", "CONNECT") + worker.head(GOOD))
+    answer = wire.answer()
+    assert (answer.status, answer.header("allow"), answer.header("connection")) == (405, "GET, HEAD", "close")
+    assert wire.closes()
 
 
 @pytest.mark.parametrize("host", ["a b/c", "x/", "x?y", "x#y", "é", "http://x", "<script>", "x:y"])
@@ -81,7 +114,7 @@ def test_refusals_by_the_parser_are_counted(worker: Served, wire: Wire) -> None:
         return sum(value for name, labels, value in counters if labels == ("bad_request",) and "rejected" in name)
 
     before = counted()
-    wire.send("CONNECT a:443 HTTP/1.1\r\n\r\n")
+    wire.send("nonsense\r\n\r\n")
     refused(wire, 400, "bad_request")
     assert counted() == before + 1
 
@@ -101,10 +134,39 @@ def test_expect_is_answered_at_once(worker: Served, wire: Wire) -> None:
     assert wire.send(worker.head(GOOD, Expect="100-continue")).answer().status == 200
 
 
-@pytest.mark.parametrize("protocol", ["h2c", "websocket", "TLS/1.0"])
-def test_an_upgrade_is_answered_as_http_and_closed(worker: Served, wire: Wire, protocol: str) -> None:
-    """What follows on the connection might not be HTTP."""
-    answer = wire.send(worker.head(GOOD, Connection="Upgrade", Upgrade=protocol)).answer()
+OFFERS = {
+    "h2c": {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAMAAABkAAQBAAAAAAIAAAAA"},
+    "websocket": {"Connection": "keep-alive, Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"},
+    "several": {"connection": "upgrade", "upgrade": "h2c, TLS/1.0, IRC/6.9"},
+}
+
+
+@pytest.mark.parametrize("offer", OFFERS)
+def test_an_offer_of_another_protocol_is_ignored(worker: Served, wire: Wire, offer: str) -> None:
+    """RFC 9110 7.8. The connection goes on: some clients offer one with the first request of each."""
+    for asked in (1, 1, 2):
+        wire.send(worker.head(GOOD, **OFFERS[offer]) * asked)
+        for answer in [wire.answer() for _ in range(asked)]:
+            assert (answer.status, answer.header("connection"), answer.header("upgrade")) == (200, None, None)
+    assert wire.send(worker.head(GOOD)).answer().status == 200
+
+
+@pytest.mark.parametrize("size", [1, 7, 40])
+@pytest.mark.parametrize("offer", OFFERS)
+def test_the_body_behind_an_offer_is_not_the_next_request(worker: Served, wire: Wire, offer: str, size: int) -> None:
+    """Wherever it is cut."""
+    hidden = worker.head(GOOD, X_Request_Id="hidden")
+    sent = worker.head(GOOD, "POST", Content_Length=str(len(hidden)), **OFFERS[offer]) + hidden
+    for start in range(0, len(sent), size):
+        wire.send(sent[start : start + size])
+    answer = wire.answer()
+    assert (answer.status, answer.header("x-request-id") == "hidden") == (405, False)
+    wire.send(worker.head(GOOD, Connection="close"))
+    assert b"hidden" not in wire.rest()
+
+
+def test_an_offer_on_the_last_request_of_a_connection_keeps_it_no_longer(worker: Served, wire: Wire) -> None:
+    answer = wire.send(worker.head(GOOD, Connection="close, Upgrade", Upgrade="h2c")).answer()
     assert (answer.status, answer.header("connection")) == (200, "close")
     assert wire.closes()
 
@@ -126,6 +188,31 @@ def test_a_body_is_refused_and_never_taken_for_a_request(
 def test_an_empty_body_is_none(worker: Served, wire: Wire) -> None:
     """Some clients send Content-Length: 0 with every GET."""
     assert wire.send(worker.head(GOOD, Content_Length="0")).answer().status == 200
+
+
+EMPTY = ["0\r\n\r\n", "000\r\n\r\n", "0;x=y\r\n\r\n", '0;x="a b"\r\n\r\n', "0\r\nX-Sum: 1\r\n\r\n"]
+
+
+@pytest.mark.parametrize("coding", ["chunked", "Chunked", "gzip, chunked"])
+@pytest.mark.parametrize("body", EMPTY)
+def test_an_empty_body_in_chunks_is_none(worker: Served, wire: Wire, body: str, coding: str) -> None:
+    """Some clients send one with a GET that they made of a stream: as without it, in one piece or in many."""
+    plain = worker.ask(GOOD)
+    sent = worker.head(GOOD, Transfer_Encoding=coding) + body
+    answers = [wire.send(sent).answer()]
+    for byte in sent:
+        wire.send(byte)
+    answers.append(wire.answer())
+    wire.send(sent * 2)
+    answers += [wire.answer(), wire.answer()]
+    assert [(answer.status, answer.body, answer.header("connection")) for answer in answers] == [
+        (200, plain.body, None)
+    ] * 4
+
+
+def test_trailers_without_end_behind_an_empty_body_are_a_431(worker: Served, wire: Wire) -> None:
+    wire.send_until_closed(worker.head(GOOD, Transfer_Encoding="chunked") + "0\r\n" + "X-Trailer: x\r\n" * 10_000)
+    refused(wire, 431, "headers_too_large")
 
 
 # --- one after the other -----------------------------------------------------------------------------------------

@@ -1,0 +1,166 @@
+"""Where a request ends: each has one answer, and where its end is in doubt, that answer closes the connection."""
+
+from functools import partial
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.worker import serving
+from tests.support.both_ways import TARGETS, Both, normalised, request
+from tests.support.connection import Connection
+from tests.support.served import FORECAST, Served
+
+GOOD = f"{FORECAST}?zip_code=36436"
+CHUNKED = "Transfer-Encoding: chunked"
+
+# Requests that are answered before their end has arrived, or that have none: method and target, lines, what follows the
+# head; status and code.
+EARLY: dict[str, tuple[str, list[str], str, int, str]] = {
+    "identity": (f"GET {GOOD}", ["Transfer-Encoding: identity"], "", 400, "bad_request"),
+    "unknown coding": (f"GET {GOOD}", ["Transfer-Encoding: xchunked"], "4\r\nbody\r\n0\r\n\r\n", 400, "bad_request"),
+    "chunked is not last": (f"GET {GOOD}", ["Transfer-Encoding: chunked, gzip"], "0\r\n\r\n", 400, "bad_request"),
+    "chunked twice": (f"GET {GOOD}", [CHUNKED, CHUNKED], "0\r\n\r\n", 400, "bad_request"),
+    "size of a chunk": (f"GET {GOOD}", [CHUNKED], "zz\r\nbody\r\n0\r\n\r\n", 400, "bad_request"),
+    "huge size of a chunk": (f"GET {GOOD}", [CHUNKED], "f" * 17 + "\r\n", 400, "bad_request"),
+    "end of a chunk": (f"GET {GOOD}", [CHUNKED], "4\r\nbodyX\r\n0\r\n\r\n", 400, "bad_request"),
+    "second chunk": (f"GET {GOOD}", [CHUNKED], "4\r\nbody\r\nzz\r\n", 400, "bad_request"),
+    "trailer": (f"GET {GOOD}", [CHUNKED], "0\r\nContent-Length: 9\r\n\r\n", 400, "bad_request"),
+    "of a POST": (f"POST {GOOD}", [CHUNKED], "4\r\nbody\r\nzz\r\n", 400, "bad_request"),
+    "length and chunks": (f"GET {GOOD}", ["Content-Length: 5", CHUNKED], "0\r\n\r\n", 400, "bad_request"),
+    "two lengths": (f"GET {GOOD}", ["Content-Length: 0", "Content-Length: 0"], "", 400, "bad_request"),
+    "list of lengths": (f"GET {GOOD}", ["Content-Length: 0, 0"], "", 400, "bad_request"),
+    "negative length": (f"GET {GOOD}", ["Content-Length: -1"], "", 400, "bad_request"),
+    "huge length": (f"GET {GOOD}", ["Content-Length: 99999999999999999999"], "", 400, "bad_request"),
+    "no body": (f"GET {GOOD}", ["Content-Length: 400"], "", 400, "body_not_allowed"),
+    "half a body": (f"GET {GOOD}", ["Content-Length: 400"], "half", 400, "body_not_allowed"),
+    "half a body of a HEAD": (f"HEAD {GOOD}", ["Content-Length: 400"], "half", 400, ""),
+    "half a chunk": (f"GET {GOOD}", [CHUNKED], "190\r\nhalf", 400, "body_not_allowed"),
+    "expected body": (f"GET {GOOD}", ["Content-Length: 4", "Expect: 100-continue"], "", 400, "body_not_allowed"),
+    "expected chunks": (
+        f"GET {GOOD}",
+        [CHUNKED, "expect: 100-Continue"],
+        "4\r\nbody\r\n0\r\n\r\n",
+        400,
+        "body_not_allowed",
+    ),
+    "no path": ("POST /nowhere", ["Content-Length: 400"], "half", 404, "not_found"),
+    "method": (f"POST {GOOD}", ["Content-Length: 400"], "half", 405, "method_not_allowed"),
+    "chunk of a POST": (f"POST {GOOD}", [CHUNKED], "190\r\nhalf", 405, "method_not_allowed"),
+    "wrong key": (f"POST {GOOD}", ["Content-Length: 400", "x-api-key: x"], "half", 400, "bad_request"),
+    "tunnel": ("CONNECT forecast.test:443", [], "\x16\x03\x01", 405, "method_not_allowed"),
+    "another protocol": ("PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\nGET /", [], "", 400, "bad_request"),
+    "long address": (f"GET /{'x' * 9_000}", [], "", 414, "uri_too_long"),
+    "large header": (f"GET {GOOD}", [f"X: {'x' * 17_000}"], "", 431, "headers_too_large"),
+    "folded header": (f"GET {GOOD}", ["X: a", " b"], "", 400, "bad_request"),
+    "zero byte": (f"GET {GOOD}", ["X: a\0b"], "", 400, "bad_request"),
+}
+BEFORE = {"fresh": 0, "warmed": 2, "pipelined": 3}
+
+
+def early(worker: Served, kind: str) -> str:
+    start, lines, behind, *_ = EARLY[kind]
+    return "\r\n".join([f"{start} HTTP/1.1", "Host: a", f"x-api-key: {worker.key}", *lines, "", ""]) + behind
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("kind", EARLY)
+def test_an_answer_before_the_end_of_its_request_is_the_last(worker: Served, kind: str, before: str) -> None:
+    """One answer, which says so; nothing that follows is taken for a request."""
+    *_, status, code = EARLY[kind]
+    asked = BEFORE[before]
+    with worker.wire() as wire:
+        if before == "pipelined":
+            wire.send_until_closed(worker.head(GOOD) * asked + early(worker, kind) + worker.head(GOOD))
+        else:
+            for _ in range(asked):
+                wire.send(worker.head(GOOD))
+            wire.send_until_closed(early(worker, kind))
+        for _ in range(asked):
+            assert wire.answer().status == 200
+        answer = wire.answer(head_only=not code)
+        assert (answer.status, answer.header("connection")) == (status, "close")
+        assert not code or answer.json()["code"] == code
+        wire.send_until_closed(worker.head(GOOD))
+        assert wire.closes()
+
+
+@pytest.mark.parametrize("kind", EARLY)
+def test_the_cuts_of_a_network_change_no_answer(worker: Served, kind: str) -> None:
+    """Each byte comes alone. A good chunk may be answered before the malformed one behind it."""
+    *_, status, code = EARLY[kind]
+
+    async def ask() -> bytes:
+        config = serving.server_config(worker.app.gate, worker.app._settings)
+        config.load()
+        connection = Connection(worker.app.gate, config)
+        for byte in early(worker, kind).encode():
+            await connection.feed(bytes([byte]))
+        await connection.settle()
+        return connection.end()
+
+    written = worker.run(ask)
+    assert written.count(b"HTTP/1.1 ") == 1
+    assert b"\r\nconnection: close\r\n" in written
+    if kind not in ("second chunk", "end of a chunk", "of a POST"):
+        assert written.startswith(b"HTTP/1.1 %d " % status)
+        assert f'"code":"{code}"'.encode() in written or not code
+
+
+# --- every way to an answer --------------------------------------------------------------------------------------
+
+LINES = [
+    [],
+    ["Connection: keep-alive"],
+    ["Connection: close"],
+    ["Content-Length: 0"],
+    [CHUNKED],
+    ["Transfer-Encoding: gzip, chunked"],
+    ["Transfer-Encoding: identity"],
+    ["Content-Length: 4"],
+    ["Expect: 100-continue"],
+    [CHUNKED, "Expect: 100-continue"],
+    ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"],
+    ["Accept-Encoding: gzip;q=1.5"],
+    ["Accept-Encoding: gzip, *;q=0"],
+    ["X-Folded: a", " b"],
+]
+BODIES = [b"", b"0\r\n\r\n", b"body", b"4\r\nbody\r\n0\r\n\r\n", b"0;x=y\r\nA: b\r\n\r\n"]
+PATHS = [*TARGETS, "http://forecast.test" + TARGETS[0], "http://a?zip_code=36436", "*", "//v1/", "/nowhere"]
+
+ONE = st.builds(
+    lambda target, key, lines, body, method, version: (target, key, lines, body, method, version),
+    st.sampled_from(PATHS),
+    st.sampled_from(["free", "metered", "unknown", "missing"]),
+    st.sampled_from(LINES),
+    st.sampled_from(BODIES),
+    st.sampled_from(["GET", "GET", "GET", "HEAD", "POST", "OPTIONS"]),
+    st.sampled_from(["1.1", "1.1", "1.1", "1.0"]),
+)
+
+
+async def _answers(both: Both, chunks: list[bytes]) -> bytes:
+    """Of a new connection that is answered directly where it can be."""
+    await both.look_at_keys()
+    connection = Connection(both.direct, both.config(both.direct))
+    for chunk in chunks:
+        await connection.feed(chunk)
+        await connection.settle()
+    return connection.end()
+
+
+@given(one=ONE, cuts=st.lists(st.integers(1, 400), max_size=3), warmed=st.integers(0, 2))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_request_has_the_same_answer_however_it_comes(
+    both: Both, one: tuple[str, str, list[str], bytes, str, str], cuts: list[int], warmed: int
+) -> None:
+    """Answered directly or through the router; first on its connection or not; in one piece or several."""
+    target, key, lines, body, method, version = one
+    sent = request(target, both.keys[key], *lines, method=method, version=version) + body
+    ends = sorted({cut for cut in cuts if cut < len(sent)} | {len(sent)})
+    pieces = [sent[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    before = [request(TARGETS[0], both.keys["free"])] * warmed
+    both.compare([*before, *pieces])
+    alone, warm = (both.running.run(partial(_answers, both, [*first, sent])) for first in ([], before))
+    assert warm.count(b"HTTP/1.1 ") == warmed + alone.count(b"HTTP/1.1 ")
+    assert normalised(warm).endswith(normalised(alone))
