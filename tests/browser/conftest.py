@@ -22,7 +22,8 @@ ColorScheme = Literal["light", "dark"]
 SCHEMES: tuple[ColorScheme, ...] = ("light", "dark")
 # The shell has no windows of its own to draw, and takes a fifth less time.
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-_CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+# CHROMIUM names another one, or one elsewhere.
+_CHROMIUM = next(filter(None, map(shutil.which, [os.environ.get("CHROMIUM", ""), *_NAMES])), None)
 # It runs as root, has no screen, and asks nobody outside for anything.
 _FLAGS = (
     "--no-sandbox",

@@ -167,6 +167,27 @@ def rankings() -> Rankings:
     )
 
 
+def under_load(requests: float) -> Overview:
+    """With figures that are short or long: requests a second, what follows from them, and times as long as they are."""
+    made = well()
+    slow = requests / 50_000
+    return replace(
+        made,
+        hit_rate_now=hits(60, int(requests * 55), int(requests * 3), int(requests), 512),
+        traffic_now=replace(
+            made.traffic_now, requests=requests, errors=requests / 3000, p50=slow + 0.0001, p99=slow + 0.001
+        ),
+        switch=Switch(at=made.at - 5000 - requests, before=OLDER, after=NEWER, rate_before=slow % 1, rate_after=1),
+        workers=tuple(
+            replace(worker, requests=requests / 2, p99=slow, connections=int(requests), memory=int(9e6 + requests))
+            for worker in made.workers
+        ),
+        stores=tuple(replace(store, memory=int(1e6 + requests * 500), latency=slow / 100) for store in made.stores),
+        warehouse=replace(made.warehouse, queries=requests, p50=slow, p99=slow),
+        latest=point(made.at, requests),
+    )
+
+
 def without_cache(now: float | None = None) -> Overview:
     """The shared cache is away."""
     overview = well(now)

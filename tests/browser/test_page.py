@@ -1,7 +1,7 @@
 """The operators' page, in a browser, from figures made by hand."""
 
 import re
-from itertools import count
+from itertools import count, cycle
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from service.operators.overview import Event, Reason, Verdict
 from tests.browser.conftest import PHONE, WIDE, Opened
 from tests.browser.double import Double
 from tests.browser.judging import AXE, violations
-from tests.browser.made import MARKUP, NEWER, OLDER, empty, history, unavailable, well, without_cache
+from tests.browser.made import MARKUP, NEWER, OLDER, empty, history, unavailable, under_load, well, without_cache
 from tests.support.operators import READ
 from tests.support.waiting import PATIENCE
 
@@ -26,6 +26,25 @@ _LISTEN = """() => {
   document.querySelectorAll("[role=status], [role=alert], [aria-live]").forEach(of => watch(() => heard++, of));
   watch(() => seen++, document.querySelector("#figures"));
 }"""
+
+# Where everything is, after each of the next updates: what it was in the first, and every place that is another later.
+_MOVED = """updates => new Promise(resolve => {
+  const all = "section, figure, dl, h2, h3, p, summary, table:not(.scroll table)"; // those scroll by themselves
+  const places = () => [...document.querySelectorAll(all)].map(of => {
+    const {top, height} = of.getBoundingClientRect();
+    return of.checkVisibility() ? `${Math.round(top + scrollY)}, ${Math.round(height)}` : "hidden";
+  });
+  let first = null;
+  const moved = new Set();
+  new MutationObserver(() => {
+    const now = places();
+    first ??= now;
+    document.querySelectorAll(all).forEach((of, at) => {
+      if (now[at] !== first[at]) moved.add(`${of.tagName} ${of.id}: ${first[at]}, then ${now[at]}`);
+    });
+    if (--updates === 0) resolve([...moved]);
+  }).observe(document.querySelector("#gist"), {subtree: true, childList: true, characterData: true});
+})"""
 
 expect.set_options(timeout=PATIENCE * 1000)
 
@@ -290,6 +309,32 @@ def test_nothing_scrolls_sideways_on_a_phone(double: Double, opened: Opened, wid
             summary.click()
         assert page.evaluate("document.documentElement.scrollWidth") == width
         assert page.get_by_role("cell", name="serving").count() == 2, "the layout keeps what tables are"
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE, (320, 844)], ids=str)
+def test_live_figures_move_nothing(double: Double, opened: Opened, size: tuple[int, int]) -> None:
+    """However long the words are that they need. Who reads or clicks is not to follow a page that jumps."""
+    loads = cycle((0.004, 950_000.0, 12.0))
+    double.overview = lambda: under_load(next(loads))
+    with opened(double.url, size) as page:
+        expect(page.locator("figure canvas")).to_have_count(4)
+        for summary in page.locator("summary").all():
+            summary.click()
+        page.evaluate(_MOVED, 6)  # room for what is longest is made once
+        assert page.evaluate(_MOVED, 12) == []
+
+
+def test_rows_of_a_chart_that_are_there_stay_the_same(double: Double, opened: Opened) -> None:
+    """Newer ones are put above them: the reader keeps the place, and selections survive."""
+    with opened(double.url) as page:
+        page.get_by_label("10 minutes").check()
+        figure = page.get_by_role("figure", name="Answers a second")
+        figure.locator("summary").click()
+        expect(figure.locator("tbody tr")).to_have_count(601)
+        newest = figure.locator("tbody tr").first.element_handle()
+        text = newest.inner_text()
+        page.wait_for_function("row => row.rowIndex > 5", arg=newest)
+        assert newest.inner_text() == text
 
 
 def test_everything_is_reached_by_keyboard_in_order(double: Double, opened: Opened) -> None:

@@ -1,6 +1,6 @@
 // The history as charts, each with its table. Without the library there are the tables alone.
 
-import { byId, fillRows, make, say } from "./dom.js";
+import { byId, fillRow, make, say } from "./dom.js";
 import { NOTHING, clock, percent, rate, took } from "./format.js";
 import { Plot, load } from "./plot.js";
 import { hitRate } from "./sections.js";
@@ -44,9 +44,10 @@ export class Charts {
   }
 
   /** `span` is [its seconds, its name]; `marks` are when another release became current. */
-  show({ points, step }, { span: [seconds, name], end, marks }) {
+  show(known, { span: [seconds, name], end, marks }) {
+    const { points, step } = known;
     const first = Math.min(points[0]?.at ?? end, end - SHORTEST);
-    const shown = { rows: withGaps(points, step), from: Math.max(end - seconds, first), end, marks, name };
+    const shown = { rows: withGaps(points, step), from: Math.max(end - seconds, first), end, marks, name, known };
     this.figures.forEach((figure) => figure.show(shown));
   }
 }
@@ -69,6 +70,7 @@ class Figure {
   constructor(figure) {
     this.figure = figure;
     this.shown = null;
+    this.filled = -Infinity; // the time of the newest row in the table
     this.values = figure.series.map(() => make("b"));
     this.place = make("div", { class: "plot", role: "img", "aria-label": "Nothing yet." });
     this.body = make("tbody");
@@ -128,13 +130,22 @@ class Figure {
     return `Chart of the last ${this.shown.name}. ${said.join("; ")}. The table below has every value.`;
   }
 
-  /** The table, newest first; only while it is open. */
+  /**
+   * The table, newest first; only while it is open. New rows go above those that are there, which stay what they are:
+   * the reader keeps the place, and a browser does not go through thousands of cells each second.
+   */
   #fill() {
     if (!this.details.open || !this.shown) return;
-    const rows = this.shown.rows.map(({ at, gap }, row) => [
-      clock(at, this.shown.end),
-      ...this.columns.map((column) => (gap ? NOTHING : this.figure.format(column[row]))),
-    ]);
-    fillRows(this.body, rows.reverse());
+    const { rows, end, known } = this.shown;
+    const added = rows.filter(({ at }) => at > this.filled).length;
+    for (let n = 0; n < added; n += 1) this.body.insertRow(0);
+    while (this.body.rows.length > rows.length) this.body.deleteRow(-1);
+    const first = known === this.known ? rows.length - added : 0; // of another fetch, any value may be another
+    this.known = known;
+    this.filled = rows.at(-1)?.at ?? -Infinity;
+    rows.slice(first).reverse().forEach(({ at, gap }, row) => fillRow(this.body.rows[row] ?? this.body.insertRow(), [
+      clock(at, end),
+      ...this.columns.map((column) => (gap ? NOTHING : this.figure.format(column[rows.length - 1 - row]))),
+    ]));
   }
 }

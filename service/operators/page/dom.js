@@ -7,6 +7,14 @@ export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+/** The same for a text with live figures: it keeps the most lines that it needed at this width, so nothing below moves. */
+export function sayLive(node, text) {
+  if (node.dataset.width !== String(node.clientWidth)) node.style.minHeight = "";
+  node.dataset.width = node.clientWidth;
+  say(node, text);
+  node.style.minHeight = `${node.getBoundingClientRect().height}px`;
+}
+
 export function make(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -32,7 +40,8 @@ export function fillOr(body, rows, nothing) {
   return undefined;
 }
 
-function fillRow(row, cells) {
+/** Makes the cells of one row those given. */
+export function fillRow(row, cells) {
   if (row.cells[0]?.className === "nothing") row.replaceChildren();
   const heads = headOf(row.parentNode);
   const stacked = row.closest("table").classList.contains("stack");

@@ -1,6 +1,6 @@
 // Every section of the page but the charts, from one overview.
 
-import { byId, fillOr, fillRows, fillTerms, make, say } from "./dom.js";
+import { byId, fillOr, fillRows, fillTerms, make, say, sayLive } from "./dom.js";
 import { NOTHING, age, bytes, clock, count, percent, rate, spanOf, took } from "./format.js";
 
 const MEANS = {
@@ -18,7 +18,7 @@ export function showGist(overview) {
   const { traffic_now: traffic, hit_rate_now: hits } = overview;
   const current = overview.releases.find((release) => release.current);
   const release = current ? releaseOf(current, overview.at) : "No release is current.";
-  say(byId("gist"), traffic.requests === 0
+  sayLive(byId("gist"), traffic.requests === 0
     ? `Nobody asked in the last ${age(traffic.seconds)}. ${release}`
     : `${rate(traffic.requests)} requests a second, ${errorsOf(traffic)}. ${tiersOf(hits)} ${timesOf(traffic)} ${release}`);
 }
@@ -79,7 +79,7 @@ export function showReleases({ at, releases, switch: last }) {
     release.published_at ? clock(release.published_at, at) : NOTHING,
     release.published_at ? age(at - release.published_at) : NOTHING,
   ]), "No release has been published.");
-  say(byId("switch"), last ? switchOf(last, at) : "No switch since the instance started.");
+  sayLive(byId("switch"), last ? switchOf(last, at) : "No switch since the instance started.");
 }
 
 function switchOf({ at, before, after, rate_before: earlier, rate_after: later }, now) {
