@@ -13,7 +13,7 @@ fail() {
 [ "$(uname -s)" = Linux ] || fail "this needs Linux; elsewhere, use a container: docker compose up"
 
 python=
-for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
+for candidate in "${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.11; do
     [ -n "$candidate" ] || continue
     if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
         python=$candidate
