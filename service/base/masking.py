@@ -1,21 +1,58 @@
-"""Masks keys wherever text is shown or logged: somebody may paste one by mistake."""
+"""Masks keys wherever text is shown or logged: somebody may paste one by mistake.
+
+A key is masked in any letter case, percent-encoded or escaped several times, and with characters in it that cannot be
+seen. Each text can be read in one way only by the pattern, so that it takes time in proportion to its length.
+"""
 
 import re
-from urllib.parse import unquote_plus
 
 # Keys begin with one of these.
 LIVE_PREFIX, TEST_PREFIX = "phf_live", "phf_test"
-_BOTH = "phf_"
-_LIKE_ONE = re.compile(f"({LIVE_PREFIX}|{TEST_PREFIX})_[0-9A-Za-z_]+")
-_MASKED = r"\1_********"
+_HEX = "[0-9A-Fa-f]"
+# A percent sign may be encoded several times, so may the signs of other escapes, and a backslash be escaped.
+_PERCENT = "%(?:25){0,8}"
+_BACKSLASH = rf"(?:\\|{_PERCENT}5[Cc]){{1,8}}"
+_AMPERSAND, _NUMBER, _END = (f"(?:{sign}|{_PERCENT}(?i:{ord(sign):x}))" for sign in "&#;")
+# What may stand between the characters of a key: what is not ASCII, escaped or not.
+_BETWEEN = (
+    rf"(?:[^\x00-\x7f]|{_PERCENT}[89A-Fa-f]{_HEX}|{_BACKSLASH}u(?!00[0-7]){_HEX}{{4}}|"
+    rf"{_AMPERSAND}(?:{_NUMBER}(?:12[89]|1[3-9]\d|[2-9]\d\d|\d{{4,5}})|[a-z]{{1,8}}){_END})*"
+)
+_PART = (
+    rf"(?:[0-9A-Za-z_]|{_BACKSLASH}(?:u00|x)[3-7]{_HEX}|{_PERCENT}[3-7]{_HEX}|"
+    rf"{_AMPERSAND}{_NUMBER}(?:[4-9]\d|1[01]\d|12[0-7]){_END})"
+)
 
 
-def masked_query(query: str) -> str:
-    """`query`, as it was sent, without any key: if one only shows when it is decoded, the decoded text."""
-    decoded = unquote_plus(query, errors="replace")
-    return masked(query) if masked(decoded) == decoded else masked(decoded)
+def _written(text: str) -> str:
+    """The pattern of all ways to write `text`, which is in lower case."""
+    ways = []
+    for character in text:
+        codes = {ord(character), ord(character.upper())}
+        escaped = rf"(?:{_PERCENT}|{_BACKSLASH}(?:u00|x))(?i:{'|'.join(f'{code:x}' for code in codes)})"
+        entity = rf"{_AMPERSAND}{_NUMBER}(?:{'|'.join(map(str, codes))}){_END}"
+        ways.append(f"(?:(?i:{character})|{escaped}|{entity})")
+    return _BETWEEN.join(ways)
+
+
+_LIKE_ONE = re.compile(
+    # the first looks ahead, so that other escapes cost little
+    rf"(?=[pP\\&]|{_PERCENT}(?:[57]0|5[Cc]|26)){_written('phf_')}{_BETWEEN}"
+    rf"(?:{_written('live')}|({_written('test')})){_BETWEEN}{_written('_')}(?:{_BETWEEN}{_PART})+"
+)
 
 
 def masked(text: str) -> str:
     """`text` without anything that looks like a key or a part of one."""
-    return _LIKE_ONE.sub(_MASKED, text) if _BOTH in text else text
+    # most text has nothing of the kind, which these see much sooner
+    escaped = "%" in text or "\\" in text or ("&" in text and ";" in text)
+    return _LIKE_ONE.sub(_mask, text) if escaped or not text.isascii() or "phf" in text.casefold() else text
+
+
+def has_key(text: str) -> bool:
+    """Whether anything in `text` looks like a key."""
+    return masked(text) != text
+
+
+def _mask(found: "re.Match[str]") -> str:
+    return f"{LIVE_PREFIX if found[1] is None else TEST_PREFIX}_********"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from service.base.masking import masked, masked_query
+from service.base.masking import masked
 from service.base.seen import LoggedRequest
 from service.base.telemetry import ANSWERS, REJECTED, REQUEST_SECONDS, REQUESTS, ROUTED, TEST_REQUESTS, Telemetry
 from service.edge.admission.admission import Admission
@@ -126,14 +126,14 @@ class _Told(msgspec.Struct, gc=False):
     def __call__(self) -> LoggedRequest:
         query, source, key = self.query, self.source, self.key
         # a key may have been put into the address by mistake, and an address may be long
-        shown = query if isinstance(query, str) else masked_query(query.decode("latin-1"))
+        shown = query if isinstance(query, str) else query.decode("latin-1")
         known = key if isinstance(key, ApiKey) else None
         return LoggedRequest(
             time=stamp(self.at),
             request_id=self.request_id,
             status=self.status,
-            method=self.method,
-            path=shortened(masked(self.path)),
+            method=masked(self.method),
+            path=shortened(self.path),
             outcome=self.outcome,
             milliseconds=round(self.seconds * 1000, 3),
             pid=os.getpid(),

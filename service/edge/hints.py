@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 from rapidfuzz import process
 from rapidfuzz.distance import OSA, Indel
 
-from service.base.masking import masked
+from service.base.masking import has_key
 from service.http.corrections import is_key_name
 from service.http.errors import CODES
 
@@ -69,10 +69,10 @@ def of_missing_key(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> str 
         if name == b"authorization":
             return f"A key in Authorization does not count. {_IN_HEADER}"
         text = name.decode("latin-1")[:_MOST_CHARACTERS]
-        if value and (is_key_name(text) or masked(_text(value)) != _text(value)):
+        if value and (is_key_name(text) or has_key(_text(value))):
             return f"A key in {text} does not count. {_IN_HEADER}"
     pairs = parse_qsl(query[:_MOST_QUERY].decode("latin-1"), keep_blank_values=True)
-    if any(is_key_name(name) or masked(value) != value for name, value in pairs):
+    if any(is_key_name(name) or has_key(value) for name, value in pairs):
         return f"A key in the address does not count, and logs keep it. {_IN_HEADER} Ask for a new key."
     return None
 

@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from service.base.masking import masked
 from service.http.reply import JSON, Header, KeptError, Reply
 
 log = logging.getLogger("forecast.http")
@@ -129,6 +130,8 @@ class _Form(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1_000)
 def _form(code: str, status: int, detail: str, parameter: str | None) -> _Form:
+    """The one place where the text of an error is written: whatever it repeats of a request, it shows no key."""
+    detail, parameter = masked(detail), masked(parameter) if parameter is not None else None
     bare = Problem(type="about:blank", title=title_of(status), status=status, detail=detail, code=code, request_id="")
     before = _encoder.encode(bare).removesuffix(b'"}')
     whole = _encoder.encode(msgspec.structs.replace(bare, parameter=parameter))

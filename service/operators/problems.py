@@ -1,6 +1,5 @@
 """Errors on the operators' listener: the same members as partners' errors, with codes of their own."""
 
-from service.base.masking import masked
 from service.http.errors import error_reply
 from service.http.reply import Header, Reply
 
@@ -52,4 +51,4 @@ def refusal_reply(code: str, request_id: str, detail: str | None = None, headers
     status, advice = OPERATOR_CODES[code]
     if status == 401:
         headers = (*headers, _BEARER)
-    return error_reply(code, status, masked(detail or advice), request_id, headers=headers)
+    return error_reply(code, status, detail or advice, request_id, headers=headers)

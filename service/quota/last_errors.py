@@ -159,8 +159,9 @@ def _name(key_id: str) -> str:
 def _encoded(key_id: str, request: LoggedRequest) -> str:
     target = f"{request.path}?{request.query}" if request.query else request.path
     at = f"{request.time.removesuffix('+00:00')}Z"
-    error = OwnError(at, request.request_id, request.method, request.status, request.outcome, target)
-    text = masked(_encoder.encode(error).decode())  # a request id may be a key, too
+    request_id = masked(request.request_id)  # as path and query are
+    error = OwnError(at, request_id, request.method, request.status, request.outcome, target)
+    text = _encoder.encode(error).decode()
     return _digest(key_id, text.encode()) + text
 
 

@@ -8,7 +8,7 @@ import click
 import msgspec
 from rich.markup import escape
 
-from service.base.masking import masked
+from service.base.masking import has_key
 from service.cli.durations import NEVER, Duration, FutureTime
 from service.cli.keys.backup import export, import_
 from service.cli.keys.log import log
@@ -236,6 +236,6 @@ def _hand_over(presented: str, key: KeyView, warnings: list[str], *, as_json: bo
 def _text(name: str, value: str) -> str:
     if len(value) > 200 or not value.isprintable():
         raise click.UsageError(f"{name} must be printable and at most 200 characters")
-    if masked(value) != value:  # it would be stored for good, and shown
+    if has_key(value):  # it would be stored for good, and shown
         raise click.UsageError(f"{name} contains what looks like a key; if it is one, revoke it")
     return value.strip()

@@ -7,7 +7,6 @@ import time
 import msgspec
 
 from service.base import tracing
-from service.base.masking import masked_query
 from service.base.seen import LoggedRequest
 from service.base.tracing import Trace
 from service.cache.read_through import SHARED_STEP, Tier
@@ -78,7 +77,7 @@ class ToldError(msgspec.Struct, gc=False):
             milliseconds=round(self.seconds * 1000, 3),
             pid=os.getpid(),
             area=self.target.area,
-            query=shortened(masked_query(url.partition(b"?")[2].decode("latin-1"))) or None,
+            query=shortened(url.partition(b"?")[2].decode("latin-1")) or None,
             key_id=self.key.key_id if self.key is not None else None,
             partner=self.key.partner if self.key is not None else None,
             address=self.address,

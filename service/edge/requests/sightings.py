@@ -1,11 +1,13 @@
 """What was seen since the last report, for the rankings of the operators' page."""
 
+from service.base.masking import masked
 from service.base.seen import Sighting, SightingKind
 
 # Of each kind between two reports. What is asked often is among the first; the supervisor ranks (operators/ranking.py).
 MOST_NAMES = 1_000
 # Names are foreign text: each is kept for long, in several places.
 _LONGEST_NAME = 120
+_MOST_LOOKED_AT = 1_000  # characters: an escaped key is several times as long
 
 
 class Sightings:
@@ -36,5 +38,6 @@ class Sightings:
 
 
 def shortened(text: str) -> str:
-    """`text`, or its beginning."""
+    """`text`, or its beginning, without keys. They are masked first: of a key that is cut, less would be recognised."""
+    text = masked(text[:_MOST_LOOKED_AT])
     return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
