@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from service.http import corrections
 from service.http.answering import Answers
+from service.http.encodings import encoded_in
 from service.http.errors import ApiError
 from service.http.head import RequestHead, head_of
 from service.http.reading import ReadError, Reading, ResolvedRequest
@@ -251,6 +252,11 @@ def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
             return f"ZIP code {zip_code} is in {city}. Ask by zip_code alone, or correct the rest."
         case UnknownCity(city_name, state_code, similar, states, county):
             nothing = in_city.format(city_name, state_code)
+            encoded = encoded_in(city_name)
+            if encoded is not None:
+                how, name = encoded
+                asked = corrections.as_query({"city_name": corrections.shown(name), "state_code": state_code})
+                return f"{nothing}: the name {how}. Did you mean {asked}?"
             place = corrections.zip_in(city_name)
             if place is not None:
                 return f"{nothing}. Did you mean zip_code={place}?"

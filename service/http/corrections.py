@@ -14,7 +14,8 @@ from urllib.parse import quote_plus, unquote
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from service.base.masking import masked
+from config.invisible import invisible_in, visible
+from service.base.masking import has_key
 from warehouse.places.spellings import split_state
 from warehouse.places.state_names import STATE_NAMES, nearest_state, state_of
 
@@ -72,8 +73,8 @@ _YEAR_LAST = re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})")
 
 
 def shown(text: str) -> str:
-    """What the caller wrote, as an error may repeat it: short, printable, without keys."""
-    return masked("".join(character for character in text[:_SHOWN] if character.isprintable()))
+    """What the caller wrote, as an error may repeat it, which masks keys: short and printable."""
+    return "".join(character for character in text[:_SHOWN] if character.isprintable())
 
 
 def is_key_name(name: str) -> bool:
@@ -122,12 +123,15 @@ def of_unknown(unknown: Sequence[tuple[str, str]], known: Sequence[str]) -> str 
     if not meant:
         return None
     subject = f"There is no parameter {named[0]}" if len(named) == 1 else f"There are no parameters {', '.join(named)}"
+    hidden = next(filter(None, (invisible_in(name) for name, _ in unknown[:_MOST_NAMES])), None)
+    if hidden is not None:
+        subject = f"A parameter's name contains {hidden}"
     return f"{subject}: did you mean {as_query(meant)}?"
 
 
 def of_key_in_address(unknown: Sequence[tuple[str, str]]) -> str | None:
     """What is said of an API key among unknown parameters; None if there is none."""
-    if any(is_key_name(name) or masked(value) != value for name, value in unknown[:_MOST_NAMES]):
+    if any(is_key_name(name) or has_key(value) for name, value in unknown[:_MOST_NAMES]):
         return "An API key belongs in the header x-api-key; in the address, logs keep it: ask for a new one."
     return None
 
@@ -210,7 +214,7 @@ def _city_in(text: str) -> tuple[str, str] | None:
 
 def zip_in(text: str) -> str | None:
     """The ZIP code that `text` means, if one is: without its leading zeros, as a number, in quotes, behind a state."""
-    bare = unquote(text[: 2 * _SHOWN]).strip().strip("\"'`“”‘’[](){}#;,.* ")
+    bare = visible(unquote(text[: 2 * _SHOWN])).strip().strip("\"'`“”‘’[](){}#;,.* ")
     bare = re.sub(r"^(zip ?code|zip|[A-Za-z]{2})[\s:=-]+(?=[0-9OoIl])", "", bare, flags=re.IGNORECASE)
     if bare.isdecimal() and not bare.isascii():  # other scripts' digits
         bare = "".join(str(int(digit)) for digit in bare)

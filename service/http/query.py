@@ -10,11 +10,13 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from config.invisible import invisible_in, visible
 from service.http import corrections
 from service.http.errors import ApiError
 from warehouse.areas import paging
 
 LOCATION_PARAMETERS = ("zip_code", "city_name", "state_code")
+_FREE_TEXT = ("city_name", "project_type")  # matched without invisible characters, or as sources write them
 _MOST_CHARACTERS = 100
 _ZIP = re.compile(r"([0-9]{5})(?:-[0-9]{4})?")
 _STATE = re.compile(r"[A-Za-z]{2}")
@@ -135,6 +137,10 @@ def read_value(name: str, raw: bytes) -> str:
         return text
     if len(text) > _MOST_CHARACTERS:
         raise ApiError("invalid_parameter", f"{name} is longer than {_MOST_CHARACTERS} characters.", name)
+    if not text.isascii() and name not in _FREE_TEXT and (hidden := invisible_in(text)) is not None:
+        seen = visible(text)
+        advice = f"Did you mean {corrections.as_query({name: corrections.shown(seen)})}?" if seen else "Remove it."
+        raise ApiError("invalid_parameter", f"{name} contains {hidden}. {advice}", name)
     return text
 
 

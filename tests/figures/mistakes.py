@@ -154,8 +154,8 @@ class Mistakes:
             (
                 Mistake(good, ("x-api-key",), {"authorization": f"Bearer {self._key}"}),
                 Mistake(f"{good}&api_key={self._key}", ("x-api-key",), {"x-other": ""}),
-                Mistake(good, ("without quotes or Bearer",), {"x-api-key": f"Bearer {self._key}"}),
-                Mistake(good, ("without quotes or Bearer",), {"x-api-key": f'"{self._key}"'}),
+                Mistake(good, ("Send the key alone",), {"x-api-key": f"Bearer {self._key}"}),
+                Mistake(good, ("Send the key alone",), {"x-api-key": f'"{self._key}"'}),
                 Mistake(good, ("placeholder", "variable"), {"x-api-key": self._random.choice(("$KEY", "<key>", ""))}),
                 Mistake(
                     good,

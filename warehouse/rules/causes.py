@@ -2,6 +2,7 @@
 
 import msgspec
 
+from config.invisible import BYTE_ORDER_MARK, INVISIBLE, MARK_READ_AS_LATIN_1
 from warehouse.schema.tables import ColumnKind
 
 _EVERY: tuple[ColumnKind, ...] = ("zip", "fips", "state", "text", "integer", "real", "date")
@@ -14,6 +15,7 @@ _PLAIN = "export plain digits, without signs for thousands, currencies or units"
 _DATES = "export a DATE, or text such as 2026-10-05"
 _DECIMAL = "export decimal degrees, with south and west negative"
 _ROUND = "round in the source: nothing is rounded here"
+_INVISIBLE = "".join(rf"\x{{{first:04X}}}-\x{{{last:04X}}}" for first, last in INVISIBLE)
 _SHIFTED = "check whether the columns of the export are shifted"
 
 
@@ -27,11 +29,16 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 CAUSES: tuple[Cause, ...] = (
-    Cause("byte-order mark", _EVERY, r"(\x{FEFF}|ï»¿).*", "export as UTF-8 without a byte-order mark"),
+    Cause(
+        "byte-order mark",
+        _EVERY,
+        f"({BYTE_ORDER_MARK}|{MARK_READ_AS_LATIN_1}).*",
+        "export as UTF-8 without a byte-order mark",
+    ),
     Cause(
         "an invisible character",
         _EVERY,
-        r".*[\x{0000}-\x{0008}\x{00AD}\x{200B}-\x{200F}\x{202A}-\x{202E}\x{2060}-\x{2064}].*",
+        rf".*[\x{{0000}}-\x{{0008}}{_INVISIBLE}].*",
         "remove characters that cannot be seen, such as zero-width spaces",
     ),
     Cause(

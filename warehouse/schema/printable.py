@@ -7,20 +7,13 @@ from typing import Any
 
 import msgspec
 
+from config.invisible import INVISIBLE
+
 # Longer than any of our messages: what gets cut is a list of columns, or a value.
 MAX_CHARACTERS = 1000
 MAX_LINES = 100  # of attribution
-# Code points, first to last: controls (C0, DEL, C1), marks that reorder or hide text, line separators, surrogates.
-_UNPRINTABLE = (
-    (0x00, 0x1F),
-    (0x7F, 0x9F),
-    (0x061C, 0x061C),
-    (0x200B, 0x200F),
-    (0x2028, 0x202E),
-    (0x2060, 0x206F),
-    (0xD800, 0xDFFF),
-    (0xFEFF, 0xFEFF),
-)
+# Code points, first to last: controls (C0, DEL, C1), line separators, surrogates, marks that reorder or hide text.
+_UNPRINTABLE = ((0x00, 0x1F), (0x7F, 0x9F), (0x2028, 0x2029), (0xD800, 0xDFFF), *INVISIBLE)
 _ESCAPES = {
     code: chr(code).encode("unicode_escape").decode() for first, last in _UNPRINTABLE for code in range(first, last + 1)
 }

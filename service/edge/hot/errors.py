@@ -21,7 +21,7 @@ from service.http.head import new_request_id
 from service.http.reply import KeptError
 from service.keys.record import ApiKey
 
-_MOST_DENIALS = 20_000
+_MOST_DENIALS, _MOST_FAULTS = 20_000, 1_000
 _NO_LIMITS = b"\r\n\r\n"  # the end of a head that tells none
 _G = ord("G")  # of a GET
 _QUICK_SECONDS = LATENCY_BOUNDS[0]
@@ -43,7 +43,7 @@ class ErrorAnswers:
         self.told = 0  # to good keys
         self.places: dict[bytes, Place] = {}
         self._denials: dict[tuple[str, str], Denial] = {}  # by key id and area
-        self._of_wrong_keys: dict[tuple[str, str | None], KnownError] = {}  # by area and what is said; few are
+        self._of_wrong_keys: dict[tuple[str, str | None], KnownError] = {}  # by area and what is said
         self._dates: Headers | None = None  # the server's headers,
         self._date_lines = b""  # and as they travel
 
@@ -100,6 +100,8 @@ class ErrorAnswers:
         said = (target.area, fault)
         error = self._of_wrong_keys.get(said)
         if error is None:
+            if len(self._of_wrong_keys) >= _MOST_FAULTS:
+                self._of_wrong_keys.clear()
             kept = kept_error(problem("invalid_api_key", "", fault), "")
             error = self._of_wrong_keys[said] = KnownError(kept, target.area, self._telemetry)
         self._telemetry.count(KEY_CHECKS, "invalid")

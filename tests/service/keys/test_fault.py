@@ -1,5 +1,7 @@
 """What is said of a key in the wrong form."""
 
+from urllib.parse import quote
+
 import pytest
 
 from service.keys import form
@@ -7,10 +9,31 @@ from service.keys.fault import fault_of
 
 KEY, PARTS = form.generate()
 
+
+def as_sent(text: str) -> str:
+    """A header's value as it is read: bytes as Latin-1."""
+    return text.encode().decode("latin-1")
+
+
 WRONG = [
-    (f"Bearer {KEY}", "without quotes or Bearer"),
-    (f'"{KEY}"', "without quotes or Bearer"),
-    (f"x-api-key: {KEY}"[2:], "without quotes or Bearer"),
+    (f"Bearer {KEY}", 'comes with "bearer". Send the key alone.'),
+    (f'"{KEY}"', "comes with quotation marks. Send the key alone."),
+    (f"x-api-key: {KEY}"[2:], 'comes with "api-key"'),
+    (f"x-api-key: {KEY}", 'comes with "x-api-key"'),
+    (f"Authorization: Bearer {KEY}", '"authorization" and "bearer"'),
+    (f"{KEY}%0D%0A", "percent-encoding and a line break"),
+    (f"{KEY}\\r\\n", "a line break"),
+    (f"{KEY[:40]}\\n{KEY[40:]}", "a line break"),
+    (KEY.replace("_", "%5F"), "percent-encoding"),
+    (quote(quote(f'"{KEY}"')), "percent-encoding and quotation marks"),
+    (as_sent(f"\u201c{KEY}\u201d"), "quotation marks"),
+    (f"\x93{KEY}\x94", "quotation marks"),
+    (as_sent(f"\ufeff{KEY}"), "U+FEFF, byte-order mark"),
+    (as_sent(as_sent(f"\ufeff{KEY}")), "U+FEFF, byte-order mark"),
+    (as_sent(f"{KEY}\u200b"), "U+200B, zero width space"),
+    (as_sent(f"{KEY[:30]}\u00ad{KEY[30:]}"), "U+00AD, soft hyphen"),
+    (as_sent(f"\u200e'{KEY}'"), "left-to-right mark) and quotation marks"),
+    (KEY.upper(), "letter case"),
     ("$KEY", "placeholder"),
     ("${API_KEY}", "placeholder"),
     ("<your key>", "placeholder"),

@@ -53,7 +53,15 @@ def test_a_hot_answer_is_direct_and_the_same(both: Both, target: str, coding: st
     assert both.answered == before + 2
 
 
-KNOWN_ERRORS = (f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=1", f"{FORECAST}/?zip=36436", FORECAST)
+KNOWN_ERRORS = (
+    f"{FORECAST}?city_name=phf%5Flive_0_1_2&state_code=AL",
+    f"{FORECAST}?zip_code=%EF%BB%BF36436",
+    f"{FORECAST}?city_name=Mob%2569le&state_code=AL",
+    f"{FORECAST}?zip_code=99999",
+    f"{FORECAST}?zip_code=1",
+    f"{FORECAST}/?zip=36436",
+    FORECAST,
+)
 
 
 @pytest.mark.parametrize("target", KNOWN_ERRORS)
@@ -823,6 +831,11 @@ LINES = st.sampled_from(
         *(
             "If-None-Match: *",
             'If-None-Match: "x", W/"y"',
+            "If-Match: *",
+            'If-Match: "x", W/"y"',
+            "If-Match:",
+            "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT",
+            "If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT",
             "If-None-Match:",
             "X-Request-Id: a.b-c_d",
             "X-Request-Id: a b",
@@ -839,7 +852,17 @@ LINES = st.sampled_from(
         *("x-api-key: nobody", "Transfer-Encoding: identity", "X-Bad Header: 1", "X-Long: " + "y" * 3000, ": none"),
     ]
 )
-STRANGE = ("//v1/", "/v1/%zz", f"{FORECAST}?zip_code=36436#x", "*", "/v1/{x}", f"{FORECAST}?{'x' * 8200}=1", "/é")
+STRANGE = (
+    "//v1/",
+    "/v1%2freleases",
+    f"{FORECAST}%2F?zip_code=36436",
+    "/v1/%zz",
+    f"{FORECAST}?zip_code=36436#x",
+    "*",
+    "/v1/{x}",
+    f"{FORECAST}?{'x' * 8200}=1",
+    "/é",
+)
 REQUESTS = st.tuples(
     st.sampled_from(["GET", "GET", "GET", "HEAD", "POST", "get"]),
     st.sampled_from([*TARGETS, *TARGETS, *OTHERS, *KNOWN_ERRORS, *STRANGE]),

@@ -1,0 +1,114 @@
+"""Queries with characters that nobody sees, and with texts that were encoded once too often."""
+
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from config.invisible import INVISIBLE, invisible_in, visible
+from service.http.encodings import encoded_in
+from tests.support.served import FORECAST, Served
+from tests.support.wire import Answer
+from warehouse.rules.causes import CAUSES
+from warehouse.schema.printable import printable
+
+MARKS = ("\ufeff", "\u200b", "\u200e", "\u200f", "\u2060", "\u202c", "\u00ad", "\u2069", "ï»¿")
+PROJECTS = "/v1/development-projects?zip_code=94103"
+
+
+def detail(answer: Answer) -> str:
+    said: str = answer.json()["detail"]
+    return said
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize(
+    ("target", "parameter", "meant"),
+    [
+        (FORECAST + "?zip_code={}36436", "zip_code", "zip_code=36436?"),
+        (FORECAST + "?zip_code=36436{}", "zip_code", "zip_code=36436?"),
+        (FORECAST + "?zip_code=364{}36", "zip_code", "zip_code=36436?"),
+        (FORECAST + "?city_name=Mobile&state_code=A{}L", "state_code", "state_code=AL?"),
+        (FORECAST + "/by-county?county_fips_code={}01025", "county_fips_code", "county_fips_code=01025?"),
+        (FORECAST + "/by-state?state_code=AL&limit=5{}", "limit", "limit=5?"),
+        (PROJECTS + "&status_date_from=2026-11-{}05", "status_date_from", "status_date_from=2026-11-05?"),
+        (PROJECTS + "&status={}approved", "status", "status=approved?"),
+        ("/v1/usage?from={}2026-11-05", "from", "from=2026-11-05?"),
+        ("/v1/releases/current/changes?area=forecast{}", "area", "area=forecast?"),
+    ],
+)
+def test_a_value_with_an_invisible_character_is_told_which(
+    documented: Served, target: str, parameter: str, meant: str, mark: str
+) -> None:
+    """However often it is asked, and whichever way answers."""
+    for _ in range(2):
+        answer = documented.ask(target.format(quote(mark)))
+        problem = answer.json()
+        assert (answer.status, problem["code"], problem["parameter"]) == (400, "invalid_parameter", parameter)
+        code = "FEFF" if mark == "ï»¿" else f"{ord(mark):04X}"
+        assert problem["detail"].startswith(f"{parameter} contains an invisible character (U+{code}, ")
+        assert problem["detail"].endswith(f"Did you mean {meant}")
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("target", [FORECAST + "?{}zip_code=36436", FORECAST + "/batch?{}zip_code=36436"])
+def test_a_name_with_an_invisible_character_is_told_so(worker: Served, target: str, mark: str) -> None:
+    answer = worker.ask(target.format(quote(mark)))
+    assert answer.status == 400
+    assert "A parameter's name contains an invisible character (U+" in detail(answer)
+    assert "zip_code=36436" in detail(answer)
+
+
+def test_an_invisible_character_in_the_name_of_a_city_changes_nothing(worker: Served) -> None:
+    for mark in MARKS[:-1]:
+        assert worker.forecast(city_name=f"{mark}Springfield", state_code="IL").status == 200
+
+
+@pytest.mark.parametrize(
+    ("sent", "how", "meant"),
+    [
+        ("Ca%25C3%25B1on+City", "was percent-encoded twice", "Ca%C3%B1on+City"),
+        ("Ca%2525C3%2525B1on", "was percent-encoded twice", "Ca%C3%B1on"),
+        ("Ca%u00f1on", "has %u escapes, which are not for URLs", "Ca%C3%B1on"),
+        ("Coeur+d%26%2339%3BAlene", "has HTML entities", "Coeur+d%27Alene"),
+        ("Coeur+d%26apos%3BAlene", "has HTML entities", "Coeur+d%27Alene"),
+        ("Ca%5Cu00f1on", "has escapes of a program", "Ca%C3%B1on"),
+        ("Ca%C3%83%C2%B1on", "was encoded as UTF-8 twice", "Ca%C3%B1on"),
+        ("Coeur%2520d%2526%252339%253BAlene", "was percent-encoded twice and has HTML entities", "Coeur+d%27Alene"),
+        ("x%ud83d%00", None, ""),
+        ("x%5Cud83d", "has escapes of a program", "x"),
+    ],
+)
+def test_a_city_that_was_encoded_once_too_often_is_told_so(
+    worker: Served, sent: str, how: str | None, meant: str
+) -> None:
+    for _ in range(2):
+        answer = worker.ask(f"{FORECAST}?city_name={sent}&state_code=CO")
+        if how is None:
+            assert answer.status == 400
+        else:
+            assert answer.status == 404
+            assert f": the name {how}. Did you mean city_name={meant}" in detail(answer)
+
+
+@given(st.text(max_size=100))
+def test_any_text_can_be_looked_at(text: str) -> None:
+    found = encoded_in(text)
+    if found is not None:
+        found[1].encode()
+    assert invisible_in(visible(text)) is None or "ï»¿" in visible(text)
+
+
+@pytest.mark.parametrize("name", ["Cañon City", "Coeur d'Alene", "100% Ranch", "A & B; C", "St. Mary's", "Doña Ana"])
+def test_a_name_that_only_looks_a_little_encoded_is_not(name: str) -> None:
+    assert encoded_in(name) is None
+
+
+def test_drops_and_messages_know_the_same_characters() -> None:
+    """One table names them: what a partner is told about is named in a drop too, and escaped in a terminal."""
+    (cause,) = [cause for cause in CAUSES if cause.name == "an invisible character"]
+    for first, last in INVISIBLE:
+        assert rf"\x{{{first:04X}}}-\x{{{last:04X}}}" in cause.pattern
+        assert chr(first) not in printable(chr(first))
+        assert invisible_in(chr(last)) is not None
