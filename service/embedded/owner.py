@@ -123,7 +123,7 @@ class EmbeddedServers:
                 server.began, server.due = now, None
                 try:
                     server.process = self._start(role, server)
-                except OSError as error:
+                except (OSError, EmbeddedError) as error:
                     server.ended(str(error), now)
                 started.append(role)
         return started

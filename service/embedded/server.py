@@ -7,7 +7,8 @@ from pathlib import Path
 
 from service.base.backoff import CALM_SECONDS, Backoff, Restarts
 from service.embedded.disk import disk_error, is_full
-from service.embedded.runtime import replies
+from service.embedded.repair import plain_damage
+from service.embedded.runtime import EmbeddedError, replies
 from service.redis.server import DISK_FULL_BYTES, disk_full
 
 log = logging.getLogger("forecast.embedded")
@@ -20,6 +21,7 @@ _LOG_BYTES = 4096
 _DAMAGED = re.compile(
     r"^(?!.*(?:write error|fsync)).*(?:append.only file|append log|\bAOF\b|\bRDB\b|manifest|loading DB)"
 )
+_REPAIR = "its files are damaged ({}): stop what uses them; `forecast keys repair` shows what is lost, and repairs them"
 
 
 class Server:
@@ -63,7 +65,14 @@ class Server:
         )
 
     def arguments(self) -> list[str]:
-        """What it is started with, so that it knows from the beginning that its disk is full."""
+        """What it is started with, so that it knows from the beginning that its disk is full.
+
+        Raises:
+            EmbeddedError: if it would start as if it was new, because a part of its files is missing.
+        """
+        damage = plain_damage(self._log.parent) if self._role == "keys" else None
+        if damage is not None:
+            raise EmbeddedError(_REPAIR.format(damage))
         self._told_full = is_full(self._disk_error)
         return ["--maxmemory", str(DISK_FULL_BYTES)] if self._told_full else []
 
@@ -89,8 +98,10 @@ class Server:
         """Why it ended last, and what to do."""
         if self._disk_error is not None:
             return self._of_disk(self._disk_error)
+        if self.cause.startswith(_REPAIR[:10]):
+            return self.cause
         if self._role == "keys" and _DAMAGED.search(self.cause):
-            return f"its files are damaged ({self.cause}): `forecast keys repair` shows what is lost, and repairs them"
+            return _REPAIR.format(self.cause)
         return f"{self.cause}; see {self._log}"
 
     def _of_disk(self, error: OSError) -> str:

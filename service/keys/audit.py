@@ -91,18 +91,12 @@ async def note(store: RedisStore, change: Change) -> None:
 
 
 async def apply(
-    store: RedisStore,
-    edits: list[Edit],
-    *,
-    replicas: int = 0,
-    quiet: bool = False,
-    urgent: bool = False,
-    even_if_full: bool = False,
+    store: RedisStore, edits: list[Edit], *, replicas: int = 0, quiet: bool = False, urgent: bool = False
 ) -> bool:
     """Makes the edits and writes their lines in one step, durably; False if a record was changed meanwhile.
 
-    The lines also go to the log, unless `quiet`. A change is also made on a full server if `even_if_full`; an `urgent`
-    one as well, and without its line if the trail is damaged.
+    The lines also go to the log, unless `quiet`. An `urgent` change is also made on a full server, and without its line
+    if the trail is damaged.
 
     Raises:
         StoreUnavailable: if the store does not answer, or does not confirm that they are on disk and on so many
@@ -110,7 +104,7 @@ async def apply(
     """
     names = [edit.name for edit in edits]
     texts = [(edit.before or b"", edit.after, msgspec.json.encode(edit.change)) for edit in edits]
-    reply, unconfirmed = await _run(store, names, texts, replicas, urgent=urgent, even_if_full=urgent or even_if_full)
+    reply, unconfirmed = await _run(store, names, texts, replicas, urgent=urgent)
     if reply == _WITHOUT_LINES:
         log.error("the audit trail `%s` is damaged, and does not say what was changed: %s", AUDIT, _MEND)
     done = reply in (1, _WITHOUT_LINES)
@@ -134,7 +128,7 @@ async def confirm(store: RedisStore, records: Mapping[str, bytes], replicas: int
         StoreUnavailable: if the store does not answer, or does not confirm it, or they were changed meanwhile.
     """
     texts = [(raw, raw, b"") for raw in records.values()]
-    reply, unconfirmed = await _run(store, list(records), texts, replicas, urgent=True, even_if_full=True)
+    reply, unconfirmed = await _run(store, list(records), texts, replicas, urgent=True)
     if reply == 0:
         raise StoreUnavailable(f"{store.name}: the record was changed from elsewhere meanwhile; look again")
     if unconfirmed is not None:
@@ -142,13 +136,7 @@ async def confirm(store: RedisStore, records: Mapping[str, bytes], replicas: int
 
 
 async def _run(
-    store: RedisStore,
-    names: list[str],
-    texts: list[tuple[bytes, bytes, bytes]],
-    replicas: int,
-    *,
-    urgent: bool,
-    even_if_full: bool,
+    store: RedisStore, names: list[str], texts: list[tuple[bytes, bytes, bytes]], replicas: int, *, urgent: bool
 ) -> tuple[Any, str | None]:
     """The script's reply, and what is not confirmed. `texts`: for each name, its bytes before and after, its line."""
     words = [len(names) + 1, AUDIT, *names, "urgent" if urgent else "", *chain.from_iterable(texts)]
@@ -157,7 +145,7 @@ async def _run(
         try:
             return await confirmed(client, ("EVAL", _SCRIPT.text, *words), replicas)
         except OutOfMemoryError:
-            if not even_if_full:
+            if not urgent:
                 raise
             return await confirmed(client, ("EVAL", _EVEN_IF_FULL + _SCRIPT.text, *words), replicas)
 

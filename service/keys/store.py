@@ -138,10 +138,10 @@ class KeyStore:
             pepper=self.fingerprint,
         )
 
-    async def hand_in(self, edits: list[Edit], key_id: str, and_then: str = "", *, even_if_full: bool = False) -> None:
+    async def hand_in(self, edits: list[Edit], key_id: str, and_then: str = "", *, urgent: bool = False) -> None:
         """Makes the `edits` that issue the key `key_id`; they are durable when this returns.
 
-        `even_if_full`: also on a full server. `and_then` is added to the message if it is unknown
+        `urgent`: as in `audit.apply`. `and_then` is added to the message if it is unknown
         whether they were made.
 
         Raises:
@@ -149,7 +149,7 @@ class KeyStore:
             StoreUnavailable: if the store does not answer, or refuses.
         """
         try:
-            done = await audit.apply(self.redis, edits, replicas=self.replicas, even_if_full=even_if_full)
+            done = await audit.apply(self.redis, edits, replicas=self.replicas, urgent=urgent)
         except StoreRefused as error:
             raise StoreRefused(f"{error}; nothing was issued", error.why) from None
         except StoreUnavailable as error:

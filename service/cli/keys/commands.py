@@ -13,6 +13,7 @@ from service.cli.durations import NEVER, Duration, FutureTime
 from service.cli.keys.backup import export, import_
 from service.cli.keys.log import log
 from service.cli.keys.opened import changing, checked_id, described, minute, print_done, repeatable, with_store
+from service.cli.keys.repair import repair
 from service.cli.keys.show import list_keys, show
 from service.cli.keys.terms import Dropped, Given, editor, terms_options
 from service.cli.output import fail, json_option, load_settings, reports_errors, stderr, stdout
@@ -36,7 +37,7 @@ def keys() -> None:
     """
 
 
-for _command in (list_keys, show, log, export, import_):
+for _command in (list_keys, show, log, export, import_, repair):
     keys.add_command(_command)
 
 

@@ -1,0 +1,67 @@
+"""forecast keys repair: the files of the embedded key store after damage."""
+
+import click
+import msgspec
+
+from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stdout
+from service.embedded import repair as files
+from service.embedded.disk import FILES
+from service.embedded.owner import EmbeddedServers, wanted
+
+DAMAGED = 4
+
+
+@click.command()
+@click.option("--yes", is_flag=True, help="Repair the files. Without it they are only examined.")
+@json_option
+@reports_errors
+def repair(yes: bool, as_json: bool) -> None:
+    """Repair damaged files of the embedded key store.
+
+    Shows what is damaged and which keys lost changes. With --yes, whatever can be read is kept, and a copy of the files
+    as they were stays beside them. Stop the instances on the data folder first.
+
+    If the base file is lost, run `forecast keys import` with the newest backup before you start an instance. A key that
+    was revoked in what is lost works again: look at each key that is named.
+
+    Exit codes: 0 nothing is damaged, or it was repaired; 1 failed; 2 wrong usage; 4 damaged, and not repaired yet.
+
+    \b
+    Examples:
+      forecast keys repair
+      forecast keys repair --yes
+    """
+    settings = load_settings().settings
+    folder = settings.data_path / "embedded" / "keys"
+    if "keys" not in wanted(settings):
+        fail(
+            "FORECAST_KEYS_URL names a server: only files of the embedded key store are repaired here", as_json=as_json
+        )
+    if not any(folder.glob(f"{FILES}*")):
+        fail(f"there are no files of a key store in {folder.absolute()}: import a backup instead", as_json=as_json)
+    servers = EmbeddedServers(settings.data_path, ("keys",))
+    if not servers.claim():
+        fail(f"an instance or a command uses {settings.data_path.absolute()}: stop it first", as_json=as_json)
+    try:
+        found = files.examine(folder)
+        is_damaged = bool(found.damage) or files.plain_damage(folder) is not None
+        copy = str(files.repair(folder, servers.ensure)) if is_damaged and yes else None
+    finally:
+        servers.stop()
+    if as_json:
+        print_json({**msgspec.structs.asdict(found), "repaired": copy is not None, "copy": copy})
+    else:
+        for line in (*found.damage, *(f"changes of key {key} are lost" for key in found.lost_keys)):
+            stdout().print(line, markup=False, soft_wrap=True)
+        stdout().print(_outcome(found, is_damaged, copy), markup=False, soft_wrap=True)
+    if is_damaged and not yes:
+        raise SystemExit(DAMAGED)
+
+
+def _outcome(found: files.Findings, is_damaged: bool, copy: str | None) -> str:
+    if not is_damaged:
+        return f"Nothing is damaged. {found.keys} keys were changed since the last rewrite."
+    then = "; then import the newest backup before you start an instance" if found.restore else ""
+    if copy is None:
+        return f"Nothing was changed. {found.keys} keys can be kept: run this again with --yes{then}."
+    return f"Repaired{then}. The files as they were are in {copy}."
