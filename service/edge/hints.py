@@ -33,7 +33,7 @@ _OTHER_PROTOCOLS = {
     rb"PROXY (TCP4|TCP6|UNKNOWN)\b": "The PROXY protocol (version 1) arrived, which is not supported. Turn it off at "
     "the balancer: send-proxy of a HAProxy server, proxy_protocol of an nginx stream, ProxyProtocol of an AWS Classic "
     "Load Balancer.",
-    rb"[\r\n]*\0\r\nQUIT\n": "The PROXY protocol (version 2) arrived, which is not supported. Turn it off at the "
+    rb"\0\r\nQUIT\n": "The PROXY protocol (version 2) arrived, which is not supported. Turn it off at the "
     "balancer: send-proxy-v2 of a HAProxy server, proxy_protocol_v2.enabled of an AWS target group, the proxy_protocol "
     "transport socket of an Envoy cluster.",
     rb"\x16\x03": "TLS arrived, but this port speaks plain HTTP. Use http:// here, or end TLS at the balancer: no ssl "

@@ -82,11 +82,6 @@ def valid_request_id(sent: bytes) -> bool:
     return _REQUEST_ID.fullmatch(sent) is not None
 
 
-def announces_bytes(name: bytes, value: bytes) -> bool:
-    """Whether this header says that a body of at least one byte follows."""
-    return name == b"content-length" and value.strip(b" \t0") != b""
-
-
 def _request_ids() -> Iterator[bytes]:
     """Random for the process, counted within it: as unique as a random id, at a thirtieth of its cost."""
     process = secrets.token_hex(10).encode()
@@ -119,7 +114,7 @@ def read_head(headers: Sequence[tuple[bytes, bytes]], started: float) -> Request
             head.if_match = head.if_match + b"," + value if head.if_match is not None else value
         elif name == b"x-request-id":
             request_ids.append(value)
-        elif name == b"transfer-encoding" or announces_bytes(name, value):
+        elif name == b"transfer-encoding" or (name == b"content-length" and value.strip(b" \t0") != b""):
             head.has_body = True
     usable = len(request_ids) == 1 and valid_request_id(request_ids[0])
     head.request_id = (request_ids[0] if usable else new_request_id()).decode()

@@ -14,7 +14,8 @@ from service.edge.hot.heads import as_head
 
 _ABSOLUTE = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
-_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}(?= )")
+_CUT_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
+_METHOD = re.compile(_CUT_METHOD.pattern + b"(?= )")
 _TUNNEL = b"CONNECT"
 
 
@@ -36,21 +37,27 @@ class RequestParsing(HttpToolsProtocol):
         self._in_head = False
         self._received: list[tuple[bytes, bytes]] = []  # its headers
         self._other_method: str | None = None  # its method, if the parser does not know it and reads OPTIONS instead
-        self._fed = 0  # bytes since the start of the read in which it began: at least the size of its head
-        self._offer_ends_at = 0  # in what is parsed: the end of a head that offers another protocol
+        self._fed = 0  # its bytes
+        self._method = b""  # what there is of it, if it is cut
+        self._has_offer = False  # of another protocol
         self._reason = "bad_request"  # what it is refused with if the parser stops,
         self._advice: str | None = None  # and what is said of that
 
     def _feed(self, data: bytes) -> None:
         """To the parser."""
-        self._offer_ends_at = 0
+        self._has_offer = False
         super().data_received(data)
-        if self._offer_ends_at:
+        if self._has_offer:
             head, self.parser = self._without_offer(), httptools.HttpRequestParser(self)
-            super().data_received(head + data[self._offer_ends_at :])
+            super().data_received(head)
 
     def _with_known_method(self, data: bytes) -> bytes:
-        """The parser knows some methods only; what it does not know is refused in the order of contract 1 too."""
+        """The parser knows some methods only; what it does not know is refused in the order of contract 1 too. A method
+        that is cut waits for its rest."""
+        if _CUT_METHOD.fullmatch(data):
+            self._method = data
+            self.on_message_begin()
+            return b""
         match = _METHOD.match(data)
         if match is None or match[0] == _TUNNEL:  # whose target the parser takes with this method only
             return data
@@ -69,7 +76,7 @@ class RequestParsing(HttpToolsProtocol):
     def _unsupported_upgrade_warning(self) -> None:
         """Called where uvicorn handles the parser's news that a request offers another protocol."""
         if not self._is_tunnel:
-            self._offer_ends_at = sys.exc_info()[1].args[0]  # type: ignore[union-attr]
+            self._has_offer = True
 
     def _without_offer(self) -> bytes:
         """The head without the offer, which is ignored (RFC 9110, 7.8). Behind an offer the parser skips the body, and

@@ -37,16 +37,17 @@ class HoldingFlow(FlowControl):
             self.pause_reading()
             self.held, self._start = (self.held[self._start :] if self.held else b"") + data, 0
 
-    def next_head(self) -> bytes:
-        """The next head of what is held, or what there is of it. With the last one, reading is resumed."""
+    def next_head(self, body: int = 0) -> bytes:
+        """The next head of what is held, or a body of so many bytes, or what there is of it. With the last one, reading
+        is resumed."""
         held, start = self.held or b"", self._start
-        end = held.find(END_OF_HEAD, start)
-        if end < 0 or end + len(END_OF_HEAD) == len(held):
+        end = start + body if body else held.find(END_OF_HEAD, start) + len(END_OF_HEAD)
+        if not start < end < len(held):
             self.held = None
             self.resume_reading()
             return held[start:]
-        self._start = end + len(END_OF_HEAD)
-        return held[start : self._start]
+        self._start = end
+        return held[start:end]
 
     def end(self) -> None:
         """What is held is dropped, and so is what arrives from now on."""

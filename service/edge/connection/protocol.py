@@ -17,7 +17,7 @@ from service.edge.connection.parsing import RequestParsing
 from service.edge.connection.pipelining import END_OF_HEAD, HoldingFlow
 from service.edge.hints import of_other_protocol
 from service.edge.hot.wire import whole_answer
-from service.http.head import announces_bytes, new_request_id
+from service.http.head import new_request_id
 from service.http.reply import Reply
 
 
@@ -76,7 +76,8 @@ class LimitedProtocol(RequestParsing):
         self._expects = False  # "100 Continue", before its body
         self._keeps = False  # the connection, unless the end of the request is in doubt
         self._in_doubt = False  # whether it is, when its answer begins
-        self._head_bytes = 0  # of its head, from reads that did not complete it
+        self._body_left = 0  # bytes of its body, if that is announced in bytes
+        self._tail = b""  # its last bytes that were read: the end of a head may be cut
         self._answered_directly = False  # in this read, as soon as its head was complete
         # the connection
         self._is_one_too_many = False
@@ -86,7 +87,6 @@ class LimitedProtocol(RequestParsing):
         self._refusal: str | None = None  # the error code that it ends with
         self._to_start: tuple[RequestResponseCycle, Any] | None = None  # whose body is held
         self._turn: asyncio.Handle | None = None  # the coming turn of the loop that goes on with held requests
-        self._earlier: RequestResponseCycle | None = None  # what is under way if the newest request waits for it
 
     # --- the transport -------------------------------------------------------------------------------------------
 
@@ -109,10 +109,6 @@ class LimitedProtocol(RequestParsing):
         self._deadlines.end()
         super().connection_lost(exc)
         self._answering.end()
-        if self._earlier is not None:  # uvicorn tells the newest alone, which never begins now, and would keep this
-            self._earlier.disconnected = True
-            self._earlier.message_event.set()
-            self.cycle.on_response = lambda: None
         self._unset_keepalive_if_required()  # uvicorn leaves it, and this with it, if the connection was reset
 
     def eof_received(self) -> None:
@@ -176,6 +172,12 @@ class LimitedProtocol(RequestParsing):
         if self.flow.held is not None:
             self.flow.hold(data)
             return
+        size = self._size_of_rest(data)
+        if size < len(data):
+            self._parse(data[:size])
+            self.flow.hold(data[size:])
+            self._go_on()
+            return
         end = data.find(END_OF_HEAD)
         if (end < 0 or end + len(END_OF_HEAD) == len(data)) and not self._must_wait():
             self._parse(data)
@@ -183,9 +185,16 @@ class LimitedProtocol(RequestParsing):
         self.flow.hold(data)
         self._go_on()
 
+    def _size_of_rest(self, data: bytes) -> int:
+        """How much of `data` belongs to the request that is arriving, where an end of head would not show that."""
+        if self._body_left:
+            return min(self._body_left, len(data))
+        end = (self._tail + data[:3]).find(END_OF_HEAD)
+        return end + len(END_OF_HEAD) - len(self._tail) if end >= 0 else len(data)
+
     def _must_wait(self) -> bool:
-        """Whether a request is under way that does not wait for its own body."""
-        return bool(self.pipeline) if self._in_message else not self._is_idle()
+        """Whether a request is under way that has arrived."""
+        return not self._in_message and not self._is_idle()
 
     def _go_on(self) -> None:
         """Takes what is held, head by head, until a request has to be waited for or others should have their turn."""
@@ -198,7 +207,7 @@ class LimitedProtocol(RequestParsing):
                 self._turn = self.loop.call_soon(self._go_on)
                 return
             else:
-                self._take(self.flow.next_head())
+                self._take(self.flow.next_head(self._body_left))
         self._start()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
@@ -217,24 +226,26 @@ class LimitedProtocol(RequestParsing):
         self._parse(data)
 
     def _parse(self, data: bytes) -> None:
-        """To the parser, with at most the rest of one request and the head of another."""
-        if not self._in_message and not data.startswith((b"GET ", b"HEAD ")):
-            self._advice = of_other_protocol(data)
-            if self._advice is not None:
-                self._refuse("bad_request")
-                return
-            data = self._with_known_method(data)
+        """To the parser, with bytes of one request."""
+        if self._method or not self._in_message:
+            data, self._method = self._method + data if self._method else data.lstrip(b"\r\n"), b""
+            if not data.startswith((b"GET ", b"HEAD ")):
+                self._advice = of_other_protocol(data)
+                if self._advice is not None:
+                    self._refuse("bad_request")
+                    return
+                data = self._with_known_method(data)
         self._fed = self._fed + len(data) if self._in_message else len(data)
         self._answered_directly = False
         self._feed(data)
         if self._refusal is not None:
             return
-        if self._is_arriving:
-            # what precedes an empty line belongs to earlier requests
-            self._head_bytes += len(data) - (data.rfind(END_OF_HEAD) + len(END_OF_HEAD) if END_OF_HEAD in data else 0)
-            if self._head_bytes > (limits.MOST_HEAD_BYTES if self._in_head else limits.MOST_TRAILER_BYTES):
-                self._refuse("headers_too_large")
-                return
+        self._tail = (self._tail + data)[-3:] if self._in_message else b""
+        if self._is_arriving and self._fed > limits.MOST_HEAD_BYTES + (
+            0 if self._in_head else limits.MOST_TRAILER_BYTES
+        ):
+            self._refuse("headers_too_large")
+            return
         if self._in_message or (not self._answered_directly and self._is_idle()):
             self._deadlines.await_request()
 
@@ -243,7 +254,7 @@ class LimitedProtocol(RequestParsing):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._in_message = self._is_arriving = True
-        self._head_bytes = 0
+        self._body_left = 0
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
@@ -251,15 +262,17 @@ class LimitedProtocol(RequestParsing):
             raise self._stop("unavailable")
         if self.parser.should_upgrade() and not self._is_tunnel:
             return  # it is parsed again without the offer
-        of_body = [header for header in self._received if header[0] in (b"content-length", b"transfer-encoding")]
-        self._expects = bool(of_body) and any(name == b"expect" for name, _ in self._received)
+        self._body_left = sum(int(value) for name, value in self._received if name == b"content-length")
+        is_chunked = any(name == b"transfer-encoding" for name, _ in self._received)
+        self._expects = (is_chunked or self._body_left > 0) and any(name == b"expect" for name, _ in self._received)
         # else it begins with its first chunk, or its end: a chunked body may be empty, which is none
-        if self._is_tunnel or self._expects or any(announces_bytes(*header) for header in of_body):
+        if self._is_tunnel or self._expects or self._body_left:
             self._begin()
 
     def on_body(self, body: bytes) -> None:
         if self._is_arriving:
             self._begin()
+        self._body_left = max(0, self._body_left - len(body))
         super().on_body(body)
 
     def _begin(self) -> None:
@@ -268,7 +281,6 @@ class LimitedProtocol(RequestParsing):
         if not self._in_message and self._answer_parsed():
             self._answered_directly = True
             return
-        self._earlier = self.cycle if self.cycle is not None and not self.cycle.response_complete else None
         self._begin_in_uvicorn()
         self.cycle.transport = self._answering  # type: ignore[assignment]  # that is all it uses
         self._keeps = self.cycle.keep_alive
@@ -303,7 +315,6 @@ class LimitedProtocol(RequestParsing):
         self._deadlines.arrived()
 
     def on_response_complete(self) -> None:
-        self._earlier = None
         if self._is_over:
             self.server_state.total_requests += 1
             return
@@ -321,21 +332,13 @@ class LimitedProtocol(RequestParsing):
         self._deadlines.arrived()
         self._end()  # nothing after a refused request is answered
         self.app.rejected(code)
-        if self._in_message and not self._is_arriving:
-            self._abandon()
+        if self._in_message and not self._is_arriving and not self.cycle.response_started:
+            self.cycle.disconnected = True  # this is the only answer to the request: its own goes nowhere
+            self.cycle.message_event.set()
         if self._is_idle() or self.cycle.disconnected:
             self._write_refusal()
         else:
             self.flow.pause_reading()  # an earlier request is under way: its answer goes first
-
-    def _abandon(self) -> None:
-        """The refusal is the only answer to the newest request, whose own goes nowhere."""
-        if self.pipeline:
-            self.pipeline.clear()
-            self.cycle = self._earlier  # type: ignore[assignment]  # which it waits for
-        elif not self.cycle.response_started:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
 
     def _write_refusal(self) -> None:
         request_id = new_request_id().decode()

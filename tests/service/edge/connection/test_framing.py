@@ -134,7 +134,7 @@ ONE = st.builds(
     st.sampled_from(["free", "metered", "unknown", "missing"]),
     st.sampled_from(LINES),
     st.sampled_from(BODIES),
-    st.sampled_from(["GET", "GET", "GET", "HEAD", "POST", "OPTIONS"]),
+    st.sampled_from(["GET", "GET", "GET", "HEAD", "POST", "OPTIONS", "PURGE", "FETCH"]),
     st.sampled_from(["1.1", "1.1", "1.1", "1.0"]),
 )
 
@@ -149,18 +149,47 @@ async def _answers(both: Both, chunks: list[bytes]) -> bytes:
     return connection.end()
 
 
-@given(one=ONE, cuts=st.lists(st.integers(1, 400), max_size=3), warmed=st.integers(0, 2))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_request_has_the_same_answer_however_it_comes(
-    both: Both, one: tuple[str, str, list[str], bytes, str, str], cuts: list[int], warmed: int
-) -> None:
-    """Answered directly or through the router; first on its connection or not; in one piece or several."""
+def sent_as(both: Both, one: tuple[str, str, list[str], bytes, str, str]) -> bytes:
     target, key, lines, body, method, version = one
-    sent = request(target, both.keys[key], *lines, method=method, version=version) + body
+    return request(target, both.keys[key], *lines, method=method, version=version) + body
+
+
+@given(asked=st.lists(ONE, min_size=1, max_size=3), cuts=st.lists(st.integers(1, 900), max_size=4))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_requests_have_the_same_answers_directly_and_through_the_router(
+    both: Both, asked: list[tuple[str, str, list[str], bytes, str, str]], cuts: list[int]
+) -> None:
+    """One after the other on a connection, wherever a network cuts them."""
+    sent = b"".join(sent_as(both, one) for one in asked)
     ends = sorted({cut for cut in cuts if cut < len(sent)} | {len(sent)})
-    pieces = [sent[start:end] for start, end in zip([0, *ends], ends, strict=False)]
-    before = [request(TARGETS[0], both.keys["free"])] * warmed
-    both.compare([*before, *pieces])
-    alone, warm = (both.running.run(partial(_answers, both, [*first, sent])) for first in ([], before))
+    both.compare([sent[start:end] for start, end in zip([0, *ends], ends, strict=False)])
+
+
+@given(one=ONE, warmed=st.integers(0, 2), at_once=st.booleans())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_request_has_the_same_answer_on_a_fresh_and_on_a_warmed_connection(
+    both: Both, one: tuple[str, str, list[str], bytes, str, str], warmed: int, at_once: bool
+) -> None:
+    """Also if it comes together with those before it."""
+    sent, good = sent_as(both, one), request(TARGETS[0], both.keys["free"])
+    chunks = [good * warmed + sent] if at_once else [*[good] * warmed, sent]
+    alone, warm = (both.running.run(partial(_answers, both, pieces)) for pieces in ([sent], chunks))
     assert warm.count(b"HTTP/1.1 ") == warmed + alone.count(b"HTTP/1.1 ")
     assert normalised(warm).endswith(normalised(alone))
+
+
+@pytest.mark.parametrize("target", ["/v1/", "*"])
+@pytest.mark.parametrize("before", ["", "body", "chunks"])
+def test_a_method_that_the_parser_does_not_know_is_a_405_wherever_it_is_cut(
+    both: Both, before: str, target: str
+) -> None:
+    """Behind a body, too."""
+    bodies = {
+        "": b"",
+        "body": request("/v1/", both.keys["free"], "Content-Length: 4", method="POST") + b"body",
+        "chunks": request("/v1/", both.keys["free"], CHUNKED, method="POST") + b"4\r\nbody\r\n0\r\n\r\n",
+    }
+    first, sent = bodies[before], request(target, both.keys["free"], method="FETCH")
+    for cut in range(len(first), len(first) + 8):
+        told = both.compare([(first + sent)[:cut], (first + sent)[cut:]] if cut else [sent])
+        assert told.count(b"HTTP/1.1 405 ") == told.count(b"HTTP/1.1 ") == 1 + bool(before)
