@@ -93,12 +93,14 @@ class EmbeddedServers:
             self.look_at_disk()  # a server that starts on a full disk is told from the beginning
         self.tend()
         while not self.answers():
-            self.tend()  # their owner may have just stopped them
+            if not self.owned:
+                self.tend()  # their owner may have just stopped them
             for role, server in self._servers.items():
+                server.notice_end(time.monotonic())
                 if server.cause:
                     raise EmbeddedError(f"the embedded server for {role} did not start: {server.why()}")
             if time.monotonic() > deadline:
-                raise EmbeddedError(f"the embedded servers of {self._data} do not answer; see {self._data}/embedded")
+                raise EmbeddedError(f"the embedded servers of {self._data} do not answer: `forecast status` says why")
             time.sleep(0.01)
 
     def answers(self) -> bool:
@@ -114,8 +116,7 @@ class EmbeddedServers:
         for role, server in self._servers.items():
             if server.runs:
                 continue
-            if server.process is not None and server.due is None:
-                server.ended(server.last_words(), now)
+            server.notice_end(now)
             if server.due is None or now >= server.due:
                 if server.due is not None:
                     server.restarts.add(now)

@@ -21,6 +21,8 @@ _LOG_BYTES = 4096
 _DAMAGED = re.compile(
     r"^(?!.*(?:write error|fsync)).*(?:append.only file|append log|\bAOF\b|\bRDB\b|manifest|loading DB)"
 )
+# Its advice names a tool that is not there.
+_ADVICE = re.compile(r": make a backup|\. You can")
 _REPAIR = "its files are damaged ({}): stop what uses them; `forecast keys repair` shows what is lost, and repairs them"
 
 
@@ -43,6 +45,10 @@ class Server:
     def runs(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
+    def notice_end(self, now: float) -> None:
+        if self.process is not None and not self.runs and self.due is None:
+            self.ended(self.last_words(), now)
+
     def ended(self, cause: str, now: float) -> None:
         """It is started again at once after a calm time, then later and later."""
         self.cause = cause
@@ -60,9 +66,8 @@ class Server:
         except OSError:
             lines = []
         errors = [line.partition(" # ")[2] for line in lines if line.startswith(f"{pid}:") and " # " in line]
-        return next(
-            (error for error in errors[::-1] if not error.startswith("WARNING")), f"it ended with code {status}"
-        )
+        error = next((error for error in errors[::-1] if not error.startswith("WARNING")), "")
+        return _ADVICE.split(error)[0] or f"it ended with code {status}"
 
     def arguments(self) -> list[str]:
         """What it is started with, so that it knows from the beginning that its disk is full.

@@ -148,7 +148,8 @@ def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
         return f"no look-up works and nothing is cached: {problem}"
     if not any(report.can_verify for report in reports):
         problem = next((report.keys_problem for report in reports if report.keys_problem), None)
-        return problem or "the key store is away, and no worker remembers a verified key"
+        why = f": {'; '.join(state.store_problems)}" if state.store_problems else ""
+        return problem or f"the key store is away, and no worker remembers a verified key{why}"
     return None
 
 

@@ -4,6 +4,7 @@ import click
 import msgspec
 
 from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.words import many
 from service.embedded import repair as files
 from service.embedded.disk import FILES
 from service.embedded.owner import EmbeddedServers, wanted
@@ -60,8 +61,8 @@ def repair(yes: bool, as_json: bool) -> None:
 
 def _outcome(found: files.Findings, is_damaged: bool, copy: str | None) -> str:
     if not is_damaged:
-        return f"Nothing is damaged. {found.keys} keys were changed since the last rewrite."
+        return f"Nothing is damaged; {many(found.keys, 'key')} changed since the last rewrite."
     then = "; then import the newest backup before you start an instance" if found.restore else ""
     if copy is None:
-        return f"Nothing was changed. {found.keys} keys can be kept: run this again with --yes{then}."
+        return f"Nothing was changed. {many(found.keys, 'key')} can be kept: run this again with --yes{then}."
     return f"Repaired{then}. The files as they were are in {copy}."

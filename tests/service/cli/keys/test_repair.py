@@ -204,3 +204,15 @@ def test_an_interrupted_repair_is_finished(env: dict[str, str], monkeypatch: pyt
     code, said = run(env, "repair", "--yes")
     assert (code, said["damage"]) == (0, ["a repair was interrupted: it must be finished"])
     assert ids(env) == {first}
+
+
+def test_an_error_names_the_damage_and_the_command(env: dict[str, str]) -> None:
+    """Not a tool that is not there."""
+    issue(env, "first")
+    zeros(folder_of(env))
+    said = forecast_here(env, "keys", "list").stderr
+    assert ("appendonly.aof.1.incr.aof" in said, "forecast keys repair" in said, "check-aof" in said) == (
+        True,
+        True,
+        False,
+    )
