@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from service.base.tasks import keep_running
 from service.quota.batch import NO_BATCH, Batch
-from service.quota.left_usage import LeftUsage
 from service.quota.names import DAY_SECONDS
 from service.quota.quotas import QuotaGuard
 from service.quota.spool import Spool
@@ -53,10 +52,8 @@ class UsageFlusher:
         spool: Spool,
         quotas: QuotaGuard,
         clock: Callable[[], float] = time.time,
-        left: LeftUsage | None = None,
     ) -> None:
-        self.take_over = TakeOver(store, spool, clock, left)
-        self._left = left
+        self.take_over = TakeOver(store, spool, clock)
         self._counters = counters
         self._store = store
         self._spool = spool
@@ -196,7 +193,6 @@ class UsageFlusher:
     async def _spool_rest(self) -> None:
         waits, keys = self._counters.waits, len(self._counters.waiting())
         rest = self._counters.surrender(kept=self._doubtful)
-        leaving = asyncio.create_task(self._leave(rest), name="leave usage")
         try:
             if rest:
                 path = await self._files.run(
@@ -207,24 +203,10 @@ class UsageFlusher:
             elif self._spooled:
                 await self._apart(self._spool.clear, self._counters.worker_id)
         except (OSError, FilesHang) as error:
-            if not await leaving:
-                log.error("%d counts of %d keys are lost: no spool can be written: %s", waits, keys, error)
+            log.error("%d counts of %d keys are lost: no spool can be written: %s", waits, keys, error)
         finally:
-            await leaving
             with suppress(FilesHang):  # its lock goes with the process
                 await self._apart(self._spool.leave, self._counters.worker_id)
-
-    async def _leave(self, rest: dict[str, tuple[Batch, ...]]) -> bool:
-        """Whether workers on other machines find it, too."""
-        if not rest or self._left is None:
-            return False
-        try:
-            await self._left.leave(self._counters.worker_id, rest)
-        except StoreUnavailable as error:
-            log.warning("usage that could not be stored is on this machine alone: %s", error)
-            return False
-        log.warning("usage of %d keys could not be stored in time: it is left in the cache's Redis", len(rest))
-        return True
 
     async def _apart(self, call: Callable[..., T], *arguments: Any) -> T:
         return await self._files.run(_WRITING, call, *arguments, wait=_FILE_SECONDS)

@@ -4,13 +4,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
 from service.base.tasks import keep_running
 from service.quota.kept import KeptBatches
-from service.quota.left_usage import LeftUsage
 from service.quota.names import DAY_SECONDS
 from service.quota.spool import Spool, Spooled
 from service.quota.usage_store import Gap, Refused, UsageStore
@@ -34,17 +32,10 @@ _STOP_SECONDS = 1.0
 class TakeOver:
     """Part of one worker's UsageFlusher. `problem`: what cannot be stored although the store answers, or None."""
 
-    def __init__(
-        self,
-        store: UsageStore,
-        spool: Spool,
-        clock: Callable[[], float] = time.time,
-        left: LeftUsage | None = None,
-    ) -> None:
+    def __init__(self, store: UsageStore, spool: Spool, clock: Callable[[], float] = time.time) -> None:
         self.problem: str | None = None
         self._store = store
         self._spool = spool
-        self._left = left
         self._clock = clock
         self._files = FileAccess(_FILE_THREADS)
         self._stopping = asyncio.Event()
@@ -74,7 +65,6 @@ class TakeOver:
                     problem = await self._take(path) or problem
                 except OSError as error:  # of one file; others can be taken
                     problem = f"usage in {path} cannot be taken over: {error.strerror}"
-            problem = await self._take_left() or problem
         except StoreUnavailable as error:
             log.debug("spooled usage waits: %s", error)
             return False
@@ -105,26 +95,6 @@ class TakeOver:
         finally:
             await self._apart(f"unlocking {path}", claim.close)
         return None
-
-    async def _take_left(self) -> str | None:
-        """Stores what others left in the cache's Redis; returns why something was refused. Raises StoreUnavailable."""
-        if self._left is None or self._stopping.is_set():
-            return None
-        try:
-            found = await self._left.found()
-        except StoreUnavailable as error:  # it says nothing about the key store
-            log.debug("what other workers left is not looked for: %s", error)
-            return None
-        problem = None
-        for spooled in found:
-            stored, refused = await self._store_spooled(spooled)
-            if refused is not None:
-                problem = f"usage that a worker left in the cache's Redis cannot be stored: {refused}"
-            elif stored:
-                with suppress(StoreUnavailable):  # then it is stored once more, and counts once
-                    await self._left.forget(spooled.worker_id)
-                log.info("usage of %d keys was taken over from a worker that has ended", len(spooled.keys))
-        return problem
 
     async def _apart(self, what: str, call: Callable[..., T], *arguments: Path | str) -> T:
         return await self._files.run(what, call, *arguments, wait=_FILE_SECONDS)

@@ -120,9 +120,7 @@ class WorkerApp:
         self._listener = InvalidationListener(
             self._keys_at, KEY_RECORD_PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
-        self.metering = Metering(
-            settings, self._keys_at, self._cache_at, self.cache_store, self._clock, endpoints.pepper
-        )
+        self.metering = Metering(settings, self._keys_at, self._cache_at, self.cache_store, self._clock)
         self._policy = CachePolicy(settings.max_age)
         heads: dict[Tier, HeadMaker] = {tier: HeadMaker(self._policy, tier) for tier in get_args(Tier)}
         self.near = NearCache(near_cache_bytes(settings), settings.near_cache_ttl, heads["near"].all_of)

@@ -9,7 +9,6 @@ from config.sizing import worker_count
 from service.quota.flusher import UsageFlusher
 from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore
-from service.quota.left_usage import LeftUsage
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
 from service.quota.report import UsageReport
@@ -28,7 +27,7 @@ _ERRORS_TIMEOUT_SECONDS = 1.0  # for the same reason
 class Metering:
     """Rates, quotas, usage and last errors of one worker, part of its WorkerApp.
 
-    `cache` keeps the buckets of rates, and its Redis the last errors and what workers leave; usage goes to that of the
+    `cache` keeps the buckets of rates, and its Redis the last errors; usage goes to that of the
     keys. `clock` is the time of day, in seconds since 1970.
     """
 
@@ -39,7 +38,6 @@ class Metering:
         cache_at: CachePlace,
         cache: NameStore,
         clock: Callable[[], float],
-        pepper: bytes,
     ) -> None:
         self._data: Path = settings.data_path
         self.workers = worker_count(settings)  # of all instances, as far as is known
@@ -51,8 +49,7 @@ class Metering:
         self.report = UsageReport(self._redis)
         self.quotas = QuotaGuard(self.counters, self.store, lambda: self.workers, clock)
         self.limiter = RateLimiter(LeaseStore(cache), lambda: self.workers)
-        left = LeftUsage(errors, pepper)
-        self._flusher = UsageFlusher(self.counters, self.store, Spool(self._data), self.quotas, clock, left)
+        self._flusher = UsageFlusher(self.counters, self.store, Spool(self._data), self.quotas, clock)
 
     @property
     def problem(self) -> str | None:

@@ -32,11 +32,10 @@ from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
 from service.operators.actions import Actions
 from service.quota.backup import UsageDump
-from service.quota.batch import NO_BATCH, Batch
+from service.quota.batch import NO_BATCH
 from service.quota.kept import KeptBatches
 from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore, leased
-from service.quota.left_usage import LeftUsage
 from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
 from service.quota.restore import restore_usage
@@ -264,14 +263,6 @@ async def test_a_worker_s_user_can_revoke_where_the_listener_may(
         for command in ("DEL k:{a}", "XTRIM a:audit MAXLEN 0", "SET a:audit x", "XRANGE a:audit - +", "FLUSHALL"):
             with pytest.raises(NoPermissionError):
                 client.execute_command(*command.split())
-
-
-async def test_usage_is_left_beside_the_cache(opened: Opened) -> None:
-    left = LeftUsage(opened("forecast-cache"), PEPPER)
-    await left.leave("w", {"a": (Batch(1, ()),)})
-    assert [one.worker_id for one in await left.found()] == ["w"]
-    await left.forget("w")
-    assert await left.found() == []
 
 
 async def test_rates_are_kept_beside_the_cache(opened: Opened) -> None:

@@ -12,7 +12,6 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from service.quota.flusher import UsageFlusher
-from service.quota.left_usage import LeftUsage
 from service.quota.quotas import QuotaGuard
 from service.quota.report import HourRow, UsageReport, UsageRow
 from service.quota.spool import FOLDER, Spool
@@ -74,9 +73,7 @@ class UsageWorker:
         self.store = UsageStore(self.redis)
         self.counters = UsageCounters(self.clock)
         self.quotas = QuotaGuard(self.counters, self.store, lambda: workers, self.clock)
-        self.beside = LossyStore(client)
-        left = LeftUsage(self.beside, b"pepper of the tests")
-        self.flusher = UsageFlusher(self.counters, self.store, Spool(data), self.quotas, self.clock, left)
+        self.flusher = UsageFlusher(self.counters, self.store, Spool(data), self.quotas, self.clock)
 
     async def rows(self, key_id: str) -> list[UsageRow]:
         """What is stored of 2026."""

@@ -71,7 +71,7 @@ async def test_two_that_take_over_the_same_count_it_once(
     usage: UsageWorker, other: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """At the same time, and one after the other from a copy that came back."""
-    usage.redis.away = usage.beside.away = True
+    usage.redis.away = True
     count(usage)
     await usage.flusher.flush()
     count(usage)
@@ -128,7 +128,7 @@ async def test_a_spool_that_cannot_be_written_is_told(
 ) -> None:
     """With how much is lost: nothing else is left to do."""
     (tmp_path / FOLDER).write_text("a file where the folder should be")
-    usage.redis.away = usage.beside.away = True
+    usage.redis.away = True
     count(usage, "a", "a", "b")
     await usage.flusher.stop(seconds=0.05)
     assert "3 counts of 2 keys are lost" in caplog.text
