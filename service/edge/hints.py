@@ -28,19 +28,16 @@ _PARSER_ERRORS = {
     "Unexpected start char in url": NO_TARGET,
     "Unexpected char in url schema": NO_TARGET,
 }
-# What begins a connection in another protocol. Behind two empty lines, which are skipped, for PROXY version 2.
+# What begins a connection in another protocol; version 2 of PROXY begins with empty lines, which are skipped.
 _OTHER_PROTOCOLS = {
     rb"PROXY (TCP4|TCP6|UNKNOWN)\b": "The PROXY protocol (version 1) arrived, which is not supported. Turn it off at "
-    "the balancer: send-proxy of a HAProxy server, proxy_protocol of an nginx stream, ProxyProtocol of an AWS Classic "
-    "Load Balancer.",
-    rb"\0\r\nQUIT\n": "The PROXY protocol (version 2) arrived, which is not supported. Turn it off at the "
-    "balancer: send-proxy-v2 of a HAProxy server, proxy_protocol_v2.enabled of an AWS target group, the proxy_protocol "
-    "transport socket of an Envoy cluster.",
+    "the balancer: send-proxy in HAProxy, proxy_protocol in nginx, ProxyProtocol in an AWS Classic Load Balancer.",
+    rb"\0\r\nQUIT\n": "The PROXY protocol (version 2) arrived, which is not supported. Turn it off at the balancer: "
+    "send-proxy-v2 in HAProxy, proxy_protocol_v2.enabled in an AWS target group, proxy_protocol in an Envoy cluster.",
     rb"\x16\x03": "TLS arrived, but this port speaks plain HTTP. Use http:// here, or end TLS at the balancer: no ssl "
     "on a HAProxy server, http:// in proxy_pass of nginx, protocol HTTP of an AWS target group.",
-    rb"PRI \* HTTP/2": "HTTP/2 arrived, but this port speaks HTTP/1.1. Use HTTP/1.1 in the client, or at the balancer: "
-    "no proto h2 on a HAProxy server, no http2_protocol_options in an Envoy cluster, protocol version HTTP1 of an AWS "
-    "target group.",
+    rb"PRI \* HTTP/2": "HTTP/2 arrived, but this port speaks HTTP/1.1. Use that in the client, or at the balancer: no "
+    "proto h2 on a HAProxy server, no http2_protocol_options in an Envoy cluster, HTTP1 in an AWS target group.",
 }
 
 _MOST_CHARACTERS = 200

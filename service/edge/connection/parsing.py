@@ -1,7 +1,6 @@
 """Reads requests with uvicorn's parser: heads within limits, targets of every form, offers of other protocols."""
 
 import re
-import sys
 from typing import Any
 from urllib.parse import unquote
 
@@ -9,7 +8,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.edge.admission import limits
-from service.edge.hints import NO_TARGET, of_parser_error
+from service.edge.hints import NO_TARGET
 from service.edge.hot.heads import as_head
 
 _ABSOLUTE = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
@@ -44,12 +43,15 @@ class RequestParsing(HttpToolsProtocol):
         self._advice: str | None = None  # and what is said of that
 
     def _feed(self, data: bytes) -> None:
-        """To the parser."""
+        """To the parser. Behind an offer of another protocol it would skip the body, and read it as a request. So
+        it reads the head again without the offer, which is ignored (RFC 9110, 7.8)."""
         self._has_offer = False
         super().data_received(data)
         if self._has_offer:
-            head, self.parser = self._without_offer(), httptools.HttpRequestParser(self)
-            super().data_received(head)
+            method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+            headers = [header for header in self._received if header[0] != b"upgrade"]
+            self.parser = httptools.HttpRequestParser(self)
+            super().data_received(as_head(self.url, headers, method, version))
 
     def _with_known_method(self, data: bytes) -> bytes:
         """The parser knows some methods only; what it does not know is refused in the order of contract 1 too. A method
@@ -64,8 +66,6 @@ class RequestParsing(HttpToolsProtocol):
         self._other_method = match[0].decode()
         return b"OPTIONS" + data[match.end() :]
 
-    # --- offers and tunnels ------------------------------------------------------------------------------------------
-
     @property
     def _is_tunnel(self) -> bool:
         return bool(self.parser.get_method() == _TUNNEL)
@@ -74,18 +74,7 @@ class RequestParsing(HttpToolsProtocol):
         return False
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Called where uvicorn handles the parser's news that a request offers another protocol."""
-        if not self._is_tunnel:
-            self._has_offer = True
-
-    def _without_offer(self) -> bytes:
-        """The head without the offer, which is ignored (RFC 9110, 7.8). Behind an offer the parser skips the body, and
-        would read it as the next request."""
-        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
-        headers = [header for header in self._received if header[0] != b"upgrade"]
-        return as_head(self.url, headers, method, version)
-
-    # --- parser callbacks --------------------------------------------------------------------------------------------
+        """Logged per request, it would fill the log."""
 
     def on_message_begin(self) -> None:
         # uvicorn's own beginning, which makes a scope, waits until it is known that one is needed
@@ -109,6 +98,7 @@ class RequestParsing(HttpToolsProtocol):
             raise self._stop("headers_too_large")
         if self.url[:1] != b"/" and not self._is_tunnel:
             self._read_target()
+        self._has_offer = self.parser.should_upgrade() and not self._is_tunnel
 
     def _is_too_large(self) -> bool:
         return sum(len(name) + len(value) for name, value in self._received) > limits.MOST_HEADER_BYTES
@@ -141,12 +131,3 @@ class RequestParsing(HttpToolsProtocol):
         """Remembers why, since the parser reports only that a callback failed."""
         self._reason, self._advice = code, advice
         return RequestRefused(code)
-
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's text is not the contract's
-        reason, self._reason = self._reason, "bad_request"
-        # uvicorn calls this where it handles the parser's error, whose text it does not hand on
-        self._advice = self._advice or of_parser_error(str(sys.exc_info()[1]))
-        self._refuse(reason)
-
-    def _refuse(self, code: str) -> None:
-        raise NotImplementedError

@@ -4,6 +4,7 @@ uvicorn limits neither the size of headers nor the time that they take to arrive
 """
 
 import asyncio
+import sys
 from collections.abc import Callable
 from time import monotonic
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ from service.edge.admission import limits
 from service.edge.connection.deadlines import Deadlines, lifetime
 from service.edge.connection.parsing import RequestParsing
 from service.edge.connection.pipelining import END_OF_HEAD, HoldingFlow
-from service.edge.hints import of_other_protocol
+from service.edge.hints import of_other_protocol, of_parser_error
 from service.edge.hot.wire import whole_answer
 from service.http.head import new_request_id
 from service.http.reply import Reply
@@ -260,8 +261,8 @@ class LimitedProtocol(RequestParsing):
         super().on_headers_complete()
         if self._is_one_too_many:
             raise self._stop("unavailable")
-        if self.parser.should_upgrade() and not self._is_tunnel:
-            return  # it is parsed again without the offer
+        if self._has_offer:
+            return
         self._body_left = sum(int(value) for name, value in self._received if name == b"content-length")
         is_chunked = any(name == b"transfer-encoding" for name, _ in self._received)
         self._expects = (is_chunked or self._body_left > 0) and any(name == b"expect" for name, _ in self._received)
@@ -302,7 +303,7 @@ class LimitedProtocol(RequestParsing):
         if self._is_tunnel:
             self._end()  # what follows may not be HTTP
             return
-        if self.parser.should_upgrade():
+        if self._has_offer:
             return
         self._in_message = False
         if self._is_arriving:
@@ -321,13 +322,17 @@ class LimitedProtocol(RequestParsing):
         super().on_response_complete()
         if self.flow.held and self._turn is None:
             self._turn = self.loop.call_soon(self._go_on)
-        # the cycle is that of the newest request: the refusal comes after all that were in order
-        if self._refusal is not None and self._is_idle() and not self.transport.is_closing():
-            self._write_refusal()
 
     # --- refusals ------------------------------------------------------------------------------------------------
 
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's text is not the contract's
+        reason, self._reason = self._reason, "bad_request"
+        # uvicorn calls this where it handles the parser's error, whose text it does not hand on
+        self._advice = self._advice or of_parser_error(str(sys.exc_info()[1]))
+        self._refuse(reason)
+
     def _refuse(self, code: str) -> None:
+        """Those before it are answered already."""
         self._refusal = code
         self._deadlines.arrived()
         self._end()  # nothing after a refused request is answered
@@ -337,8 +342,6 @@ class LimitedProtocol(RequestParsing):
             self.cycle.message_event.set()
         if self._is_idle() or self.cycle.disconnected:
             self._write_refusal()
-        else:
-            self.flow.pause_reading()  # an earlier request is under way: its answer goes first
 
     def _write_refusal(self) -> None:
         request_id = new_request_id().decode()
