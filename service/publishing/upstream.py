@@ -16,8 +16,7 @@ from warehouse.schema.errors import BusyError, CatalogError, NoReleaseError
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.upstream import changes
-from warehouse.upstream.documents import POINTER
-from warehouse.upstream.store import KnownPointer, all_releases
+from warehouse.upstream.store import KnownPointer
 
 # In the data folder; no instance reads it. Kept, so that the next publish fetches less.
 _WORKING_COPY = "publisher"
@@ -87,8 +86,13 @@ class ReleaseReader:
         self._copy = copy
         self._known = known
 
+    @property
+    def lost(self) -> str | None:
+        """Why nobody knows which release is current, with the remedy; None if it is known."""
+        return self._known.lost if self._known is not None else self.catalog.lost
+
     def current(self) -> str:
-        """The id of the current release. Raises NoReleaseError before the first publish."""
+        """The id of the current release. Raises NoReleaseError before the first publish, CatalogError if it is lost."""
         return self._known.current() if self._known is not None else self.catalog.current().id
 
     def need_findings(self, release: str) -> None:
@@ -117,17 +121,3 @@ def reading(settings: Settings, *, to_compare: bool = False) -> Iterator[Release
         copy = WorkingCopy(open_store(settings), Path(folder))
         known = copy.refresh(tables=to_compare)
         yield ReleaseReader(copy.catalog, copy, known)
-
-
-def lost_pointer(settings: Settings) -> str | None:
-    """What to tell of a store that names no release, but has some: somebody deleted its pointer. Raises StoreError."""
-    if settings.releases_url is None:
-        return None
-    store = open_store(settings)
-    newest = max(all_releases(store), default=None)
-    if newest is None or store.pointer().version is not None:
-        return None
-    return (
-        f"{POINTER} is missing in {store.url}, which has releases: `forecast extracts rollback RELEASE` makes one "
-        f"current again; the newest is {newest}"
-    )

@@ -16,7 +16,8 @@ from service.reports.text_table import NARROW, text_table
 from service.reports.wording import visible
 from warehouse.files.atomic import write_atomically
 from warehouse.publishing.publish import PublishOutcome
-from warehouse.releases.catalog import Manifest, Origin, Pointer
+from warehouse.releases.catalog import Manifest, Origin
+from warehouse.releases.pointer import Pointer
 from warehouse.rules.failures import FailureFile
 from warehouse.schema.errors import CatalogError
 from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport

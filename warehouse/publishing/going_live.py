@@ -15,8 +15,10 @@ from warehouse.schema.errors import CatalogError, LostRaceError
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.upstream.documents import Announcement, Beat
-from warehouse.upstream.store import KnownPointer, ReleasesStore
+from warehouse.upstream.store import KnownPointer, ReleasesStore, of_new_lineage
 
+# Of what beats say, in a report: warnings, and instances in one line.
+_MOST_TOLD, _SHOWN = 100, 5
 # Until all instances have the release, and one for each cache has warmed it. Then it goes live; who is late is named.
 READY_SECONDS = 120.0
 _POLL_SECONDS = 0.5
@@ -47,7 +49,7 @@ class GoingLive:
         """Returns findings on what was not ready or warm in time. `named` are digests that the store surely has.
 
         Raises:
-            CatalogError: if a live instance cannot read the release, or has seen a newer pointer than there is.
+            CatalogError: if a live instance cannot read the release.
             LostRaceError: if somebody else changed the pointer since the drop was compared with it.
             StoreError: if the store cannot be written; the pointer is old or new then, and never in between.
         """
@@ -57,7 +59,10 @@ class GoingLive:
         began = time.monotonic()
         beats = self._store.live(asked)
         announced = Announcement(release=manifest.id, by=self._by, warm_by=tuple(_to_warm(beats)))
-        self.known = self._store.change(self.known, msgspec.structs.replace(self.known.pointer, next=announced))
+        changed = msgspec.structs.replace(self.known.pointer, next=announced)
+        if any(beat.astray for beat in beats.values()):
+            changed = of_new_lineage(changed)  # the bucket was restored: they follow no other change
+        self.known = self._store.change(self.known, changed)
         try:
             findings = self._wait_until_ready(announced, asked, began)
             self._progress("switching")
@@ -71,20 +76,9 @@ class GoingLive:
 
     def _check_instances(self, manifest: Manifest) -> None:
         beats = self._store.live(self._store.now()).values()
-        self._check_serial(max((beat.serial for beat in beats), default=0))
         old = [beat for beat in beats if beat.instance.formats < manifest.format]
         if old and not self._leave_behind:
             raise CatalogError(unreadable(manifest.format, _named(old)))
-
-    def _check_serial(self, seen: int) -> None:
-        """Instances follow no pointer below one that they have seen: they would wait for ever, and so would we."""
-        pointer = self.known.pointer
-        if seen <= pointer.serial or self._store.pointer() != self.known:
-            return  # changed meanwhile: the change of it tells to whom we lost
-        raise CatalogError(
-            f"the store of releases went back: it is at serial {pointer.serial}, and an instance has seen {seen}: "
-            f"run `forecast extracts rollback {pointer.release or 'RELEASE'}`, and publish again"
-        )
 
     def _wait_until_ready(self, announced: Announcement, asked: datetime, began: float) -> list[Finding]:
         while True:
@@ -103,7 +97,7 @@ class GoingLive:
         findings = [_not_ready(unready)] if unready else []
         told = [text for beat in beats.values() for text in beat.warmed.get(announced.release, ())]
         told += [f"{_named([beat])} did not warm its cache in {self._ready_seconds:g} s" for beat in cold]
-        return findings + [make_finding("not-warmed", text) for text in dict.fromkeys(told)]
+        return findings + [make_finding("not-warmed", text) for text in list(dict.fromkeys(told))[:_MOST_TOLD]]
 
     def _switch(self, announced: Announcement) -> None:
         """A pointer that changed, but is still the one that we announced on, was changed by who retired releases."""
@@ -168,7 +162,10 @@ def _same_cache(one: Beat, other: Beat) -> bool:
         return False
     if EMBEDDED in (here.cache, there.cache):
         return (here.cache, here.host, one.folder) == (there.cache, there.host, other.folder)
-    return same_store(here.cache, here.host, there.cache, there.host)
+    try:
+        return same_store(here.cache, here.host, there.cache, there.host)
+    except ValueError:  # no address
+        return False
 
 
 def _not_ready(beats: Iterable[Beat]) -> Finding:
@@ -181,4 +178,5 @@ def _not_ready(beats: Iterable[Beat]) -> Finding:
 
 
 def _named(beats: Iterable[Beat]) -> str:
-    return ", ".join(beat.instance.name for beat in beats)
+    names = [beat.instance.name for beat in beats]
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")

@@ -6,9 +6,10 @@ from pathlib import Path
 import msgspec
 
 from warehouse.publishing.history import baseline_of, kept_releases
-from warehouse.releases.catalog import FINDINGS, Catalog, Pointer
+from warehouse.releases.catalog import FINDINGS, Catalog, Manifest
+from warehouse.releases.pointer import Pointer, unreadable_current
 from warehouse.releases.retire import remove
-from warehouse.schema.errors import NeedsNewerError, NoSuchReleaseError
+from warehouse.schema.errors import CatalogError, DamagedError, NeedsNewerError, NoSuchReleaseError
 from warehouse.schema.progress import ProgressCallback
 from warehouse.upstream.documents import StoredRelease
 from warehouse.upstream.files import holds
@@ -30,29 +31,36 @@ class WorkingCopy:
         """Makes it what the store says; returns the pointer.
 
         It then has all manifests. `tables`: also those of the current release and of the baseline, which a drop is
-        compared with. `whole`: also all else of the current release.
+        compared with. `whole`: also all else of the current release. Without both, a pointer that is lost names the
+        releases that there are.
 
         Raises:
+            CatalogError: if the pointer is lost, or the current release cannot be read.
             BusyError: if another publisher works in this folder.
             NeedsNewerError: if this version cannot read the current release.
             StoreError: if the store cannot be read.
         """
-        known = self._store.pointer()
+        known = self._store.pointer_or_rebuilt()
         pointer = known.pointer
         with self.catalog.changing():
-            remove(self.catalog, [name for name in self.catalog.names() if name not in pointer.releases])
-            for release in pointer.releases:
-                self._note(release, needed=release == pointer.release)
+            named = [*dict.fromkeys((*pointer.releases, *filter(None, (pointer.release,))))]
+            remove(self.catalog, [name for name in self.catalog.names() if name not in named])
+            for release in named:
+                self._note(release, needed=release == pointer.release and (tables or whole))
+            # a first publish that was interrupted leaves releases, and no pointer
+            begun = known.version is None and not any(stored.manifest.previous for stored in self._stored.values())
+            if known.lost is not None and (tables or whole) and not begun:
+                raise CatalogError(known.lost)
             if pointer.release is None or pointer.switched_at is None:
                 self.catalog.pointer_file.unlink(missing_ok=True)
                 return known
             self.catalog.follow(Pointer(pointer.release, pointer.previous, pointer.switched_at, pointer.by))
-            current = self._stored[pointer.release].manifest
             if tables or whole:
-                self.fetch(pointer.release, "" if whole else _TABLES)
-                baseline = baseline_of(kept_releases(self.catalog, current))
-                if baseline is not None:
-                    self.fetch_tables(baseline.id)
+                try:
+                    self.fetch(pointer.release, "" if whole else _TABLES)
+                except DamagedError as error:
+                    raise unreadable_current(error) from None
+                self._fetch_baseline(self._stored[pointer.release].manifest)
         return known
 
     def digests(self) -> set[str]:
@@ -81,14 +89,25 @@ class WorkingCopy:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 self._store.fetch(file, target)
 
+    def _fetch_baseline(self, current: Manifest) -> None:
+        """One that is damaged is left out: the next one takes its place."""
+        while (baseline := baseline_of(kept_releases(self.catalog, current))) is not None:
+            try:
+                self.fetch_tables(baseline.id)
+                break
+            except DamagedError:
+                shutil.rmtree(self.catalog.folder(baseline.id))
+
     def _note(self, release: str, *, needed: bool) -> None:
-        """Writes the manifest of a release. One that only a newer version reads is left out, unless it is needed."""
+        """Writes the manifest of a release. One that cannot be read is left out, unless it is needed."""
         folder = self.catalog.folder(release)
         try:
             stored = self._stored[release] = self._store.release(release)
-        except NeedsNewerError:
-            if needed:
+        except (NeedsNewerError, DamagedError, NoSuchReleaseError) as error:
+            if needed and isinstance(error, NeedsNewerError):
                 raise
+            if needed:
+                raise unreadable_current(error) from None
             shutil.rmtree(folder, ignore_errors=True)
             return
         folder.mkdir(exist_ok=True)

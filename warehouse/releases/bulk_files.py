@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from warehouse.releases.pointer import Count
+
 # endings of the flat files
 FORMATS = ("parquet", "csv.gz")
 
@@ -17,8 +19,10 @@ FORMATS = ("parquet", "csv.gz")
 class AreaContents(msgspec.Struct, frozen=True):
     """What one area of a release holds, as the manifest says it."""
 
-    rows: int  # records
-    changed: int | None  # how many differ from the release before, or came or went; None if that could not be found out
+    rows: Count  # records
+    changed: (
+        Count | None
+    )  # how many differ from the release before, or came or went; None if that could not be found out
 
 
 class ChangesPage(msgspec.Struct, frozen=True):

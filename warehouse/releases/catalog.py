@@ -5,7 +5,6 @@
 <data>/current.json         the pointer; replaced atomically, under the publish lock
 """
 
-import re
 import secrets
 import shutil
 import tempfile
@@ -29,15 +28,28 @@ from warehouse.files.atomic import (
 from warehouse.files.full_disk import with_remedy
 from warehouse.files.reading import read_struct
 from warehouse.releases.bulk_files import AreaContents
-from warehouse.schema.errors import BusyError, CatalogError, NeedsNewerError, NoReleaseError, NoSuchReleaseError
+from warehouse.releases.pointer import (
+    Count,
+    FilePath,
+    Moment,
+    Pointer,
+    gone,
+    is_release_id,
+    read_pointer,
+    unreadable_current,
+)
+from warehouse.schema.errors import (
+    BusyError,
+    CatalogError,
+    DamagedError,
+    NeedsNewerError,
+    NoReleaseError,
+    NoSuchReleaseError,
+)
 from warehouse.schema.findings import Acceptance, ValidationReport
 
 FINDINGS = "findings.json"
 _MANIFEST = "manifest.json"
-_UNREADABLE = (OSError, ValueError)
-
-# Anything else among the releases (lost+found, somebody's copy) is not a release, and is never retired.
-_RELEASE = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]+")
 
 # Part of the digest in every release id. Raise it when the files built from the same tables change.
 BUILDER_VERSION = 4
@@ -49,18 +61,18 @@ RELEASE_FORMAT = 1
 class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One table of a release, as its manifest describes it."""
 
-    rows: int
+    rows: Count
     checksum: str  # of the content, whatever the order of rows
     files: tuple[str, ...]  # labels of the files that brought it
     carried_from: str | None = None  # the release whose drop brought it, if an earlier one
     as_of: str | None = None  # the latest UPDATED_AT of its rows, as 2026-10-05
-    month: int | None = None  # the MONTH_CODE of its rows, if they have the same
+    month: Count | None = None  # the MONTH_CODE of its rows, if they have the same
 
 
 class FileInfo(msgspec.Struct, frozen=True):
     """One file that is served from a release, as its manifest describes it."""
 
-    bytes: int
+    bytes: Count
     checksum: str  # of the file (`atomic.checksum`)
 
 
@@ -71,23 +83,23 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     paths: tuple[str, ...]  # the drop's paths on `host`, as given to publish
     via: Literal["command", "inbox", "demo"]
-    delivered: datetime | None = None  # when the inbox took the drop; None if it came another way
+    delivered: Moment | None = None  # when the inbox took the drop; None if it came another way
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What a release consists of. Written once, when the release is built, and lives as long as the release."""
 
     id: str
-    published_at: datetime
-    builder_version: int
+    published_at: Moment
+    builder_version: Count
     illustrative: bool  # the figures are made up, for demonstration
     attribution: tuple[str, ...]
     areas: tuple[str, ...]
-    zip_codes: int
-    cities: int
+    zip_codes: Count
+    cities: Count
     tables: dict[str, TableInfo]
-    files: dict[str, FileInfo]
-    findings: dict[str, int]  # how many, by severity
+    files: dict[FilePath, FileInfo]
+    findings: dict[str, Count]  # how many, by severity
     acceptance: Acceptance | None = None
     origin: Origin | None = None  # None if an earlier version published the release
     previous: str | None = None  # the release that was current when this one was built
@@ -106,15 +118,6 @@ class NeededFormat(msgspec.Struct, frozen=True):
     format: int = 1
 
 
-class Pointer(msgspec.Struct, frozen=True):
-    """Which release is current. A new one is written at each switch."""
-
-    release: str
-    previous: str | None  # the release that was current before
-    switched_at: datetime
-    by: str | None = None  # the user who switched
-
-
 class Catalog:
     """The releases of one data folder. Made wherever needed: it keeps nothing in memory, every call reads the disk."""
 
@@ -126,13 +129,21 @@ class Catalog:
 
     def pointer(self) -> Pointer | None:
         """None before the first publish. Raises CatalogError if the pointer cannot be read."""
+        return read_pointer(self.pointer_file)
+
+    @property
+    def lost(self) -> str | None:
+        """Why nobody knows which release is current, with the remedy; None if it is known, or none was published.
+
+        A first publish that was interrupted leaves a release that knows of none before it.
+        """
         try:
-            return read_struct(self.pointer_file, Pointer)
-        except FileNotFoundError:
+            there = self.pointer() is not None
+        except CatalogError as error:
+            return str(error)
+        if there or not any(manifest.previous for manifest in self.all()):
             return None
-        except _UNREADABLE as error:
-            remedy = "`forecast extracts rollback RELEASE` writes a new one"
-            raise CatalogError(f"{self.pointer_file} cannot be read: {error}; {remedy}") from None
+        return gone(self.pointer_file)
 
     def folder(self, release: str) -> Path:
         """The folder of a release, whether it exists or not."""
@@ -156,10 +167,12 @@ class Catalog:
             raise NoSuchReleaseError(
                 f"no release {release} in {self.data.absolute()}; `forecast extracts list` shows the releases"
             ) from None
-        except _UNREADABLE as error:
+        except OSError as error:
             raise CatalogError(f"{path} cannot be read: {error}") from None
+        except ValueError as error:
+            raise DamagedError(f"{path} cannot be read: {error}") from None
         if manifest.id != release:
-            raise CatalogError(f"{path} belongs to another release, {manifest.id}")
+            raise DamagedError(f"{path} belongs to another release, {manifest.id}")
         return manifest
 
     def findings(self, release: str) -> ValidationReport:
@@ -167,22 +180,32 @@ class Catalog:
         path = self.folder(release) / FINDINGS
         try:
             return read_struct(path, ValidationReport)
-        except _UNREADABLE as error:
+        except (OSError, ValueError) as error:
             raise CatalogError(f"{path} cannot be read: {error}") from None
 
     def current(self) -> Manifest:
-        """The manifest of the current release. Raises NoReleaseError before the first publish, and as `manifest`."""
+        """The manifest of the current release.
+
+        Raises:
+            NoReleaseError: before the first publish.
+            CatalogError: if nobody knows which release is current; and as `manifest`.
+        """
         pointer = self.pointer()
         if pointer is None:
+            if self.lost is not None:
+                raise CatalogError(self.lost)
             raise NoReleaseError(
                 f"nothing has been published yet in {self.data.absolute()}: run `forecast extracts publish PATH`"
             )
-        return self.manifest(pointer.release)
+        try:
+            return self.manifest(pointer.release)
+        except (DamagedError, NoSuchReleaseError) as error:
+            raise unreadable_current(error) from None
 
     def names(self) -> list[str]:
         """The ids of all releases, including damaged ones, newest first."""
         folders = (folder.name for folder in self.releases.glob("*/"))
-        return sorted((name for name in folders if _RELEASE.fullmatch(name)), reverse=True)
+        return sorted((name for name in folders if is_release_id(name)), reverse=True)
 
     def has(self, release: str) -> bool:
         return release in self.names()
@@ -271,11 +294,11 @@ class Catalog:
         for name, info in manifest.files.items():
             path = self.folder(manifest.id) / name
             try:
-                intact = path.stat().st_size == info.bytes and checksum(path) == info.checksum
+                intact = path.is_file() and path.stat().st_size == info.bytes and checksum(path) == info.checksum
             except OSError as error:
                 raise CatalogError(f"{path} cannot be read: {error.strerror}") from None
             if not intact:
-                raise CatalogError(f"{path} is damaged: its checksum differs from the manifest's")
+                raise DamagedError(f"{path} is damaged or missing: its checksum differs from the manifest's")
 
     def _unwritable(self, error: OSError) -> str:
         inside = error.filename if isinstance(error.filename, str) and error.filename != str(self.data) else None

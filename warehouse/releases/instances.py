@@ -13,6 +13,7 @@ import msgspec
 from warehouse.files.atomic import clear_aside, drop_spare, open_lock, replace_from_spare
 from warehouse.files.reading import read_struct
 from warehouse.releases.catalog import RELEASE_FORMAT
+from warehouse.releases.pointer import Count
 from warehouse.schema.errors import CatalogError
 from warehouse.schema.progress import ProgressCallback
 
@@ -21,12 +22,12 @@ class InstanceRecord(msgspec.Struct, frozen=True):
     """The state of one instance. The instance rewrites it when it changes; publishers and commands read it."""
 
     instance: str  # a random id: process ids are the same in many containers
-    pid: int
+    pid: Count
     host: str
     operator_url: str  # as others reach it
     releases: tuple[str | None, ...]  # by worker; None while a worker has none
     cache: str | None = None  # address of the shared cache, without credentials; None if an earlier version wrote it
-    formats: int = 1  # the highest format of a release that it reads
+    formats: Count = 1  # the highest format of a release that it reads
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ WarehouseError
 │   ├── NoReleaseError
 │   ├── NoSuchReleaseError
 │   └── StoreError
+│       └── DamagedError
 ├── BusyError
 │   └── LostRaceError
 ├── ConflictError
@@ -45,6 +46,10 @@ class NeedsNewerError(CatalogError):
 
 class StoreError(CatalogError):
     """The store of releases does not answer in time, refuses, or holds what nobody can read."""
+
+
+class DamagedError(StoreError):
+    """A document or a file of a release is not what it should be. Reading it again does not help."""
 
 
 class BusyError(WarehouseError):

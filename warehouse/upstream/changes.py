@@ -6,17 +6,19 @@ does not name any more is nobody's, but for what a publisher is uploading: that 
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from warehouse.releases.catalog import Manifest
 from warehouse.releases.retire import surplus
-from warehouse.schema.errors import CatalogError, NoReleaseError, NoSuchReleaseError, StoreError
-from warehouse.upstream.documents import BEATS, BLOBS, POINTER, RELEASES, StoredPointer, blob_name, release_name
-from warehouse.upstream.objects import StoredObject
-from warehouse.upstream.store import KnownPointer, ReleasesStore, all_releases
+from warehouse.schema.errors import CatalogError, NoSuchReleaseError, StoreError
+from warehouse.upstream.documents import BEATS, BLOBS, RELEASES, StoredPointer, blob_name, release_name
+from warehouse.upstream.objects import ListedObject
+from warehouse.upstream.store import MOST_LISTED, KnownPointer, ReleasesStore, of_new_lineage
 
 LEFT_OVER_AFTER = timedelta(days=1)
 # A sweep deletes what it listed this long ago at most: meanwhile, a publisher may have uploaded the same again.
@@ -26,27 +28,23 @@ _SWEEP_SECONDS = 10.0
 def roll_back(store: ReleasesStore, release: str | None, by: str | None) -> Manifest:
     """Makes `release` current again; without one, the release that was current before. Ends what is being published.
 
-    With a release, it also repairs a pointer that is gone, damaged, or went back: its serial then exceeds what any live
-    instance has seen.
+    With a release, it also repairs a pointer that is gone, damaged, or went back: instances follow the new one whatever
+    they have seen.
 
     Raises:
         CatalogError: if there is no such release, or a file of it is missing.
         LostRaceError: if somebody else changed the pointer meanwhile.
         StoreError: if the store cannot be read or written.
     """
-    known = _known_to_repair(store) if release is not None else store.pointer()
+    known = store.pointer_or_rebuilt()
     pointer = known.pointer
-    target = release or _previous(pointer)
+    target = release or _previous(known)
     if pointer.releases and target not in pointer.releases:
         raise NoSuchReleaseError(f"no release {target} in {store.url}; `forecast extracts list` shows the releases")
     stored = store.release(target)
     _check_blobs(store, target, {file.digest: file.bytes for file in stored.files.values()})
-    seen = max((beat.serial for beat in store.live(store.now()).values()), default=0)
-    if target == pointer.release and pointer.next is None and seen <= pointer.serial:
-        return stored.manifest
     changed = msgspec.structs.replace(
         pointer,
-        serial=max(pointer.serial, seen),
         release=target,
         previous=pointer.release if pointer.release != target else pointer.previous,
         switched_at=datetime.now(UTC),
@@ -54,7 +52,7 @@ def roll_back(store: ReleasesStore, release: str | None, by: str | None) -> Mani
         releases=pointer.releases or (target,),
         next=None,
     )
-    store.change(known, changed)
+    store.change(known, of_new_lineage(changed) if release is not None else changed)
     return stored.manifest
 
 
@@ -94,7 +92,13 @@ def retire_all_but(store: ReleasesStore, keep: int) -> list[str]:
 def in_use(store: ReleasesStore, pointer: StoredPointer) -> set[str]:
     """The ids of the releases that must stay: also what a live instance serves, by the store's clock."""
     named = {pointer.release, pointer.previous, pointer.next.release if pointer.next is not None else None}
-    served = {release for beat in store.live(store.now()).values() for release in beat.instance.releases}
+    beats, unread = store.live_and_unread(store.now())
+    if unread is not None:
+        raise CatalogError(
+            f"nobody knows which releases instances serve, so none is retired: {unread}. Delete what no instance of "
+            f"yours wrote below {BEATS}/ of {store.url}: a live instance writes its beat again within 10 s"
+        )
+    served = {release for beat in beats.values() for release in beat.instance.releases}
     return {release for release in named | served if release is not None}
 
 
@@ -112,7 +116,9 @@ def sweep(store: ReleasesStore, known: KnownPointer, now: datetime) -> int:
     except CatalogError:
         return 0  # of a newer version, say: nobody knows what it needs
     blobs = [one for one in store.objects.list(BLOBS) if Path(one.name).name not in needed]
-    beats = list(store.objects.list(BEATS))
+    beats: list[ListedObject] = []
+    with suppress(StoreError):  # a name that no client reads ends a listing
+        beats.extend(islice(store.objects.list(BEATS), MOST_LISTED))
     gone = [release_name(name) for name in old]
     gone += [one.name for one in (*blobs, *beats) if now - one.modified > LEFT_OVER_AFTER]
     for at, name in enumerate(gone):
@@ -133,27 +139,11 @@ def _remove(store: ReleasesStore, known: KnownPointer, releases: Sequence[str]) 
     return list(releases)
 
 
-def _previous(pointer: StoredPointer) -> str:
-    if pointer.release is None:
-        raise NoReleaseError("nothing has been published yet in the store, so there is nothing to roll back to")
-    if pointer.previous is None:
+def _previous(known: KnownPointer) -> str:
+    known.current()
+    if known.pointer.previous is None:
         raise CatalogError("there was no release before the current one")
-    return pointer.previous
-
-
-def _known_to_repair(store: ReleasesStore) -> KnownPointer:
-    """The pointer; if it is gone or damaged, one that names the releases that live instances have."""
-    try:
-        known = store.pointer()
-        if known.version is not None:
-            return known
-    except StoreError:
-        pass  # damaged; a store that is away raises again
-    found = store.objects.get(POINTER)
-    ready = {release for beat in store.live(store.now()).values() for release in beat.ready}
-    there = ready & all_releases(store)
-    pointer = StoredPointer(serial=0, release=None, releases=tuple(sorted(there, reverse=True)))
-    return KnownPointer(pointer, found.version if isinstance(found, StoredObject) else None)
+    return known.pointer.previous
 
 
 def _check_blobs(store: ReleasesStore, release: str, files: dict[str, int]) -> None:

@@ -9,7 +9,6 @@ clock                       written to learn the store's time
 A document is two lines of JSON: what it says, and the SHA-256 of that line, so that a flipped bit is no other document.
 """
 
-from datetime import datetime
 from hashlib import sha256
 from typing import Annotated, TypeVar
 
@@ -19,7 +18,8 @@ from msgspec import Meta
 from config.decoders import decoder_of
 from warehouse.releases.catalog import Manifest
 from warehouse.releases.instances import InstanceRecord
-from warehouse.schema.errors import StoreError
+from warehouse.releases.pointer import Count, FilePath, Moment, ReleaseId
+from warehouse.schema.errors import DamagedError
 
 POINTER = "current.json"
 RELEASES = "releases"
@@ -29,11 +29,13 @@ CLOCK = "clock"
 
 T = TypeVar("T")
 
-# Releases and files come from whoever may write to the bucket: nothing leads out of the folder they are fetched to.
-ReleaseId = Annotated[str, Meta(pattern=r"^\d{8}T\d{6}Z-[0-9a-f]+\Z", max_length=100)]
-FilePath = Annotated[
-    str, Meta(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\Z", max_length=200)
-]
+# Beyond it, a pointer is damaged: a change would raise it beyond what JSON holds.
+LAST_SERIAL = 1 << 53
+# Real stores have dozens. Instances fetch every release that the pointer names.
+MOST_RELEASES = 1000
+# A mirror that does not know a lineage any more follows a pointer of it again.
+_MOST_LINEAGES = 100
+
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 
 
@@ -41,7 +43,7 @@ class FileOfRelease(msgspec.Struct, frozen=True):
     """One file of a release; its blob has the name of its digest."""
 
     digest: Digest
-    bytes: Annotated[int, Meta(ge=0)]
+    bytes: Count
 
 
 class StoredRelease(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,30 +63,51 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredPointer(msgspec.Struct, frozen=True, kw_only=True):
-    """What is current. Replaced by compare-and-swap alone; whoever replaces it raises the serial by one.
+    """What is current. Replaced by compare-and-swap alone; each change raises the serial.
 
-    So no two versions are alike: an ETag that is a digest of the content cannot come again.
+    So no two versions are alike: an ETag that is a digest of the content cannot come again. A mirror follows no serial
+    below one that it has followed, unless the lineage is one that it has not seen: a repair begins a new one.
     """
 
-    serial: int
+    serial: Annotated[int, Meta(ge=0, le=LAST_SERIAL)]
+    lineage: Annotated[str, Meta(max_length=32)] = ""  # random
     release: ReleaseId | None  # None until the first one is current
     previous: ReleaseId | None = None  # what a rollback returns to
-    switched_at: datetime | None = None
+    switched_at: Moment | None = None
     by: str | None = None  # who made it current
-    releases: tuple[ReleaseId, ...] = ()  # those that there are, newest first; what is not named here is a left-over
+    # those that there are, newest first; what is not named here is a left-over
+    releases: Annotated[tuple[ReleaseId, ...], Meta(max_length=MOST_RELEASES)] = ()
     next: Announcement | None = None
     writer: str = ""  # random: tells who wrote a version whose answer was lost
+
+
+class Followed(msgspec.Struct, frozen=True):
+    """What a mirror has followed, as it keeps it in its data folder."""
+
+    serial: int = 0
+    lineage: str = ""
+    left: tuple[str, ...] = ()  # lineages before this one, the last ones
+    fetched: tuple[str, ...] = ()  # releases
+
+    def is_after(self, pointer: StoredPointer) -> bool:
+        """Whether the pointer is older than what was followed."""
+        return pointer.serial < self.serial if pointer.lineage == self.lineage else pointer.lineage in self.left
+
+    def left_for(self, pointer: StoredPointer) -> tuple[str, ...]:
+        """The lineages before that of the pointer, once it is followed."""
+        return self.left if pointer.lineage == self.lineage else (*self.left, self.lineage)[-_MOST_LINEAGES:]
 
 
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one instance, as its mirror writes it. The store's clock says how old it is."""
 
     instance: InstanceRecord
-    serial: int  # of the pointer that it has seen
+    serial: Count  # of the pointer that it has seen; earlier versions compare it with the pointer's
     ready: tuple[str, ...]  # releases that are complete in its data folder
     warmed: dict[str, tuple[str, ...]] = {}  # by announced release: what went wrong; empty if all went well
     problem: str | None = None
     folder: str = ""  # its data folder
+    astray: bool = False  # the pointer is older than the one that it follows
 
 
 def sealed(content: msgspec.Struct | bytes) -> bytes:
@@ -94,14 +117,14 @@ def sealed(content: msgspec.Struct | bytes) -> bytes:
 
 
 def unsealed(name: str, data: bytes, of: type[T]) -> T:
-    """The content of the document `name`. Raises StoreError if it is damaged, or not an `of`."""
+    """The content of the document `name`. Raises DamagedError if it is damaged, or not an `of`."""
     line, _, seal = data.partition(b"\n")
     if seal.strip() != b'"%s"' % sha256(line).hexdigest().encode():
-        raise StoreError(f"{name} in the store of releases cannot be read: it is damaged")
+        raise DamagedError(f"{name} in the store of releases cannot be read: it is damaged")
     try:
         return decoder_of(of).decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise StoreError(f"{name} in the store of releases cannot be read: {error}") from None
+        raise DamagedError(f"{name} in the store of releases cannot be read: {error}") from None
 
 
 def release_name(release: str) -> str:

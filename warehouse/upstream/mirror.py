@@ -23,11 +23,12 @@ import msgspec
 from warehouse.files.atomic import open_lock, write_atomically
 from warehouse.files.full_disk import with_remedy
 from warehouse.files.reading import read_struct
-from warehouse.releases.catalog import Catalog, Manifest, Pointer
+from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import InstanceRecord, live_instances
+from warehouse.releases.pointer import Pointer
 from warehouse.releases.retire import in_use, remove
 from warehouse.schema.errors import BusyError, CatalogError, NeedsNewerError, StoreError
-from warehouse.upstream.documents import Beat, StoredPointer
+from warehouse.upstream.documents import LAST_SERIAL, Beat, Followed, StoredPointer
 from warehouse.upstream.files import holds
 from warehouse.upstream.store import BEAT_SECONDS, KnownPointer, ReleasesStore
 
@@ -40,11 +41,6 @@ _AGAIN_SECONDS = 5.0
 WarmMirrored = Callable[[Path, Manifest], tuple[str, ...]]
 # releases that nobody uses any more, and whose answers may leave the shared cache
 ForgetMirrored = Callable[[set[str]], None]
-
-
-class _State(msgspec.Struct, frozen=True):
-    serial: int = 0
-    fetched: tuple[str, ...] = ()
 
 
 class Mirror:
@@ -77,7 +73,7 @@ class Mirror:
         self._changing_catalog = threading.Lock()
         self._lock: int | None = None
         self._sent: tuple[Beat | None, float] = (None, 0.0)
-        self._state = _State()
+        self._state = Followed()
 
     @property
     def problem(self) -> str | None:
@@ -125,11 +121,11 @@ class Mirror:
         if known is None:
             self._astray = None
             return
-        if known.pointer.serial < self._state.serial:
+        if self._state.is_after(known.pointer):
             at = f"at serial {known.pointer.serial}" if known.version else "without current.json"
             self._astray = (
                 f"the store of releases went back: it is {at}, and was at {self._state.serial}; "
-                "serving on; `forecast extracts rollback RELEASE` makes one current again"
+                "serving on; `forecast extracts rollback RELEASE` makes one current again, and so does publishing"
             )
             return
         self._astray = None
@@ -138,7 +134,7 @@ class Mirror:
         self._known = known
 
     def _follow(self, pointer: StoredPointer) -> None:
-        self._note(serial=pointer.serial)
+        self._note(serial=pointer.serial, lineage=pointer.lineage, left=self._state.left_for(pointer))
         if pointer.release is not None and self._is_here(pointer.release):
             self._switch(pointer.release, pointer)
         self._retire(pointer)
@@ -181,11 +177,12 @@ class Mirror:
             return  # it has not written its first record yet, or is ending
         beat = Beat(
             instance=record,
-            serial=self._state.serial,
+            serial=min(self._state.serial, LAST_SERIAL),
             ready=tuple(self._catalog.names()),
             warmed=self._warmed,
             problem=self.problem,
             folder=str(self._catalog.data.absolute()),
+            astray=self._astray is not None,
         )
         before, sent = self._sent
         if beat == before and time.monotonic() - sent < BEAT_SECONDS:
@@ -304,11 +301,11 @@ class Mirror:
             os.close(descriptor)
             raise
         with suppress(OSError, ValueError):
-            self._state = read_struct(self._folder / "state.json", _State)
+            self._state = read_struct(self._folder / "state.json", Followed)
         self._lock = descriptor
         return True
 
-    def _note(self, **changes: int | tuple[str, ...]) -> None:
+    def _note(self, **changes: int | str | tuple[str, ...]) -> None:
         with self._changing_catalog:
             state = msgspec.structs.replace(self._state, **changes)
             if state != self._state:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from warehouse.schema.errors import ConflictError, StoreError
+from warehouse.schema.errors import ConflictError, DamagedError, StoreError
 from warehouse.schema.printable import printable
 
 T = TypeVar("T")
@@ -139,13 +139,13 @@ class Objects:
 
     def modified(self, name: str) -> datetime | None:
         """When an object was written, by the store's clock; None if there is none."""
-        with _told(name):
-            try:
-                found = _interruptible(lambda: self._obstore.head(self._documents, name))
-            except FileNotFoundError:
-                return None
-            modified: datetime = found["last_modified"]
-            return modified
+        found = self._head(name)
+        return found["last_modified"] if found is not None else None
+
+    def version(self, name: str) -> Version | None:
+        """The version of an object, whatever is in it; None if there is none."""
+        found = self._head(name)
+        return _version(found) if found is not None else None
 
     def list(self, folder: str) -> Iterator[ListedObject]:
         """The objects in a folder and below, in no order."""
@@ -159,11 +159,18 @@ class Objects:
         with _told(name), suppress(FileNotFoundError):
             self._obstore.delete(self._documents, name)
 
+    def _head(self, name: str) -> Any:
+        with _told(name):
+            try:
+                return _interruptible(lambda: self._obstore.head(self._documents, name))
+            except FileNotFoundError:
+                return None
+
     def _read(self, name: str, options: Any) -> StoredObject:
         found = self._obstore.get(self._documents, name, options=options)
         size = found.meta["size"]
         if size > _LARGEST_DOCUMENT:
-            raise StoreError(
+            raise DamagedError(
                 f"the store of releases: {name} has {size:,} bytes, and a document has at most {_LARGEST_DOCUMENT:,}"
             )
         return StoredObject(bytes(found.bytes()), _version(found.meta))
@@ -188,9 +195,7 @@ class FolderObjects(Objects):
     def replace(self, name: str, data: bytes, known: Version | None) -> Version:
         with self._lock.open("w") as lock:
             flock(lock, LOCK_EX)
-            found = self.get(name)
-            before = found.version if isinstance(found, StoredObject) else None
-            if before != known:
+            if self.version(name) != known:
                 raise ConflictError(f"{name} was changed by somebody else")
             with _told(name):
                 return _version(self._put(name, data, "overwrite"))

@@ -1,27 +1,35 @@
 """The store of releases: the pointer and its compare-and-swap, releases and their files, the beats of instances."""
 
 import secrets
+import time
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
+from heapq import nlargest
 from pathlib import Path
 
 import msgspec
 
 from warehouse.releases.catalog import RELEASE_FORMAT, Manifest, NeededFormat, check_format
+from warehouse.releases.pointer import is_release_id
 from warehouse.schema.errors import (
+    CatalogError,
     ConflictError,
+    DamagedError,
     LostRaceError,
+    NeedsNewerError,
     NoReleaseError,
     NoSuchReleaseError,
     StoreError,
 )
+from warehouse.schema.printable import printable_struct
 from warehouse.schema.progress import ProgressCallback
 from warehouse.upstream.documents import (
     BEATS,
     BLOBS,
     CLOCK,
+    LAST_SERIAL,
+    MOST_RELEASES,
     POINTER,
     RELEASES,
     Beat,
@@ -35,15 +43,21 @@ from warehouse.upstream.documents import (
     unsealed,
 )
 from warehouse.upstream.files import described
-from warehouse.upstream.objects import Objects, Unchanged, Version
+from warehouse.upstream.objects import ListedObject, Objects, StoredObject, Unchanged, Version
 
 # An instance writes a beat every `BEAT_SECONDS`, and is dead without one for so long.
 BEAT_SECONDS = 10.0
 _DEAD_AFTER = timedelta(seconds=60)
 # A blob that no release names may be on its way out (`sweeping`), so a publisher trusts young ones only.
 _TRUSTED_FOR = timedelta(hours=12)
-# A real one has a few KB. Whoever may write beats must not fill the memory of publishers.
-_LARGEST_BEAT = 1 << 20
+# A real one has a few KB, and a real store dozens. Whoever may write beats must fill neither the memory of publishers
+# nor their time.
+_LARGEST_BEAT = 128 << 10
+_MOST_BEATS = 500
+MOST_LISTED = 10_000
+_READING_SECONDS = 20.0
+# So that mirrors of earlier versions, which know no lineage, follow a repaired pointer.
+_REPAIR_STEP = 1_000_000
 _NO_POINTER = StoredPointer(serial=0, release=None)
 
 
@@ -52,9 +66,12 @@ class KnownPointer(msgspec.Struct, frozen=True):
 
     pointer: StoredPointer
     version: Version | None
+    lost: str | None = None  # why it could not be read and names no current release, with the remedy
 
     def current(self) -> str:
-        """The id of the current release. Raises NoReleaseError before the first publish."""
+        """The id of the current release. Raises NoReleaseError before the first publish, CatalogError if it is lost."""
+        if self.lost is not None:
+            raise CatalogError(self.lost)
         if self.pointer.release is None:
             raise NoReleaseError("nothing has been published yet in the store: run `forecast extracts publish PATH`")
         return self.pointer.release
@@ -83,8 +100,28 @@ class ReleasesStore:
             return KnownPointer(_NO_POINTER, None)
         try:
             return KnownPointer(unsealed(POINTER, found.data, StoredPointer), found.version)
-        except StoreError as error:
-            raise StoreError(f"{error}; `forecast extracts rollback RELEASE` writes it anew") from None
+        except DamagedError as error:
+            raise DamagedError(f"{error}; `forecast extracts rollback RELEASE` writes it anew") from None
+
+    def pointer_or_rebuilt(self) -> KnownPointer:
+        """The pointer. If it is gone or damaged, one without a current release that names all whole releases."""
+        version, reason = None, f"{POINTER} is missing in {self.url}"
+        try:
+            known = self.pointer()
+            if known.version is not None:
+                return known
+        except DamagedError as error:
+            version, reason = self.objects.version(POINTER), str(error).partition(";")[0]
+        whole = self._whole_releases()
+        lost = (
+            f"{reason}, which has releases: `forecast extracts rollback RELEASE` makes one current again; "
+            f"the newest is {whole[0]}"
+            if whole
+            else f"{reason}, and no release is whole: delete {POINTER} in {self.url}, and publish"
+        )
+        if version is None and not whole:
+            return KnownPointer(_NO_POINTER, None)
+        return KnownPointer(msgspec.structs.replace(_NO_POINTER, releases=whole), version, lost)
 
     def change(self, known: KnownPointer, pointer: StoredPointer) -> KnownPointer:
         """Replaces the pointer that is `known` by `pointer`, whose serial and writer are set here.
@@ -93,7 +130,9 @@ class ReleasesStore:
             LostRaceError: if somebody else replaced it first. Nothing has changed then.
             StoreError: also if it is not known whether the store has it; then it may have.
         """
-        serial = max(pointer.serial, known.pointer.serial) + 1
+        serial = known.pointer.serial + (1 if pointer.lineage == known.pointer.lineage else _REPAIR_STEP)
+        if serial > LAST_SERIAL:
+            serial, pointer = 1, of_new_lineage(pointer)
         pointer = msgspec.structs.replace(pointer, serial=serial, writer=secrets.token_hex(8))
         try:
             version = self.objects.replace(POINTER, sealed(pointer), known.version)
@@ -116,14 +155,14 @@ class ReleasesStore:
             NeedsNewerError: if this version cannot read it.
         """
         # what is no id may be a path
-        found = self.objects.get(release_name(release)) if release.replace("-", "").isalnum() else None
+        found = self.objects.get(release_name(release)) if is_release_id(release) else None
         if found is None or isinstance(found, Unchanged):
             raise NoSuchReleaseError(f"no release {release} in {self.url}; `forecast extracts list` shows the releases")
         name = release_name(release)
         check_format(release, unsealed(name, found.data, NeededFormat).format)
         stored = unsealed(name, found.data, StoredRelease)
         if stored.manifest.id != release:
-            raise StoreError(f"{name} in {self.url} belongs to another release, {stored.manifest.id}")
+            raise DamagedError(f"{name} in {self.url} belongs to another release, {stored.manifest.id}")
         return stored
 
     def upload(
@@ -150,7 +189,7 @@ class ReleasesStore:
         """Downloads a file to `target`, which is there afterwards only if its digest is right.
 
         Raises:
-            StoreError: if its blob is missing or damaged.
+            DamagedError: if its blob is missing or damaged.
             OSError: if it cannot be written.
         """
         name = blob_name(file.digest)
@@ -165,10 +204,10 @@ class ReleasesStore:
                     digest.update(block)
                     stream.write(block)
             if size != file.bytes or digest.hexdigest() != file.digest:
-                raise StoreError(f"{name} in {self.url} is damaged: its contents are not those of its name")
+                raise DamagedError(f"{name} in {self.url} is damaged: its contents are not those of its name")
             part.replace(target)
         except FileNotFoundError as error:
-            raise StoreError(f"{name} is missing in {self.url}") from error
+            raise DamagedError(f"{name} is missing in {self.url}") from error
         finally:
             part.unlink(missing_ok=True)
 
@@ -189,15 +228,25 @@ class ReleasesStore:
 
         One that cannot be read counts as none: its instance writes the next within seconds, and nobody else is held up.
         """
-        beats = {}
-        for one in sorted(self.objects.list(BEATS), key=lambda listed: listed.name):
-            if now - one.modified > _DEAD_AFTER or one.bytes > _LARGEST_BEAT:
-                continue
-            found = self.objects.get(one.name)
-            if found is not None and not isinstance(found, Unchanged):
-                with suppress(StoreError):
-                    beats[Path(one.name).stem] = unsealed(one.name, found.data, Beat)
-        return beats
+        return self.live_and_unread(now)[0]
+
+    def live_and_unread(self, now: datetime) -> tuple[dict[str, Beat], str | None]:
+        """The same, and why there may be more live instances; None if there are not."""
+        beats: dict[str, Beat] = {}
+        began = time.monotonic()
+        fresh, unread = self._fresh_beats(now)
+        newest = nlargest(_MOST_BEATS, fresh, key=lambda listed: listed.modified)
+        for one in sorted(newest, key=lambda listed: listed.name):
+            try:
+                if time.monotonic() - began > _READING_SECONDS:
+                    raise StoreError(f"reading {BEATS}/ takes more than {_READING_SECONDS:g} s")
+                beat = self._read_beat(one)
+            except StoreError as error:
+                unread = str(error)
+            else:
+                if beat is not None:
+                    beats[Path(one.name).stem] = beat
+        return beats, unread
 
     def now(self) -> datetime:
         """The store's time: that of an object written just now."""
@@ -206,6 +255,42 @@ class ReleasesStore:
         if modified is None:
             raise StoreError(f"{CLOCK} in {self.url} is gone right after it was written")
         return modified
+
+    def _fresh_beats(self, now: datetime) -> tuple[list[ListedObject], str | None]:
+        fresh: list[ListedObject] = []
+        try:
+            for at, one in enumerate(self.objects.list(BEATS)):
+                if at == MOST_LISTED:
+                    return fresh, f"{BEATS}/ has more than {MOST_LISTED:,} objects"
+                if abs(now - one.modified) <= _DEAD_AFTER:
+                    fresh.append(one)
+        except StoreError as error:  # a name that no client reads ends a listing
+            return fresh, str(error)
+        return fresh, f"{BEATS}/ has beats of more than {_MOST_BEATS:,} instances" if fresh[_MOST_BEATS:] else None
+
+    def _read_beat(self, listed: ListedObject) -> Beat | None:
+        if listed.bytes > _LARGEST_BEAT:
+            raise DamagedError(f"{listed.name} has {listed.bytes:,} bytes, and a beat has at most {_LARGEST_BEAT:,}")
+        found = self.objects.get(listed.name)
+        if not isinstance(found, StoredObject):
+            return None
+        beat: Beat = printable_struct(unsealed(listed.name, found.data, Beat))
+        return beat
+
+    def _whole_releases(self) -> tuple[str, ...]:
+        """The releases that can be current, newest first: left-overs of publishers are among them."""
+        blobs = {Path(one.name).name: one.bytes for one in self.objects.list(BLOBS)}
+        whole = []
+        for name in sorted(filter(is_release_id, all_releases(self)), reverse=True):
+            try:
+                files = self.release(name).files.values()
+            except NeedsNewerError:
+                files = {}.values()  # as far as this version knows
+            except (DamagedError, NoSuchReleaseError):
+                continue
+            if all(blobs.get(file.digest) == file.bytes for file in files):
+                whole.append(name)
+        return tuple(whole[:MOST_RELEASES])
 
     def _trusted(self, named: Collection[str]) -> dict[str, int]:
         """Digests and sizes of the blobs that are `named`, or young."""
@@ -220,6 +305,11 @@ class ReleasesStore:
         """Somebody created a release of this id: the same tables, within the same second."""
         if self.release(stored.manifest.id).files != stored.files:
             raise LostRaceError(f"another publisher was first: it built {stored.manifest.id}, too")
+
+
+def of_new_lineage(pointer: StoredPointer) -> StoredPointer:
+    """The same, but instances follow it whatever they have seen."""
+    return msgspec.structs.replace(pointer, lineage=secrets.token_hex(8))
 
 
 def all_releases(store: ReleasesStore) -> set[str]:

@@ -12,6 +12,8 @@ from config.settings import Settings
 from service.base import interruption
 from service.base.whoami import whoami
 from service.cli.output import (
+    FAILED,
+    fail,
     json_option,
     load_settings,
     print_json,
@@ -25,7 +27,7 @@ from service.cli.output import (
 from service.publishing import releases_store
 from service.publishing.publisher import forget_unused
 from service.publishing.rollback import SERVED_WITHIN_SECONDS, rolling_back
-from service.publishing.upstream import Upstream, lost_pointer, reading
+from service.publishing.upstream import Upstream, reading
 from service.reports import terminal
 from service.reports.terminal_comparison import print_comparison
 from warehouse.compare.release_comparison import compare_releases, write_release_changes
@@ -45,7 +47,7 @@ def list_releases(as_json: bool) -> None:
 
     Shows which one is current, which one a rollback returns to, and who published each, from which host and path.
 
-    Exit codes: 0 listed, 1 failed, 2 wrong usage.
+    Exit codes: 0 listed, 1 failed, or nobody knows which one is current, 2 wrong usage.
 
     \b
     Examples:
@@ -54,19 +56,18 @@ def list_releases(as_json: bool) -> None:
     """
     settings = load_settings().settings
     with reading(settings) as reader:
-        pointer = reader.catalog.pointer()
+        lost = reader.lost
+        pointer = reader.catalog.pointer() if lost is None else None
         releases = reader.catalog.all()
-    lost = lost_pointer(settings) if not releases else None
-    if lost is not None:
-        raise CatalogError(lost)
     if as_json:
         current = pointer.release if pointer else None
         print_json([_summary(manifest, current) | releases_member(settings) for manifest in releases])
-        return
-    if not releases:
+    elif releases:
+        terminal.print_releases(stdout(), _place(settings), releases, pointer)
+    elif lost is None:
         click.echo(f"No releases yet in {_place(settings)[1]}: run `forecast extracts publish PATH`.")
-        return
-    terminal.print_releases(stdout(), _place(settings), releases, pointer)
+    if lost is not None:
+        fail(lost, FAILED)
 
 
 @click.command()

@@ -40,11 +40,16 @@ class Runner:
         self._times = 0
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
+        returned, stdout, stderr = self.tried(*arguments)
+        assert returned == code, stderr
+        return stdout if code == 0 else stderr
+
+    def tried(self, *arguments: str) -> tuple[int, str, str]:
+        """Exit code, standard output, standard error."""
         self._times += 1
         env = environment(self._folder / f"data{self._times}", releases_url=self.url)
         done = forecast_here(env, "extracts", *arguments)
-        assert done.returncode == code, done.stderr
-        return done.stdout.strip() if code == 0 else done.stderr.strip()
+        return done.returncode, done.stdout.strip(), done.stderr.strip()
 
     @property
     def current(self) -> str | None:

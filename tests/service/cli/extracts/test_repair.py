@@ -1,0 +1,226 @@
+"""A store of releases that somebody damaged: each message's advice, followed literally, leads back to a good state."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.service.cli.extracts.test_in_store import Runner
+from tests.support.drops import people, write_drop
+from warehouse.publishing.going_live import GoingLive
+from warehouse.releases.instances import InstanceRecord
+from warehouse.upstream.documents import POINTER, Beat, blob_name, release_name, sealed
+from warehouse.upstream.objects import StoredObject
+
+_OTHER = "20990101T000000Z-0123456789ab"
+
+
+@pytest.fixture
+def drops(tmp_path: Path) -> list[str]:
+    """Each brings other figures than the others."""
+    figures = [(people("36436", 2023, 783 + at), people("63101", 2023, 2620)) for at in range(4)]
+    return [str(write_drop(tmp_path / f"drop{at}", population=rows)) for at, rows in enumerate(figures)]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    """Nobody waits for instances."""
+    monkeypatch.setattr(GoingLive, "_wait_until_ready", lambda *_: [])
+    monkeypatch.setattr("service.publishing.upstream.SERVED_WITHIN_SECONDS", 0.0)
+    monkeypatch.setattr("service.publishing.releases_store.SERVED_WITHIN_SECONDS", 0.0)
+    return Runner(tmp_path)
+
+
+def beat(**changes: object) -> bytes:
+    """A beat as an instance writes it, with changes in its JSON."""
+    record = InstanceRecord("3f9c20d1", 7, "host", "http://127.0.0.1:8001", ("old",))
+    known = msgspec.json.decode(msgspec.json.encode(Beat(instance=record, serial=2, ready=())))
+    for name, value in changes.items():
+        part = known["instance"] if name in known["instance"] else known
+        part[name] = value
+    return sealed(json.dumps(known).encode())
+
+
+_FORGED = {
+    "serial of 64 bits": beat(serial=2**64 - 1),
+    "serial of 100 bits": beat(serial=2**100),
+    "negative serial": beat(serial=-1),
+    "serial of 5,000 digits": sealed(b'{"serial": ' + b"9" * 5000 + b"}"),
+    "largest serial": beat(serial=2**53),
+    "higher serial": beat(serial=1000),
+    "astray": beat(serial=1000, astray=True),
+    "float": beat(serial=1.5),
+    "not a number": sealed(b'{"serial": NaN}'),
+    "pid of 100 bits": beat(pid=2**100),
+    "no address": beat(cache="redis://["),
+    "ready with what is not there": beat(ready=["../x", _OTHER, ""]),
+    "deep": sealed(b'{"x": ' + b"[" * 60_000 + b"]" * 60_000 + b"}"),
+    "control characters": beat(host="\x1b]0;owned\x07"),
+    "long": beat(problem="x" * 120_000),
+    "huge": beat(problem="x" * 3_000_000),
+    "array": sealed(b"[]"),
+    "utf-16": "{}".encode("utf-16"),
+    "twice": sealed(b'{"serial": 1, "serial": 18446744073709551615}'),
+}
+
+
+@pytest.mark.parametrize("forged", _FORGED.values(), ids=_FORGED)
+def test_whoever_may_write_beats_stops_no_publish(run: Runner, drops: list[str], forged: bytes) -> None:
+    """While the beat is there and afterwards; nor does it decide what the pointer says."""
+
+    def forge() -> None:
+        run.store.objects.put("instances/ab.json", forged)
+
+    run("publish", drops[0])
+    forge()
+    second = run("publish", drops[1])
+    forge()
+    first = run("rollback")
+    forge()
+    assert run("rollback", second) == second
+    forge()
+    run.store.objects.delete(POINTER)
+    assert run("rollback", first) == first
+    assert set(run.store.pointer().pointer.releases) == {first, second}
+    forge()
+    third = run("publish", drops[2])
+    run.store.objects.delete("instances/ab.json")
+    fourth = run("publish", drops[3])
+    pointer = run.store.pointer().pointer
+    assert pointer.releases == (fourth, third, second, first)
+    assert pointer.serial < 10_000_000
+
+
+def test_thousands_of_beats_delay_a_publish_and_keep_what_would_be_retired(
+    run: Runner, drops: list[str], tmp_path: Path
+) -> None:
+    releases = [run("publish", drop) for drop in drops[:3]]
+
+    def forge() -> None:
+        for number in range(600):
+            run.store.objects.put(f"instances/{number:08x}.json", beat())
+
+    forge()
+    releases.append(run("publish", drops[3]))
+    assert run.current == releases[3]
+    assert len(msgspec.json.encode(run.store.pointer().pointer)) < 2_000
+    forge()
+    told = run("retire", releases[0], code=1)
+    assert "beats of more than 500 instances" in told
+    assert "Delete what no instance of yours wrote below instances/" in told
+    for path in (tmp_path / "bucket" / "instances").iterdir():
+        path.unlink()
+    assert run("retire", releases[0]) == releases[0]
+
+
+# --- walking out -------------------------------------------------------------------------------------------------
+
+
+def _damaged_pointer(content: bytes) -> Callable[[Runner], None]:
+    return lambda run: run.store.objects.put(POINTER, content)
+
+
+def _changed_pointer(**changes: object) -> Callable[[Runner], None]:
+    def damage(run: Runner) -> None:
+        found = run.store.objects.get(POINTER)
+        assert isinstance(found, StoredObject)
+        known = json.loads(found.data.splitlines()[0])
+        run.store.objects.put(POINTER, sealed(json.dumps(known | changes).encode()))
+
+    return damage
+
+
+def _no_pointer(run: Runner) -> None:
+    run.store.objects.delete(POINTER)
+
+
+def _damaged_release(run: Runner) -> None:
+    run.store.objects.put(release_name(run.current or ""), b"{")
+
+
+def _no_release(run: Runner) -> None:
+    run.store.objects.delete(release_name(run.current or ""))
+
+
+def _damaged_previous(run: Runner) -> None:
+    run.store.objects.put(release_name(run.store.pointer().pointer.previous or ""), b"{")
+
+
+def _no_blob(run: Runner) -> None:
+    (lost, *_) = _own_blobs(run)
+    run.store.objects.delete(lost)
+
+
+def _damaged_blob(run: Runner) -> None:
+    (lost, *_) = _own_blobs(run)
+    content = b"".join(run.store.objects.stream(lost))
+    run.store.objects.put(lost, bytes([content[0] ^ 1]) + content[1:])
+
+
+def _own_blobs(run: Runner) -> list[str]:
+    """Of the tables of the current release alone."""
+    pointer = run.store.pointer().pointer
+    files = {one: run.store.release(one).files for one in pointer.releases}
+    others = {file.digest for one, held in files.items() if one != pointer.release for file in held.values()}
+    own = [file.digest for name, file in files[pointer.release or ""].items() if name.startswith("tables/")]
+    return [blob_name(digest) for digest in own if digest not in others]
+
+
+_STATES: dict[str, Callable[[Runner], None]] = {
+    "empty pointer": _damaged_pointer(b""),
+    "zeroed pointer": _damaged_pointer(b"\0" * 300),
+    "huge pointer": _damaged_pointer(b"[" * (17 << 20)),
+    "pointer of another type": _damaged_pointer(sealed(b"[]")),
+    "pointer in utf-16": _damaged_pointer("{}".encode("utf-16")),
+    "pointer with a serial of 64 bits": _changed_pointer(serial=2**64 - 1),
+    "pointer with the largest serial": _changed_pointer(serial=2**53),
+    "pointer with a negative serial": _changed_pointer(serial=-1),
+    "pointer with a serial that is no integer": _changed_pointer(serial=1e300),
+    "pointer without a zone": _changed_pointer(switched_at="2026-10-05T09:00:00"),
+    "pointer without a current release": _changed_pointer(release=None),
+    "pointer to a release that is not there": _changed_pointer(release=_OTHER),
+    "pointer that names a release that is not there": _changed_pointer(releases=[_OTHER]),
+    "pointer to a path": _changed_pointer(release="../../etc"),
+    "pointer with thousands of releases": _changed_pointer(releases=[f"20260101T000000Z-{n:x}" for n in range(5000)]),
+    "no pointer": _no_pointer,
+    "damaged release": _damaged_release,
+    "no release": _no_release,
+    "damaged previous release": _damaged_previous,
+    "no blob": _no_blob,
+    "damaged blob": _damaged_blob,
+}
+
+
+@pytest.mark.parametrize("damage", _STATES.values(), ids=_STATES)
+def test_following_each_advice_literally_leads_out(
+    run: Runner, drops: list[str], damage: Callable[[Runner], None]
+) -> None:
+    releases = [run("publish", drop) for drop in drops[:3]]
+    damage(run)
+    done: list[str] = []
+    command: tuple[str, ...] = ("publish", drops[3])
+    while len(done) < 8:
+        code, _, told = run.tried(*command)
+        done.append(f"{command}: {code} {told}")
+        if command[0] == "publish" and code == 0:
+            break
+        advised = re.search(r"`forecast extracts (\w+)", told) if code else None
+        assert advised or code == 0, done
+        command = _literally(run, advised[1], drops[3]) if advised else ("publish", drops[3])
+    pointer = run.store.pointer().pointer
+    assert pointer.release is not None, done
+    assert pointer.release not in releases, done
+    assert json.loads(run("show", "--json"))["current"] is True
+    for file in run.store.release(pointer.release).files.values():
+        assert run.store.objects.modified(blob_name(file.digest)) is not None
+
+
+def _literally(run: Runner, verb: str, drop: str) -> tuple[str, ...]:
+    """The command; where it wants a release, the newest that is listed and not current."""
+    if verb != "rollback":
+        return (verb, drop) if verb == "publish" else (verb,)
+    listed = json.loads(run.tried("list", "--json")[1])
+    return ("rollback", next(one["id"] for one in listed if not one["current"]))

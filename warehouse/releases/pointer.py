@@ -1,0 +1,69 @@
+"""The pointer of a data folder: which release is current. And what names and numbers in documents may be."""
+
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from warehouse.files.reading import read_struct
+from warehouse.schema.errors import CatalogError
+
+# Anything else among the releases (lost+found, somebody's copy) is not a release, and is never retired.
+_RELEASE = r"\d{8}T\d{6}Z-[0-9a-f]{1,80}"
+
+# Releases and files come from whoever may write to the bucket: nothing leads out of the folder they are fetched to.
+ReleaseId = Annotated[str, Meta(pattern=rf"^{_RELEASE}\Z")]
+FilePath = Annotated[
+    str, Meta(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\Z", max_length=200)
+]
+# Of anything that a document counts. JSON cannot be written again with numbers above 64 bits.
+Count = Annotated[int, Meta(ge=0, le=1 << 53)]
+Moment = Annotated[datetime, Meta(tz=True)]
+
+_REMEDY = "`forecast extracts rollback RELEASE` writes a new one, and `forecast extracts list` shows the releases"
+
+
+class Pointer(msgspec.Struct, frozen=True):
+    """Which release is current. A new one is written at each switch."""
+
+    release: str
+    previous: str | None  # the release that was current before
+    switched_at: Moment
+    by: str | None = None  # the user who switched
+
+
+def read_pointer(path: Path) -> Pointer | None:
+    """None before the first publish. Raises CatalogError if the pointer cannot be read."""
+    try:
+        return read_struct(path, Pointer)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CatalogError(f"{path} cannot be read: {error}{_remedy(error)}") from None
+
+
+def is_release_id(name: str) -> bool:
+    return re.fullmatch(_RELEASE, name) is not None
+
+
+def unreadable_current(error: CatalogError) -> CatalogError:
+    """The error, if it is the current release that is damaged or missing."""
+    remedy = "`forecast extracts rollback RELEASE` makes another one current"
+    return CatalogError(f"the current release cannot be read: {str(error).partition('; ')[0]}; {remedy}")
+
+
+def gone(path: Path) -> str:
+    """That there is no pointer any more, and what to do."""
+    return f"{path} is gone; {_REMEDY}"
+
+
+def _remedy(error: Exception) -> str:
+    """What to do about a pointer that cannot be read. A lack of rights, memory or files says nothing about it."""
+    if isinstance(error, PermissionError):
+        return "; let the user of the service read it"
+    if isinstance(error, IsADirectoryError) or (isinstance(error, OSError) and error.errno is None):
+        return f"; remove it, then {_REMEDY}"
+    return "" if isinstance(error, OSError) else f"; {_REMEDY}"
