@@ -15,8 +15,9 @@ from warehouse.files.file_access import FileAccess, Hang
 from warehouse.lookup.engine import Engine
 from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.places.keyset import KeySet
-from warehouse.releases.catalog import Catalog, Manifest, Pointer
-from warehouse.schema.errors import CatalogError, WarehouseError
+from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.pointer import Pointer, gone, unreadable_current
+from warehouse.schema.errors import CatalogError, DamagedError, NoSuchReleaseError, WarehouseError
 
 log = logging.getLogger("forecast.warehouse")
 
@@ -66,18 +67,21 @@ class ReleaseFollower:
         on_retire: Callable[[str], None] = lambda _: None,
         *,
         keep_previous: bool = False,
+        mirrored: bool = False,
     ) -> None:
         """`on_switch` is called with each release that starts to answer.
 
         `on_retire` is called with the id of a release that no request uses any more. That release may be current again
-        by then.
+        by then. `mirrored`: the data folder follows a store of releases, so it may lack what was published.
         """
         self.current: OpenRelease | None = None  # None until the first release is open
         self.previous: PreviousRelease | None = None
         # if the previous release stands in: when it stopped being current, by `time.monotonic`
         self.stands_in_since: float | None = None
         self.problem: str | None = None  # why the pointer's release is not open
+        self.unpublished = False  # the data folder was read, and nothing was ever published
         self._keep_previous = keep_previous
+        self._mirrored = mirrored
         self._catalog = Catalog(data)
         self._open_engine = open_engine
         self._on_switch = on_switch
@@ -120,20 +124,25 @@ class ReleaseFollower:
     async def _check(self) -> None:
         try:
             pointer = await self._pointer()
-            if pointer is None and self.current:
-                raise CatalogError(
-                    f"{self._catalog.pointer_file} is gone: `forecast extracts rollback RELEASE` writes a new one"
-                )
+            lost = None
+            if pointer is None and not self._mirrored:
+                lost = await self._files.run(f"reading {self._catalog.releases}", lambda: self._catalog.lost)
+            if pointer is None and (lost or self.current):
+                raise CatalogError(lost or gone(self._catalog.pointer_file))
+            self.unpublished = pointer is None and not self._mirrored
             if pointer is None or (self.current and self.current.id == pointer.release):
                 self.problem = self.stands_in_since = None
                 return
-            opened = await self._opened(pointer.release)
+            try:
+                opened = await self._opened(pointer.release)
+            except (DamagedError, NoSuchReleaseError) as error:
+                raise unreadable_current(error) from None
         except Exception as error:  # whatever is wrong with a release, the one that answers must go on
             if self.problem != str(error):
                 expected = isinstance(error, WarehouseError)
                 trace = None if expected else error
                 log.error("cannot open the current release: %s", error, exc_info=trace)
-            self.problem = str(error)
+            self.problem, self.unpublished = str(error), False
             if self.current is None and self._keep_previous:
                 await self._stand_in()
             return

@@ -31,7 +31,8 @@ _PROBLEM_SECONDS = 30.0
 _BATCHES_AT_ONCE, _TURN_SECONDS = 2, 1.0
 # Error codes of a release that does not have what was asked for.
 _LACKING = ("no_matching_records", "not_found")
-NOTHING_PUBLISHED = "No data has been published yet. Try again as Retry-After says."
+_NOTHING_PUBLISHED = "No data has been published yet. Try again as Retry-After says."
+_NO_RELEASE = "The data is unavailable at the moment. Try again as Retry-After says."
 
 
 Ask = Callable[[OpenRelease], ResolvedRequest]
@@ -166,7 +167,7 @@ class Answers:
         """
         release, stands_in_since = self._follower.current, self._follower.stands_in_since
         if release is None:
-            raise ApiError("unavailable", NOTHING_PUBLISHED)
+            raise no_release(self._follower)
         if stands_in_since is not None:
             return await self._from_before(make, PreviousRelease(release, stands_in_since))
         try:
@@ -259,6 +260,11 @@ class Answers:
             raise ApiError("unavailable") from error
         self._lookups.answered()
         return made, before.release, max(1, round(time.monotonic() - before.since))
+
+
+def no_release(follower: ReleaseFollower) -> ApiError:
+    """The error while no release is open."""
+    return ApiError("unavailable", _NOTHING_PUBLISHED if follower.unpublished else _NO_RELEASE)
 
 
 def _with_source(reply: Reply, asked: ResolvedRequest, source: Source) -> Reply:

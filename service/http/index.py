@@ -10,11 +10,10 @@ from litestar.types import Receive, Scope, Send
 from msgspec import Meta
 
 from service.cache.entry import CacheEntry
-from service.http.answering import NOTHING_PUBLISHED
+from service.http.answering import no_release
 from service.http.area import AreaDescription
 from service.http.areas import AREAS
 from service.http.caching import CachePolicy
-from service.http.errors import ApiError
 from service.http.head import RequestHead, head_of
 from service.http.own_usage.days import PATH as USAGE_PATH
 from service.http.paths import GUIDE_PATH, OPENAPI_PATH
@@ -81,7 +80,7 @@ class IndexReply:
         read_strictly(head.query, ())
         release, key = self._follower.current, head.key
         if release is None or key is None:
-            raise ApiError("unavailable", NOTHING_PUBLISHED)
+            raise no_release(self._follower)
         kept = self._kept.get(key.key_id)
         if kept is None or kept[0] != release.id or kept[1] is not key:
             if len(self._kept) >= _MOST_KEPT:

@@ -152,6 +152,7 @@ class WorkerApp:
             self._switched,
             self.near.retire,
             keep_previous=settings.previous_release_on_failure,
+            mirrored=settings.releases_url is not None,
         )
         self._downloads = Downloads()
         if shared is not None:

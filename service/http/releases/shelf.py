@@ -9,11 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from service.http.answering import NOTHING_PUBLISHED
+from service.http.answering import no_release
 from service.http.errors import ApiError
 from warehouse.files.file_access import FileAccess
 from warehouse.following import ReleaseFollower
-from warehouse.releases.catalog import Catalog, Manifest, Pointer
+from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.pointer import Pointer
 from warehouse.schema.errors import WarehouseError
 
 log = logging.getLogger("forecast.http")
@@ -55,7 +56,7 @@ class ReleaseShelf:
         """Raises ApiError (503) before the first release."""
         release = self._follower.current
         if release is None:
-            raise ApiError("unavailable", NOTHING_PUBLISHED)
+            raise no_release(self._follower)
         if self._known is None or self._known.current.id != release.id or self._clock() >= self._known_until:
             if self._reading is None:  # one for all who ask meanwhile
                 self._reading = asyncio.create_task(self._read(release.manifest), name="list releases")
