@@ -1,11 +1,14 @@
 """Whether a Parquet file is intact: its three row counts must agree, and so must the checksums of its pages.
 
-DuckDB checks neither. If the writer left out checksums, a flipped bit in a figure cannot be noticed.
+DuckDB checks neither. If the writer left out checksums, a flipped bit in a figure cannot be noticed. And whether its
+footer claims more than any export has: DuckDB takes a minute for 50,000 columns.
 """
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -15,24 +18,68 @@ from config.first_line import first_line
 _BATCH_ROWS = 8192
 
 
-def claimed_rows(path: Path) -> int | None:
-    """The rows that a file claims: the total in its footer or the sum of its row groups, whichever is larger.
+# National exports have a footer of some MB, a hundred columns, and row groups of up to half a gigabyte.
+_MOST_FOOTER_BYTES = 64 << 20
+_MOST_COLUMNS = 20_000
+_MOST_ROW_GROUPS = 50_000
+_MOST_GROUP_BYTES = 4 << 30
+_MOST_BYTES = 32 << 30
+_NESTED = "too deeply nested"  # as the library says it
 
-    None if its footer cannot be read. Nothing else is read.
-    """
+
+class Claims(msgspec.Struct, frozen=True):
+    """What a file's footer claims. Nothing else was read."""
+
+    rows: int = 0  # the total, or the sum of the row groups, whichever is larger
+    excess: str | None = None  # what is more than any export has
+    rule: str = "oversized-file"  # that this breaks
+
+
+def claims_of(path: Path) -> Claims:
+    """Claims nothing if the footer cannot be read: whoever reads the file says so."""
     try:
+        size = _footer_bytes(path)
+        if size > _MOST_FOOTER_BYTES:
+            return Claims(excess=f"has a footer of {size:,} bytes; the limit is {_MOST_FOOTER_BYTES:,}")
         footer = pq.read_metadata(path)
-        groups = sum(footer.row_group(number).num_rows for number in range(footer.num_row_groups))
-        return int(max(footer.num_rows, groups))
-    except (OSError, pa.ArrowException, UnicodeDecodeError):
-        return None
+        for many, what, most in (
+            (footer.num_columns, "columns", _MOST_COLUMNS),
+            (footer.num_row_groups, "row groups", _MOST_ROW_GROUPS),
+        ):
+            if many > most:
+                return Claims(excess=f"has {many:,} {what}; the limit is {most:,}")
+        groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+        unpacked = [max(0, group.total_byte_size) for group in groups]
+        rows = int(max(footer.num_rows, sum(group.num_rows for group in groups)))
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
+        nested = _NESTED in str(error)
+        return Claims(excess="has columns that are nested too deeply" if nested else None, rule="unreadable-file")
+    for claimed, what, most in (
+        (max(unpacked, default=0), "has a row group that unpacks", _MOST_GROUP_BYTES),
+        (sum(unpacked), "unpacks", _MOST_BYTES),
+    ):
+        if claimed > most:
+            return Claims(rows, f"{what} to {claimed:,} bytes; the limit is {most:,}")
+    return Claims(rows)
+
+
+def _footer_bytes(path: Path) -> int:
+    with path.open("rb") as stream:
+        stream.seek(-8, os.SEEK_END)
+        return int.from_bytes(stream.read(4), "little")
 
 
 def find_damage(path: Path, columns: Collection[str]) -> str | None:
-    """What is wrong inside the file, or None. Checks only the pages of `columns`."""
+    """What is wrong inside the file, or None. Checks only the pages of `columns`.
+
+    Raises:
+        MemoryError: if a page of the file does not fit into memory.
+    """
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             return _miscounted(file.metadata, columns) or _unlike(file, columns)
+    except MemoryError:
+        raise
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         return first_line(error)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import duckdb
+import msgspec
 
 from warehouse import sql
 from warehouse.drops import parquet_integrity
@@ -73,7 +74,15 @@ def _read(
     progress: ProgressCallback,
 ) -> ReadResult:
     seen = {file.label: _fingerprint(file) for file in drop.files}
-    excess = _too_many_rows(drop, RuleLimits(request.limits)["too-many-rows"])
+    claims = _claims(drop, progress)
+    oversized = {
+        label: make_finding(claimed.rule, f"{label} {claimed.excess}", file=label)
+        for label, claimed in claims.items()
+        if claimed.excess is not None
+    }
+    left = tuple(file for file in drop.files if file.label not in oversized)
+    drop = msgspec.structs.replace(drop, files=left, findings=(*drop.findings, *oversized.values()))
+    excess = _too_many_rows(claims, RuleLimits(request.limits)["too-many-rows"])
     if excess is not None:
         return ReadResult(findings=(*drop.findings, excess))
     recognised = recognise(connection, drop)
@@ -112,14 +121,21 @@ def _read(
     )
 
 
-def _too_many_rows(drop: Drop, limit: float) -> Finding | None:
+def _claims(drop: Drop, progress: ProgressCallback) -> dict[str, parquet_integrity.Claims]:
+    """What the footers claim, by label. If reading one ends the process, the last step names it."""
+    claims = {}
+    for file in drop.files:
+        progress(f"reading the footer of {file.label}")
+        claims[file.label] = parquet_integrity.claims_of(file.path)
+    return claims
+
+
+def _too_many_rows(claims: dict[str, parquet_integrity.Claims], limit: float) -> Finding | None:
     """Adds up the rows that files claim before any is read, because a small file can hold a billion equal rows."""
-    found = {file.label: parquet_integrity.claimed_rows(file.path) for file in drop.files}
-    claims = {label: rows for label, rows in found.items() if rows is not None}  # of others, there will be a finding
-    total = sum(claims.values())
+    total = sum(claimed.rows for claimed in claims.values())
     if total <= limit:
         return None
-    largest = sorted(claims.items(), key=lambda claim: -claim[1])[:5]
+    largest = sorted(((label, claimed.rows) for label, claimed in claims.items()), key=lambda claim: -claim[1])[:5]
     return make_finding(
         "too-many-rows",
         f"the drop claims {total:,} rows; the limit is {limit:,.0f}",
@@ -209,6 +225,7 @@ _LOSES_FILES = {
     "truncated-file",
     "unfinished-file",
     "unreadable-file",
+    "oversized-file",
     "link-out-of-drop",
     "table-format",
     "unread-table",

@@ -90,7 +90,11 @@ def stage(
                 sql.statement("create_staged", staged=staged_name(extract.table), columns=_definition(extract.table))
             )
         progress(f"reading {extract.file.label}")
-        damage = parquet_integrity.find_damage(extract.file.path, _read_columns(extract))
+        try:
+            damage = parquet_integrity.find_damage(extract.file.path, _read_columns(extract))
+        except MemoryError:
+            findings.append(_bomb(extract))
+            continue
         if damage is not None:
             findings.append(_broken(extract, damage, "is damaged"))
             continue
@@ -252,6 +256,11 @@ def _impossible_years(extract: Extract) -> list[Finding]:
 def _broken(extract: Extract, reason: str, how: str = "cannot be read to its end") -> Finding:
     message = f"{extract.file.label} {how}: {reason}"
     return make_finding("unreadable-file", message, table=extract.table.name, file=extract.file.label)
+
+
+def _bomb(extract: Extract) -> Finding:
+    message = f"{extract.file.label} has values that unpack to more memory than a drop may have"
+    return make_finding("oversized-file", message, table=extract.table.name, file=extract.file.label)
 
 
 def _too_large(extract: Extract, excess: str) -> Finding:

@@ -73,6 +73,7 @@ def write_faults(connection: duckdb.DuckDBPyConnection, validation: Validation, 
 # Errors that make locations lack ZIP codes, if they concern the whole table or its ZIP codes.
 _LOSES_LOCATIONS = {
     "unreadable-file",
+    "oversized-file",
     "unrecognised-file",
     "missing-column",
     "ambiguous-column",

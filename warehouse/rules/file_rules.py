@@ -86,6 +86,12 @@ FILE_RULES: tuple[Rule, ...] = (
         unit="rows",
     ),
     Rule(
+        name="oversized-file",
+        severity="error",
+        about="A file must not have more columns, row groups, footer or unpacked bytes than any export has.",
+        remedy="check what was exported: one table, with its own columns only",
+    ),
+    Rule(
         name="reader-failed",
         severity="error",
         about="A drop must be read within limits on memory, disk and time, in a separate process.",

@@ -257,6 +257,85 @@ def test_what_nobody_needs_does_no_harm_however_much_there_is(tmp_path: Path) ->
     assert all(len(found.message) <= 1000 for found in read.findings)
 
 
+def padded(path: Path, rows: Rows) -> None:
+    """A footer that is larger than that of any export."""
+    written(path, pa.Table.from_pylist(list(rows)))
+    whole = path.read_bytes()
+    length = struct.unpack("<i", whole[-8:-4])[0]
+    footer = whole[-8 - length : -8] + b"\0" * (65 << 20)
+    path.write_bytes(whole[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1")
+
+
+def in_groups(path: Path, rows: Rows) -> None:
+    """Each of one row, and far more of them than any export has."""
+    table = pa.Table.from_pylist(list(rows[:1])).select(["zip_code"])
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        for _ in range(50_001):
+            writer.write_table(table)
+
+
+def of_columns(path: Path, rows: Rows) -> None:
+    own = pa.Table.from_pylist(list(rows[:1]))
+    written(
+        path,
+        pa.table({**dict(zip(own.column_names, own.columns, strict=True)), **{f"c{n}": [1] for n in range(20_000)}}),
+    )
+
+
+def claiming(path: Path, rows: Rows) -> None:
+    """A row group whose pages unpack to terabytes, as its footer says it."""
+    written(path, pa.Table.from_pylist(list(rows)))
+    whole = path.read_bytes()
+    length = struct.unpack("<i", whole[-8:-4])[0]
+    size = pq.read_metadata(path).row_group(0).total_byte_size
+    footer = whole[-8 - length : -8].replace(varint(size), varint(1 << 42))
+    path.write_bytes(whole[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1")
+
+
+def varint(number: int) -> bytes:
+    """A 64-bit field of a footer: its zigzag number in groups of seven bits, behind its type."""
+    groups, left = [], number << 1
+    while left > 0x7F:
+        groups.append(left & 0x7F | 0x80)
+        left >>= 7
+    return b"\x16" + bytes([*groups, left])
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (of_columns, "has 20,006 columns; the limit is 20,000"),
+        (in_groups, "has 50,001 row groups; the limit is 50,000"),
+        (padded, "bytes; the limit is 67,108,864"),
+        (claiming, "unpacks to 4,398,046,511,104 bytes; the limit is 4,294,967,296"),
+    ],
+    ids=["columns", "row groups", "footer", "contents"],
+)
+def test_a_file_that_claims_more_than_any_export_has_is_refused_by_its_footer(
+    tmp_path: Path, make: Callable[[Path, Rows], None], what: str
+) -> None:
+    """Nothing else of it is read; the other files are checked all the same."""
+    drop = write_drop(tmp_path / "drop")
+    make(drop / "zip_housing.parquet", HOUSING)
+    (drop / "zip_population.parquet").write_bytes(b"PAR1")
+    read = apart(drop)
+    assert what in only(read, "oversized-file").message
+    assert only(read, "oversized-file").file == "zip_housing.parquet"
+    assert {one.follows for one in errors(read) if one.rule == "missing-table"} <= {"oversized-file", "truncated-file"}
+    assert only(read, "truncated-file").file == "zip_population.parquet"
+
+
+def test_pages_that_unpack_to_more_than_the_memory_of_a_drop_are_not_called_damaged(tmp_path: Path) -> None:
+    drop = write_drop(tmp_path / "drop", locations=None)
+    rows = [location("36436", "Dickinson", "AL", county_name="\0" * 300_000_000), *LOCATIONS[1:]]
+    write_table(drop / "zip_locations.parquet", rows, compression="zstd", use_dictionary=False, write_statistics=False)
+    assert (drop / "zip_locations.parquet").stat().st_size < 1 << 20
+    read = read_in_subprocess(asked(drop), lambda _: None, memory=500 << 20)
+    found = [error for error in errors(read) if error.table == "locations" and not error.follows]
+    assert [one.rule for one in found] == ["oversized-file"]
+    assert "unpack" in found[0].message
+
+
 @pytest.mark.parametrize("depth", [200, 3000])
 def test_types_nested_beyond_reason_are_refused(tmp_path: Path, depth: int) -> None:
     """Where a stack would end, the reader's ends, and nobody else's."""
