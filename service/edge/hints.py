@@ -25,6 +25,16 @@ _PARSER_ERRORS = {
     "Invalid char in url": "The address has a character in it that must be percent-encoded, as UTF-8: %C3%BC for ü.",
     "Request has invalid `Transfer-Encoding`": _NO_LENGTH,
     "Invalid `Transfer-Encoding`": _NO_LENGTH,
+    **dict.fromkeys(
+        (
+            "Missing expected LF after header value",
+            "Missing expected CR after header value",
+            "Unexpected whitespace after header value",
+            "Invalid header value char",
+        ),
+        "A header has a line break or a control character in its value, often at the end of an API key. Remove it.",
+    ),
+    "Invalid header token": "A header's name has a character in it that names cannot have, perhaps an invisible one.",
     "Unexpected start char in url": NO_TARGET,
     "Unexpected char in url schema": NO_TARGET,
 }

@@ -11,6 +11,7 @@ from litestar.handlers import ASGIRouteHandler
 from litestar.types import Receive, Scope, Send
 from msgspec import Meta
 
+from config.invisible import visible
 from service.http import corrections
 from service.http.answering import Answers
 from service.http.encodings import encoded_in
@@ -251,7 +252,7 @@ def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
         case OtherCity(zip_code, city):
             return f"ZIP code {zip_code} is in {city}. Ask by zip_code alone, or correct the rest."
         case UnknownCity(city_name, state_code, similar, states, county):
-            nothing = in_city.format(city_name, state_code)
+            nothing = in_city.format(visible(city_name), state_code)
             encoded = encoded_in(city_name)
             if encoded is not None:
                 how, name = encoded

@@ -53,7 +53,7 @@ _KEYS = (
     "subscriptionkey",
 )
 _UNSET = ("undefined", "null", "none", "nan", "nil", "na", "n/a", "[object object]", "true", "false")
-_PLACEHOLDER = re.compile(r"[{<$%].*[}>A-Z_]|:[a-z_]+")
+_PLACEHOLDER = re.compile(r"[{<$%].*[}>A-Z_%]|:[a-z_]+")
 _PADDED = "".maketrans("OoIlL", "00111")
 _DIGITS = re.compile(r"[0-9]+")
 _QUOTED_ZIP = re.compile(r"[\"']?[0-9]{4,5}[\"']?")

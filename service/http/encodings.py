@@ -42,7 +42,7 @@ def encoded_in(text: str) -> tuple[str, str] | None:
     for _ in range(_MOST_LAYERS):
         for encoding in _ENCODINGS:
             decoded = encoding.decode(text) if encoding.sign.search(text) else text
-            if decoded != text:
+            if decoded != text and "\ufffd" not in decoded:  # else it only looks so, as %FACILITY% does
                 said[encoding.said], text = None, decoded
                 break
         else:

@@ -12,6 +12,7 @@ import msgspec
 
 from config.invisible import invisible_in, visible
 from service.http import corrections
+from service.http.encodings import encoded_in
 from service.http.errors import ApiError
 from warehouse.areas import paging
 
@@ -137,11 +138,23 @@ def read_value(name: str, raw: bytes) -> str:
         return text
     if len(text) > _MOST_CHARACTERS:
         raise ApiError("invalid_parameter", f"{name} is longer than {_MOST_CHARACTERS} characters.", name)
-    if not text.isascii() and name not in _FREE_TEXT and (hidden := invisible_in(text)) is not None:
-        seen = visible(text)
-        advice = f"Did you mean {corrections.as_query({name: corrections.shown(seen)})}?" if seen else "Remove it."
-        raise ApiError("invalid_parameter", f"{name} contains {hidden}. {advice}", name)
+    if name not in _FREE_TEXT and not text.isalnum():
+        _refuse_encoded(name, text)
     return text
+
+
+def _refuse_encoded(name: str, text: str) -> None:
+    """Raises ApiError (400) for a value with an invisible character, or one that was encoded once too often."""
+    hidden, encoded = invisible_in(text), encoded_in(text)
+    if hidden is None and encoded is None:
+        return
+    meant = corrections.shown(visible(text if encoded is None else encoded[1]))
+    advice = f"Did you mean {corrections.as_query({name: meant})}?" if meant else "Remove it."
+    raise ApiError(
+        "invalid_parameter",
+        f"{name} {f'contains {hidden}' if hidden or encoded is None else encoded[0]}. {advice}",
+        name,
+    )
 
 
 def read_limit(text: str | None, most: int = paging.MAX_PAGE_SIZE, default: int = paging.DEFAULT_PAGE_SIZE) -> int:

@@ -54,6 +54,14 @@ def parse(presented: str) -> PresentedKey | None:
     return PresentedKey(match[2], match[3], match[1] == TEST_PREFIX)
 
 
+def split(text: str) -> tuple[str, str, str]:
+    """`text` before the first key in it, the key, and what is behind it; the last two are empty if there is none."""
+    for match in _FORM.finditer(text):
+        if parse(match[0]) is not None:
+            return text[: match.start()], match[0], text[match.end() :]
+    return text, "", ""
+
+
 def is_key_id(text: str) -> bool:
     return len(text) == _ID_LENGTH and all(character in _ALPHABET for character in text)
 

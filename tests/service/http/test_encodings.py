@@ -77,7 +77,6 @@ def test_an_invisible_character_in_the_name_of_a_city_changes_nothing(worker: Se
         ("Ca%C3%83%C2%B1on", "was encoded as UTF-8 twice", "Ca%C3%B1on"),
         ("Coeur%2520d%2526%252339%253BAlene", "was percent-encoded twice and has HTML entities", "Coeur+d%27Alene"),
         ("x%ud83d%00", None, ""),
-        ("x%5Cud83d", "has escapes of a program", "x"),
     ],
 )
 def test_a_city_that_was_encoded_once_too_often_is_told_so(
@@ -90,6 +89,33 @@ def test_a_city_that_was_encoded_once_too_often_is_told_so(
         else:
             assert answer.status == 404
             assert f": the name {how}. Did you mean city_name={meant}" in detail(answer)
+
+
+def test_half_a_character_is_no_defect(worker: Served) -> None:
+    for sent in ("x%5Cud83d", "x%ud83d", "%FACILITY%"):
+        assert worker.ask(f"{FORECAST}?city_name={quote(sent, safe='%')}&state_code=CO").status in (400, 404)
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("zip_code=3643%2536", "zip_code was percent-encoded twice. Did you mean zip_code=36436?"),
+        ("city_name=Mobile&state_code=%2541L", "state_code was percent-encoded twice. Did you mean state_code=AL?"),
+        ("city_name=Mobile&state_code=%25STATE%25", "is a placeholder that your program did not replace"),
+        ("city_name=x%E2%80%AEy&state_code=AL", "There is no city xy in AL."),
+    ],
+)
+def test_the_true_cause_is_named(worker: Served, query: str, said: str) -> None:
+    assert said in detail(worker.ask(f"{FORECAST}?{query}"))
+
+
+@pytest.mark.parametrize("ending", ["\r\r\n", "\n\r\n", "\r\n \r\n", "\0\r\n"])
+def test_a_line_break_in_a_header_is_named(worker: Served, ending: str) -> None:
+    head = worker.head(f"{FORECAST}?zip_code=36436").removesuffix("\r\n\r\n")
+    with worker.wire() as wire:
+        answer = wire.send(f"{head}{ending}\r\n").answer()
+    assert (answer.status, answer.json()["code"]) == (400, "bad_request")
+    assert "A header has a line break or a control character in its value" in detail(answer)
 
 
 @given(st.text(max_size=100))
