@@ -168,6 +168,7 @@ FILES = (
     Bad("empty-file", "not-parquet", "extra.parquet is empty", file("extra.parquet", b"")),
     Bad("truncated-file", "truncated-file", "without a closing marker", spoiling.truncated),
     Bad("footer-gone", "unreadable-file", "zip_housing.parquet cannot be read as Parquet", spoiling.footer_gone),
+    Bad("footer-too-large", "oversized-file", "zip_housing.parquet has a footer of", spoiling.footer_of_zeros),
     Bad("pages-damaged", "unreadable-file", "zip_population.parquet is damaged", spoiling.pages_damaged),
     Bad("link-out-of-drop", "link-out-of-drop", "linked.parquet is a link", spoiling.link_out),
     Bad("link-to-nothing", "unreadable-file", "is a link whose target does not exist", spoiling.link_nowhere),
@@ -397,4 +398,5 @@ TOGETHER = (
     ("packed-csv-for-a-table", "figures-in-thousands"),
     ("json-lines-for-a-table", "year-gone"),
     ("folders-of-two-months", "six-digit-zip-code"),
+    ("footer-too-large",),
 )

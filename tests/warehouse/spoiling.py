@@ -129,6 +129,14 @@ def footer_gone(folder: Path) -> None:
     (folder / "zip_housing.parquet").write_bytes(b"PAR1" + b"\xff" * 200 + b"PAR1")
 
 
+def footer_of_zeros(folder: Path) -> None:
+    """A hole, which takes no disk."""
+    with (folder / "zip_housing.parquet").open("wb") as stream:
+        stream.write(b"PAR1")
+        stream.seek(65 << 20)
+        stream.write((64 << 20 | 1).to_bytes(4, "little") + b"PAR1")
+
+
 def pages_damaged(folder: Path) -> None:
     """The footer is whole, so the file is recognised; what it points to is not."""
     path = folder / "zip_population.parquet"

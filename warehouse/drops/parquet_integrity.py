@@ -39,7 +39,7 @@ def claims_of(path: Path) -> Claims:
     """Claims nothing if the footer cannot be read: whoever reads the file says so."""
     try:
         size = _footer_bytes(path)
-        if size > _MOST_FOOTER_BYTES:
+        if _MOST_FOOTER_BYTES < size < path.stat().st_size:
             return Claims(excess=f"has a footer of {size:,} bytes; the limit is {_MOST_FOOTER_BYTES:,}")
         footer = pq.read_metadata(path)
         for many, what, most in (
