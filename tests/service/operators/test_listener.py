@@ -174,6 +174,24 @@ async def test_an_answer_before_the_end_of_its_request_is_the_last(tmp_path: Pat
             assert told == (status, "close", True), kind
 
 
+@pytest.mark.usefixtures("audit_level")
+@pytest.mark.parametrize("framing", ["Content-Length: 5", "Transfer-Encoding: chunked"])
+async def test_the_body_of_a_request_that_offers_another_protocol_is_read(tmp_path: Path, framing: str) -> None:
+    """Java's client offers HTTP/2 with a POST. Without its body, an order would mean something else."""
+    lines = ["Host: localhost", f"Authorization: Bearer {WRITE}", "Content-Type: application/json", framing]
+    head = "\r\n".join(["POST /caches/purge HTTP/1.1", *lines, "Connection: Upgrade", "Upgrade: h2c", "", ""])
+    body = "5\r\n[1,2]\r\n0\r\n\r\n" if "chunked" in framing else "[1,2]"
+    async with listened(Settings(data_dir=str(tmp_path), operator_write_token=WRITE), tmp_path) as port:
+
+        def ask() -> tuple[int, str]:
+            with Wire(port, 30) as wire:
+                wire.send(head + body)
+                answer = wire.answer()
+                return answer.status, answer.json()["code"]
+
+        assert await asyncio.to_thread(ask) == (400, "invalid_body")
+
+
 async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_longest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
