@@ -79,7 +79,7 @@ class Server:
         if damage is not None:
             raise EmbeddedError(_REPAIR.format(damage))
         self._told_full = is_full(self._disk_error)
-        return ["--maxmemory", str(DISK_FULL_BYTES)] if self._told_full else []
+        return ["--maxmemory", str(DISK_FULL_BYTES), "--auto-aof-rewrite-percentage", "0"] if self._told_full else []
 
     def look_at_disk(self, socket: str) -> None:
         """Reserves space for its append-only file, and tells it whether its disk is full. May hang."""
@@ -89,6 +89,7 @@ class Server:
             log.error("the key store: %s", self._of_disk(error))
         elif error is None and before is not None:
             log.info("the disk of %s takes writes again", folder)
+            self.due = None if self.due is None else 0.0  # no need to wait any longer
         full = is_full(error)
         if self.runs and full != self._told_full and replies(socket, _limited(full=full), b"+OK"):
             self._told_full = full
