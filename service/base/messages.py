@@ -121,3 +121,18 @@ async def read_line(reader: asyncio.StreamReader) -> bytes:
 
 def encode_message(message: Orders | WorkerReport) -> bytes:
     return msgspec.json.encode(message) + b"\n"
+
+
+class WatchOrders(msgspec.Struct, frozen=True, kw_only=True):
+    """To the inbox's watcher."""
+
+    settings: Settings
+    log_json: bool
+
+
+class MirrorOrders(msgspec.Struct, frozen=True, kw_only=True):
+    """To the mirror of the store of releases."""
+
+    settings: Settings
+    log_json: bool
+    instance: str  # the id of its instance

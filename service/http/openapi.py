@@ -13,8 +13,8 @@ from service.http.errors import CODES, Problem, title_of
 from service.http.index import Index
 from service.http.live_examples import LiveExample
 from service.http.openapi_headers import ALWAYS, HEADERS, KEPT, LIMITS, MATCHED, Document, error_headers, header_refs
-from service.http.own_usage.description import SCHEMAS as USAGE_SCHEMAS
-from service.http.own_usage.description import described as described_usage
+from service.http.own_usage.routes import SCHEMAS as USAGE_SCHEMAS
+from service.http.own_usage.routes import described as described_usage
 from service.http.paths import GUIDE_PATH, OPENAPI_PATH
 from service.http.query import LOCATION_PARAMETERS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS

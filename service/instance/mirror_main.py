@@ -12,8 +12,8 @@ from pathlib import Path
 
 from config.processes import name_process
 from service.base import logs
+from service.base.messages import MirrorOrders
 from service.instance.kept_main import Control, teller
-from service.instance.orders import MirrorOrders
 from service.publishing.publisher import forget_releases
 from service.publishing.releases_store import open_store
 from service.publishing.warming import warm_release

@@ -17,7 +17,7 @@ from config.settings import Settings
 from config.sizing import worker_count
 from config.urls import address
 from service.base import tracing
-from service.base.messages import Endpoints, Orders, Shared
+from service.base.messages import Endpoints, MirrorOrders, Orders, Shared, WatchOrders
 from service.base.signals import log_unused, stop_signals
 from service.base.sockets import StartError, bind, url_of
 from service.base.tasks import end_task, keep_running
@@ -28,7 +28,6 @@ from service.embedded.runtime import EmbeddedError
 from service.instance.first_words import FirstWords
 from service.instance.forks import Forks
 from service.instance.kept_process import KeptProcess
-from service.instance.orders import MirrorOrders, WatchOrders
 from service.instance.peers import Peers
 from service.instance.registry import Peer
 from service.instance.stand_in import StandIn

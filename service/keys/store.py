@@ -22,7 +22,7 @@ from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, S
 from service.keys.sentinel import MEND, Memory
 from service.redis.client import WRONG_TYPE, RedisStore, checked, raise_errors
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.get_line import GetLine
+from service.redis.line import GetLine
 
 # A try fails if somebody else changed the key meanwhile.
 _TRIES = 10

@@ -15,8 +15,7 @@ from config.settings import Settings
 from service.base import interruption
 from service.publishing.inbox_events import Telling, outcome_event
 from service.publishing.inbox_folders import Claim, Inbox, Look, SettledPlace
-from service.publishing.inbox_held import held_drops
-from service.publishing.inbox_held_watch import HeldWatch
+from service.publishing.inbox_held import HeldWatch, held_drops
 from service.publishing.inbox_report import TextOf, make_drop_report, nothing_new, report_files
 from service.publishing.inbox_retries import Retries, refusal, set_aside
 from service.publishing.inbox_status import StatusFile

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from service.publishing.inbox_events import Event, Telling
 from service.publishing.inbox_folders import drop_in
 from service.publishing.inbox_report import DropReport
+from service.publishing.inbox_status import StatusFile
 from warehouse.files.atomic import exclusive
 from warehouse.files.reading import read_struct
 from warehouse.releases.catalog import Catalog, Manifest
@@ -161,3 +163,36 @@ def _since(folder: Path) -> datetime:
 
 def _unusable(inbox: Path, error: OSError) -> InboxError:
     return InboxError(f"the inbox {inbox} cannot be used: {error.filename}: {error.strerror or error}")
+
+
+class HeldWatch:
+    """The held drops of one inbox from look to look. `InboxDrops` owns it."""
+
+    def __init__(self, inbox: Path, telling: Telling) -> None:
+        self._inbox = inbox
+        self._telling = telling
+        self._held: dict[str, datetime] = {}  # since when, by id
+
+    def look(self, status: StatusFile) -> None:
+        """Tells of drops that are held no more, and keeps the figures in `status` right. Raises InboxError."""
+        before, self._held = self._held, held_since(self._inbox)
+        for drop in before:
+            if drop not in self._held:
+                self._telling.tell_event(self._decided(drop))
+        status.held(list(self._held.values()))
+
+    def _decided(self, drop: str) -> Event:
+        for place in ("published", "quarantine"):
+            folder = self._inbox / place / drop
+            report = read_report(folder)
+            if report is not None and report.decision is not None:
+                said = report.decision
+                return Event(
+                    event=said.what,
+                    message=f"{report.drop} was {said.what} by {said.by}: {said.reason}",
+                    drop=report.drop,
+                    release=report.release,
+                    place=str(folder / report.drop),
+                    report=str(folder / "report.txt"),
+                )
+        return Event(event="gone", message=f"{drop} was taken out of held/", drop=drop)

@@ -14,9 +14,9 @@ import msgspec
 from service.base.terms import Rate
 from service.quota.gcra import pace_of
 from service.redis.errors import StoreUnavailable
+from service.redis.line import ScriptLine
 from service.redis.name_store import NameStore
 from service.redis.script import Script
-from service.redis.script_line import ScriptLine
 
 SCRIPT = Script("service.quota", "lease.lua")
 # Of a reply that makes no sense, in the log.

@@ -27,10 +27,9 @@ from service.quota.names import (
 )
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
-from service.redis.line import Words
+from service.redis.line import ScriptLine, Words
 from service.redis.refusals import told
 from service.redis.script import Script
-from service.redis.script_line import ScriptLine
 
 # Batches in one command: about two milliseconds of the worker's time and of the server's, for which requests wait.
 MOST_AT_ONCE = 64

@@ -19,10 +19,11 @@ from service.base.batched import batched
 from service.base.tasks import hold_until_done
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
-from service.redis.name_store import NameStore
+from service.redis.name_store import NameCommand, NameStore
 from service.redis.own_connection import OwnConnection
 from service.redis.pipelined import ErrorReply, NonsenseError, PipelinedConnection, open_pipelined
 from service.redis.refusals import error_in, says_loading, says_not_primary
+from service.redis.script import Script
 
 log = logging.getLogger("forecast.redis")
 
@@ -191,3 +192,26 @@ def _packed(words: Words) -> bytes:
         return command.encode("ascii")
     parts = [text.encode() for text in texts]
     return b"".join([b"*%d\r\n" % len(parts), *[b"$%d\r\n%b\r\n" % (len(part), part) for part in parts]])
+
+
+class ScriptLine(Line):
+    """The calls of one worker, which stops it. In a cluster each has one key."""
+
+    def __init__(self, store: NameStore, script: Script) -> None:
+        super().__init__(store, "EVALSHA", script.sha)
+        self._store = store
+        self._script = script
+
+    async def by_client(self, calls: Sequence[Words]) -> Sequence[object]:
+        return await self._script.run_by_name(self._store, calls)
+
+
+class GetLine(Line):
+    """The GETs of one worker, which stops it. Each call is one name."""
+
+    def __init__(self, store: NameStore) -> None:
+        super().__init__(store, "GET")
+        self._store = store
+
+    async def by_client(self, calls: Sequence[Words]) -> Sequence[object]:
+        return await self._store.pipelined([NameCommand(str(name), ("GET", name)) for (name,) in calls])

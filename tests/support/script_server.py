@@ -9,7 +9,7 @@ from fakeredis import FakeAsyncRedis
 from redis.asyncio import Redis
 
 from service.redis.client import RedisStore
-from service.redis.script_line import ScriptLine
+from service.redis.line import ScriptLine
 
 
 class Transport(asyncio.WriteTransport):

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from litestar.handlers import HTTPRouteHandler
 
@@ -27,3 +28,15 @@ def usage_routes(
         hours.PATH: hours.usage_hours_route(report, caller, clock),
         errors.PATH: errors.errors_route(read, caller),
     }
+
+
+SCHEMAS = (days.Usage, hours.UsageByHour, errors.OwnErrors)
+
+
+def described() -> tuple[tuple[str, dict[str, Any], tuple[str, ...]], ...]:
+    """Path, the operation's own part, and the codes of the errors that it alone has."""
+    return (
+        (days.PATH, days.usage_operation(), ("rate_limited",)),
+        (hours.PATH, hours.usage_hours_operation(), ("rate_limited",)),
+        (errors.PATH, errors.errors_operation(), ()),
+    )

@@ -19,12 +19,14 @@ from service.http.caching import CachePolicy
 from service.http.forecast import samples
 from service.http.head import head_of
 from service.http.index import IndexReply
+from service.http.live_examples import LiveExample
 from service.http.lookups import LookupWatch
-from service.http.openapi import About
+from service.http.openapi import About, describe_api
+from service.http.openapi_headers import Document
 from service.http.openapi_route import Description
 from service.http.paths import OPENAPI_PATH
+from service.http.releases.listing import PATH as RELEASES_PATH
 from service.http.reply import Header, Send
-from service.http.sandbox.description import describe_sandbox
 from service.http.sandbox.errors import error_on_purpose
 from service.http.sandbox.release import RELEASE_ID, sandbox_follower
 from warehouse.areas.paging import Cursors
@@ -80,3 +82,17 @@ def build_sandbox(
 
     paths = (endpoint.path for area in AREAS for endpoint in area.endpoints)
     return Sandbox(app, frozenset((*paths, "/v1", OPENAPI_PATH, *others)))
+
+
+_ON_PURPOSE = "The error that X-Test-Error names, or that a zip_code of the guide's list stands for."
+
+
+def describe_sandbox(about: About, examples: Mapping[str, LiveExample]) -> Document:
+    """The document. `examples` are of the release of test keys."""
+    document = describe_api(about, examples)
+    document["paths"] = {path: one for path, one in document["paths"].items() if not path.startswith(RELEASES_PATH)}
+    document["tags"] = [tag for tag in document["tags"] if tag["name"] != "releases"]
+    for one in document["paths"].values():
+        problem = one["get"]["responses"]["400"]["content"]
+        one["get"]["responses"]["default"] = {"description": _ON_PURPOSE, "content": problem}
+    return document

@@ -5,7 +5,7 @@ from pathlib import Path
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.keys.store import KeyStore
-from service.redis.script_line import ScriptLine
+from service.redis.line import ScriptLine
 from tests.support.both_ways import TARGETS
 from tests.support.script_server import connection
 from tests.support.served import served, with_keys
