@@ -28,7 +28,9 @@ from warehouse.publishing.publish import publish
 from warehouse.publishing.working_copy import WorkingCopy
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import InstanceFile, InstanceRecord
-from warehouse.schema.errors import LostRaceError, StoreError
+from warehouse.schema.errors import CatalogError, LostRaceError, StoreError
+from warehouse.upstream.changes import retire, roll_back
+from warehouse.upstream.documents import POINTER
 from warehouse.upstream.files import holds
 from warehouse.upstream.mirror import Mirror
 from warehouse.upstream.objects import open_objects
@@ -231,3 +233,28 @@ def test_a_publisher_that_is_killed_at_any_moment_leaves_the_old_release_or_the_
             break
     done = forecast(env, "extracts", "publish", str(drops[1]), "--json")
     assert json.loads(done.stdout)["result"] in ("published", "already_current")
+
+
+def test_names_that_no_client_reads_keep_nobody_from_the_store(
+    s3: S3Server, url: str, store: ReleasesStore, published_data: Path
+) -> None:
+    """An object below instances/ with such a name ends every listing of them."""
+    import boto3
+
+    first = upload(store, published_data).id
+    point(store, first)
+    own = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    client = boto3.client("s3", endpoint_url=s3.endpoint, region_name=REGION, **own)
+    bucket = url.removeprefix("s3://").partition("/")[0]
+    for name in ("instances//x.json", "instances/../x", "instances/."):
+        client.put_object(Bucket=bucket, Key=f"prefix/{name}", Body=b"{}")
+    upload(store, published_data, OTHER)
+    going_live = GoingLive(store, store.pointer(), "ann")
+    folder, manifest = Catalog(published_data).folder(first), store.release(OTHER).manifest
+    assert going_live.make_current(folder, manifest, ()) == []
+    assert store.pointer().pointer.release == OTHER
+    with pytest.raises(CatalogError, match="Delete what no instance of yours wrote below instances/"):
+        retire(store, [first])
+    store.objects.put(POINTER, b"\0" * (17 << 20))
+    assert roll_back(store, first, "ann").id == first
+    assert store.pointer().pointer.releases == (OTHER, first)

@@ -11,10 +11,11 @@ from tests.support.upstream import point, upload
 from warehouse.releases.catalog import RELEASE_FORMAT, Catalog, Manifest
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.schema.errors import StoreError
-from warehouse.upstream.documents import POINTER, blob_name, release_name, sealed
+from warehouse.upstream.changes import roll_back
+from warehouse.upstream.documents import LAST_SERIAL, POINTER, blob_name, release_name, sealed
 from warehouse.upstream.files import holds
 from warehouse.upstream.mirror import Mirror
-from warehouse.upstream.objects import Objects
+from warehouse.upstream.objects import Objects, StoredObject
 from warehouse.upstream.store import ReleasesStore
 
 OTHER = "20261105T090000Z-ba9876543210"
@@ -336,3 +337,48 @@ def test_answers_of_releases_that_nobody_uses_are_forgotten_once_the_new_one_is_
     instance.write(InstanceRecord("7", 7, "host", "http://127.0.0.1:8001", (THIRD,)))
     settle(mirror)
     assert forgotten == [{first}]
+
+
+def test_a_repaired_pointer_is_followed_whatever_was_seen_and_one_of_before_the_repair_is_not(
+    store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path
+) -> None:
+    """An earlier version could follow a serial of 64 bits, and keep it."""
+    first = upload(store, published).id
+    upload(store, published, OTHER)
+    point(store, OTHER, first)
+    (catalog.data / "mirror").mkdir()
+    (catalog.data / "mirror" / "state.json").write_text('{"serial": 18446744073709551615, "fetched": []}')
+    settle(mirror)
+    assert "went back" in (mirror.problem or "")
+    before = store.objects.get(POINTER)
+    assert isinstance(before, StoredObject)
+    roll_back(store, first, "ann")
+    settle(mirror)
+    assert (current(catalog), mirror.problem) == (first, None)
+    roll_back(store, OTHER, "ann")
+    settle(mirror)
+    assert current(catalog) == OTHER
+    store.objects.put(POINTER, before.data)
+    settle(mirror)
+    assert "went back" in (mirror.problem or "")
+    roll_back(store, None, "ann")
+    settle(mirror)
+    assert "went back" in (mirror.problem or ""), "of the lineage before the repair"
+    roll_back(store, first, "ann")
+    settle(mirror)
+    assert (current(catalog), mirror.problem) == (first, None)
+
+
+def test_a_pointer_at_the_last_serial_can_still_be_changed(
+    store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path
+) -> None:
+    first = upload(store, published).id
+    upload(store, published, OTHER)
+    point(store, OTHER, first)
+    known = store.pointer().pointer
+    store.objects.put(POINTER, sealed(msgspec.structs.replace(known, serial=LAST_SERIAL)))
+    settle(mirror)
+    point(store, first, OTHER)
+    settle(mirror)
+    assert (current(catalog), mirror.problem) == (first, None)
+    assert store.pointer().pointer.serial < 10
