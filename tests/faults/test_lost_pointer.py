@@ -102,6 +102,15 @@ def test_before_the_first_publish_partners_read_that_nothing_was_published(site:
         assert "no release has been published yet" in instance.ready().text
 
 
+def test_nothing_is_retired_or_rolled_back_while_nobody_knows_which_release_is_current(twice: Site) -> None:
+    (twice.data / "current.json").unlink()
+    for command in (("rollback",), ("retire", "--keep", "1"), ("publish", str(twice.data.parent / "other"))):
+        failed = forecast_here(twice.env, "extracts", *command)
+        assert failed.returncode == 1
+        assert "current.json is gone; `forecast extracts rollback RELEASE` writes a new one" in failed.stderr
+    _go_back(twice, failed.stderr)
+
+
 def test_a_pointer_that_is_a_folder_is_removed_first(twice: Site) -> None:
     pointer = twice.data / "current.json"
     pointer.unlink()

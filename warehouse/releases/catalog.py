@@ -145,6 +145,12 @@ class Catalog:
             return None
         return gone(self.pointer_file)
 
+    def known_pointer(self) -> Pointer | None:
+        """None before the first publish. Raises CatalogError if nobody knows which release is current."""
+        if self.lost is not None:
+            raise CatalogError(self.lost)
+        return self.pointer()
+
     def folder(self, release: str) -> Path:
         """The folder of a release, whether it exists or not."""
         return self.releases / release
@@ -184,16 +190,10 @@ class Catalog:
             raise CatalogError(f"{path} cannot be read: {error}") from None
 
     def current(self) -> Manifest:
-        """The manifest of the current release.
-
-        Raises:
-            NoReleaseError: before the first publish.
-            CatalogError: if nobody knows which release is current; and as `manifest`.
-        """
-        pointer = self.pointer()
+        """The manifest of the current release. Raises NoReleaseError before the first publish, as `known_pointer`, and
+        as `manifest`."""
+        pointer = self.known_pointer()
         if pointer is None:
-            if self.lost is not None:
-                raise CatalogError(self.lost)
             raise NoReleaseError(
                 f"nothing has been published yet in {self.data.absolute()}: run `forecast extracts publish PATH`"
             )

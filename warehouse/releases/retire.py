@@ -10,8 +10,8 @@ from warehouse.schema.tables import HOUSING, POPULATION
 
 
 def in_use(catalog: Catalog) -> set[str]:
-    """The ids of the releases that must stay."""
-    pointer = catalog.pointer()
+    """The ids of the releases that must stay. Raises CatalogError if nobody knows which one is current."""
+    pointer = catalog.known_pointer()
     named = {pointer.release, pointer.previous} if pointer else set()
     served = {release for record in live_instances(catalog.data) for release in record.releases}
     return {release for release in named | served if release is not None}

@@ -19,7 +19,7 @@ def roll_back(catalog: Catalog, release: str | None = None, by: str | None = Non
 
 
 def _previous(catalog: Catalog) -> str:
-    pointer = catalog.pointer()
+    pointer = catalog.known_pointer()
     if pointer is None:
         raise NoReleaseError(
             f"nothing has been published yet in {catalog.data.absolute()}, so there is nothing to roll back to"
