@@ -12,7 +12,9 @@ neither.
 import asyncio
 import logging
 import os
+import resource
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
@@ -31,6 +33,8 @@ _FIRST_BYTES = 16 << 10
 # None waits, or who did has gone. After any other error, such as no file left to open, a moment passes.
 _NOBODY = (BlockingIOError, ConnectionAbortedError, InterruptedError)
 _RETRY_SECONDS = 0.1
+# Open files that connections leave free at least, or a quarter of the limit: for releases, stores, logs.
+_FILES_LEFT = 64
 # At the end, for accepting all that wait.
 _LAST_SECONDS = 1.0
 
@@ -63,6 +67,8 @@ class Acceptor:
         self._connections = connections
         self._look = look
         self._loop = asyncio.get_running_loop()
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._most_files = limit - min(_FILES_LEFT, limit // 4) if limit != resource.RLIM_INFINITY else sys.maxsize
         self._next = 1  # how many are taken at most, if turns of the loop are short
         self._left_at: float | None = None  # when the last turn left some waiting, in monotonic seconds
         self._silent: list[tuple[int, str]] = []  # who had sent nothing when accepted: file, address
@@ -108,6 +114,10 @@ class Acceptor:
     def _accept_one(self) -> None:
         # a socket's object would cost more than to accept it, and who gets an answer needs none
         file, address = self._listening._accept()  # type: ignore[attr-defined]  # noqa: SLF001
+        if file >= self._most_files:  # the kernel gives the lowest number that is free
+            closing.drop_unsent(file)
+            os.close(file)
+            return
         os.set_blocking(file, False)
         if self._look is None:
             self._adopt(file, self._make(address[0]))

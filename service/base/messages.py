@@ -89,6 +89,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     hung_seconds: float = 0.0
     connections: int = 0  # open ones of partners
     connections_limit: int = 0  # that are served at most
+    files_limit: int = 0  # of open files, if that is what bounds the connections
     waiting: int = 0  # look-ups that wait for the warehouse
     sightings: list[Sighting] = []  # since the last report
     found: FoundRequests | None = None  # in the first report after it was asked for

@@ -11,6 +11,8 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
 
+from warehouse.files.remedies import is_of_process, remedy_for
+
 
 class EmbeddedError(Exception):
     """The embedded servers cannot run here. The message says what to do."""
@@ -50,7 +52,8 @@ def make_private(folder: Path) -> None:
     except FileExistsError:
         pass  # not a folder: reported just below
     except OSError as error:
-        raise EmbeddedError(f"cannot create {folder}: {error.strerror}; set XDG_RUNTIME_DIR") from None
+        remedy = remedy_for(error) if is_of_process(error) else "set XDG_RUNTIME_DIR"
+        raise EmbeddedError(f"cannot create {folder}: {error.strerror}; {remedy}") from None
     _check_private(folder)
 
 
@@ -111,12 +114,17 @@ def answers_ping(path: str) -> bool:
 
 
 def replies(path: str, command: str, expected: bytes) -> bool:
-    """Whether the server at the socket `path` replies to an inline command as `expected`."""
+    """Whether the server at the socket `path` replies to an inline command as `expected`.
+
+    Raises EmbeddedError if this process cannot ask.
+    """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(1)
             connection.connect(path)
             connection.sendall(f"{command}\r\n".encode())
             return connection.recv(16).startswith(expected)
-    except OSError:
+    except OSError as error:
+        if is_of_process(error):
+            raise EmbeddedError(f"cannot connect to {path}: {error.strerror}; {remedy_for(error)}") from None
         return False

@@ -17,8 +17,9 @@ from service.instance.workers import Workers
 log = logging.getLogger("forecast.supervisor")
 
 _LOOK_SECONDS = 0.1
-# A worker that dies is usually replaced sooner; then requests wait for its successor.
-_PATIENCE_SECONDS = 2.0
+# Workers usually start sooner, and then answer the requests that wait. One that is silent counts as hanging after a
+# second, so no request waits longer than 5 s.
+_PATIENCE_SECONDS = 3.5
 _STOP_SECONDS = 1.0
 
 
@@ -50,7 +51,7 @@ class StandIn:
             self._served_at = now
             await self._leave()
         elif self._server is None and (workers.start_problem or now - self._served_at > _PATIENCE_SECONDS):
-            log.error(
+            log.warning(
                 "no worker serves, so requests get a 503: %s", workers.start_problem or "workers take long to start"
             )
             self._server = ListenerServer(plain_config(self, LimitedProtocol))

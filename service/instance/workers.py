@@ -102,8 +102,8 @@ class Workers:
 
     @property
     def serving(self) -> int:
-        """How many workers have served and were not killed since."""
-        return sum(worker.report is not None and not worker.given_up for worker in self.all)
+        """How many workers serve and do not seem to hang."""
+        return sum(worker.report is not None and not worker.silence.is_long for worker in self.all)
 
     @property
     def everywhere(self) -> int:

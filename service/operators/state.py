@@ -197,7 +197,9 @@ def _of_workers(state: InstanceState, reports: list[WorkerReport]) -> Iterator[P
     full = [report.connections_limit for report in reports if report.connections > report.connections_limit > 0]
     if full:
         many = f"{len(full)} of {len(reports)} workers serve {full[0]:,} connections each, as many as they may"
-        yield Problem("connections", f"{many} (FORECAST_CONNECTIONS): requests on more get a 503")
+        files = max(report.files_limit for report in reports)
+        why = f"with {files:,} open files (ulimit -n, LimitNOFILE)" if files else "(FORECAST_CONNECTIONS)"
+        yield Problem("connections", f"{many} {why}: requests on more get a 503")
     if len(reports) < state.wanted_workers:
         why = f": the last one that started ended ({state.start_problem})" if state.start_problem is not None else ""
         yield Problem("workers", f"{len(reports)} of {state.wanted_workers} workers serve{why}")

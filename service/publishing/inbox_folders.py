@@ -24,6 +24,7 @@ import msgspec
 from service.publishing.arrivals import Arrivals
 from warehouse.files.atomic import clear_aside, exclusive, sync, write_atomically
 from warehouse.files.reading import read_struct
+from warehouse.files.remedies import with_remedy
 from warehouse.schema.errors import InboxError
 
 SettledPlace = Literal["published", "held", "quarantine"]
@@ -160,7 +161,8 @@ class Inbox:
             return None
         except OSError as error:
             remedy = "the watcher's user must be able to write to it"
-            raise InboxError(f"{self.folder / name} cannot be claimed: {error.strerror or error}; {remedy}") from None
+            message = f"{self.folder / name} cannot be claimed: {error.strerror or error}"
+            raise InboxError(with_remedy(message, remedy)) from None
         self._arrivals.forget(name)
         return Claim(stamp, folder / name)
 

@@ -39,6 +39,10 @@ class Worker:
     """The one worker of this process: serves, reports to the supervisor and obeys it, until it has drained."""
 
     def __init__(self, orders: messages.Orders, listening: socket.socket, writer: asyncio.StreamWriter) -> None:
+        allowed = allow_files(orders.settings.connections)
+        bounded = allowed < orders.settings.connections
+        self._files_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if bounded else 0
+        orders = msgspec.structs.replace(orders, settings=msgspec.structs.replace(orders.settings, connections=allowed))
         self._settings = orders.settings
         self._takes_over = orders.takes_over
         self._listening = listening
@@ -141,6 +145,7 @@ class Worker:
             hung_seconds=hang.seconds if hang else 0.0,
             connections=len(self._server.server_state.connections),
             connections_limit=self._settings.connections,
+            files_limit=self._files_limit,
             waiting=release.engine.under_way if release else 0,
             sightings=app.watch.sightings.take(),
             found=self._found,
@@ -200,8 +205,6 @@ async def work(control_socket: socket.socket, listening: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=control_socket, limit=messages.LINE_LIMIT_BYTES)
     orders = msgspec.json.decode(await reader.readline(), type=messages.Orders)
     logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
-    allowed = allow_files(orders.settings.connections)
-    orders = msgspec.structs.replace(orders, settings=msgspec.structs.replace(orders.settings, connections=allowed))
     worker = Worker(orders, listening, writer)
     obeying = keep_running("obey the supervisor", lambda: worker.obey(reader))
     await worker.run()

@@ -31,6 +31,7 @@ from tests.support.instance import (
     serving,
 )
 from tests.support.waiting import until
+from warehouse.releases.catalog import Catalog
 
 _USUAL_DRAIN = {"FORECAST_DRAIN": "10"}
 
@@ -107,6 +108,25 @@ def test_an_instance_stops_in_order_while_no_worker_serves(published: Site, shor
             os.kill(pid, signal.SIGKILL)
         assert instance.zip_code(published.key).status_code == 503
         assert instance.stop() == 0
+
+
+def test_many_connections_leave_an_instance_its_files_and_the_limit_is_named(published: Site, short: Path) -> None:
+    """No wrong cause is reported, and a release that is published meanwhile goes live."""
+    few = ("sh", "-c", 'ulimit -n 256; exec "$@"', "sh")
+    with serving(published.env, short / "serve.log", prefix=few) as instance, contextlib.ExitStack() as crowd:
+        url = httpx.URL(instance.partners)
+        for _ in range(400):
+            crowd.enter_context(socket.create_connection((url.host, url.port or 80), timeout=30))
+        until(lambda: any("256 open files" in reason for reason in instance.ready().json()["reasons"]))
+        published.publish(write_drop(short / "another"))
+        release = Catalog(published.data).current().id
+        until(lambda: instance.ready().json()["releases"] == [release])
+        (reason,) = instance.ready().json()["reasons"]
+        assert reason == (
+            "1 of 1 workers serve 64 connections each, as many as they may with 256 open files (ulimit -n, "
+            "LimitNOFILE): requests on more get a 503"
+        )
+        assert "Too many open files" not in instance.log_file.read_text()
 
 
 def virtual_bytes(pid: int) -> int:

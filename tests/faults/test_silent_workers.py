@@ -45,7 +45,7 @@ def given_up(instance: Instance) -> dict[int, str]:
 
 def test_a_worker_that_hangs_is_replaced_and_the_other_takes_new_connections(pair: Instance, common: Site) -> None:
     """Whatever it hangs in. What it had accepted ends with it: nobody waits for an answer that never comes."""
-    hanging = {signal.SIGSTOP: "stopped", signal.SIGUSR1: "waiting for something else", signal.SIGUSR2: "busy"}
+    hanging = {signal.SIGSTOP: "stopped", signal.SIGRTMIN: "waiting for something else", signal.SIGRTMAX: "busy"}
     told = given_up(pair)
     restarts = pair.metric("forecast_worker_restarts_total")
     for number, (fault, doing) in enumerate(hanging.items(), start=1):
@@ -87,7 +87,7 @@ def test_a_worker_that_hangs_while_it_drains_does_not_hold_up_the_stop(hanging: 
     with serving(hanging.env | {"FORECAST_DRAIN": "60"}, short / "serve.log") as instance:
         until(lambda: len(serving_pids(instance)) == 1)
         (hung,) = instance.worker_pids()
-        os.kill(hung, signal.SIGUSR1)
+        os.kill(hung, signal.SIGRTMIN)
         assert instance.stop() == 0
         assert given_up(instance) == {hung: "waiting for something else"}
 

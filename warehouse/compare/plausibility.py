@@ -9,7 +9,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.compare.pairing import pair_baseline, pair_releases, total_figures
-from warehouse.files.full_disk import says_full
+from warehouse.files.remedies import says_full
 from warehouse.rules.all_rules import RuleLimits, make_finding, shown_limit
 from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.rules.figure_rules import BASELINE_RULES, FIGURE_RULES

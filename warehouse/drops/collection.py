@@ -25,6 +25,7 @@ from warehouse.drops.file_kinds import (
     may_hold_table,
     says_parquet,
 )
+from warehouse.files.remedies import remedy_for
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
@@ -133,7 +134,9 @@ def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
         folder = Path(error.filename)
         label = _shown(Path(root.absolute().name) if folder == root else folder.relative_to(root))
         found.findings.append(
-            _error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=_PERMISSIONS)
+            _error(
+                "unreadable-file", label, f"cannot be read: {error.strerror}", remedy=remedy_for(error) or _PERMISSIONS
+            )
         )
 
     if _is_managed(root, found):
@@ -232,7 +235,9 @@ def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterat
             tail = stream.read(4)
     except OSError as error:
         found.findings.append(
-            _error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=_PERMISSIONS)
+            _error(
+                "unreadable-file", label, f"cannot be read: {error.strerror}", remedy=remedy_for(error) or _PERMISSIONS
+            )
         )
         return
     is_parquet = head.startswith(_MAGIC)

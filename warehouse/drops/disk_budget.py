@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from warehouse.files.full_disk import says_full
+from warehouse.files.remedies import says_full
 
 # Stays free for the key store, usage, the pointer and records, which may be on the same disk.
 _RESERVE_BYTES = 256 << 20

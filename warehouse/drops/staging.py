@@ -13,7 +13,7 @@ from warehouse import sql
 from warehouse.drops import parquet_integrity
 from warehouse.drops.disk_budget import DiskBudget
 from warehouse.drops.recognition import Extract
-from warehouse.files.full_disk import says_full
+from warehouse.files.remedies import says_full
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback

@@ -18,7 +18,7 @@ from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.reader import DropReader, read_in_subprocess
 from warehouse.drops.working_connection import connect_within
-from warehouse.files.full_disk import with_remedy
+from warehouse.files.remedies import with_remedy
 from warehouse.publishing import build
 from warehouse.publishing.approval import SeenWhenHeld, approval_findings
 from warehouse.publishing.bulk import ReleaseBefore

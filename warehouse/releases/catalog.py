@@ -25,8 +25,8 @@ from warehouse.files.atomic import (
     sync,
     sync_tree,
 )
-from warehouse.files.full_disk import with_remedy
 from warehouse.files.reading import read_struct
+from warehouse.files.remedies import with_remedy
 from warehouse.releases.bulk_files import AreaContents
 from warehouse.releases.pointer import (
     Count,

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from warehouse.files.reading import read_struct
+from warehouse.files.remedies import remedy_for
 from warehouse.schema.errors import CatalogError
 
 # Anything else among the releases (lost+found, somebody's copy) is not a release, and is never retired.
@@ -66,4 +67,5 @@ def _remedy(error: Exception) -> str:
         return "; let the user of the service read it"
     if isinstance(error, IsADirectoryError) or (isinstance(error, OSError) and error.errno is None):
         return f"; remove it, then {_REMEDY}"
-    return "" if isinstance(error, OSError) else f"; {_REMEDY}"
+    remedy = remedy_for(error) if isinstance(error, OSError) else _REMEDY
+    return f"; {remedy}" if remedy else ""

@@ -21,8 +21,8 @@ from pathlib import Path
 import msgspec
 
 from warehouse.files.atomic import open_lock, write_atomically
-from warehouse.files.full_disk import with_remedy
 from warehouse.files.reading import read_struct
+from warehouse.files.remedies import with_remedy
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import InstanceRecord, live_instances
 from warehouse.releases.pointer import Pointer

@@ -275,6 +275,40 @@ def test_who_hangs_up_or_is_looked_at_in_vain_leaves_the_others_alone(
     assert "what a connection sent first could not be looked at" in caplog.text
 
 
+def test_connections_leave_files_for_what_else_the_process_opens(
+    listening: socket.socket, crowd: list[socket.socket]
+) -> None:
+    """Those that would take the last ones are reset; else a release could not be opened, nor a store connected to."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken: list[asyncio.Transport] = []
+
+    class Stays(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            taken.append(transport)
+
+    async def work() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + _MANY // 2, hard))
+        polling = Polling(Adopting())
+        acceptor = Acceptor(listening, lambda _: Stays(), set(), polling)
+        acceptor.start()
+        try:
+            with pytest.raises(ConnectionResetError):
+                await asyncio.to_thread(crowd[-1].recv, 5)
+            assert 0 < len(taken) < _MANY // 2
+            opened.extend(os.dup(0) for _ in range(30))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            await acceptor.close()
+            for transport in taken:
+                transport.abort()
+            polling.close()
+
+    opened: list[int] = []
+    run(work)
+    for file in opened:
+        os.close(file)
+
+
 def test_accepting_goes_on_when_files_can_be_opened_again(listening: socket.socket, crowd: list[socket.socket]) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 

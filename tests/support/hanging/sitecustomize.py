@@ -4,7 +4,7 @@ With this folder on PYTHONPATH, and HANGING naming an order file: while that exi
 path that begins with one of its lines waits in its thread. The order `for ever` on a line of its own makes what waits
 then wait also when the order is gone. DuckDB reads by itself; for it, a FIFO is in a file's place (hang_file).
 
-Signals make the main thread hang, and with it the event loop: SIGUSR1 in a wait, SIGUSR2 in a loop.
+Signals make the main thread hang, and with it the event loop: SIGRTMIN in a wait, SIGRTMAX in a loop.
 """
 
 import os
@@ -46,5 +46,5 @@ def _loop(*_: object) -> None:
 
 if _ORDER:
     sys.addaudithook(_hang)
-    signal.signal(signal.SIGUSR1, lambda *_: time.sleep(3600))
-    signal.signal(signal.SIGUSR2, _loop)
+    signal.signal(signal.SIGRTMIN, lambda *_: time.sleep(3600))
+    signal.signal(signal.SIGRTMAX, _loop)

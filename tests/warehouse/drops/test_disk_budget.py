@@ -12,7 +12,7 @@ from warehouse.drops import working_connection
 from warehouse.drops.disk_budget import disk_budget_for
 from warehouse.drops.messages import ReadRequest, ReadResult
 from warehouse.drops.pipeline import read_drop
-from warehouse.files.full_disk import with_remedy
+from warehouse.files.remedies import with_remedy
 from warehouse.publishing.publish import PublishOptions, dry_run, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import CatalogError
@@ -97,6 +97,11 @@ def test_holes_in_a_file_are_no_excuse(tmp_path: Path) -> None:
     assert disk_budget_for(files, tmp_path).allowance == disk_budget_for([], tmp_path).allowance
 
 
-def test_only_a_full_disk_names_what_makes_room() -> None:
+def test_an_error_of_the_machine_says_what_to_do_about_the_machine() -> None:
+    """Instead of what to do about the file that it names."""
     assert with_remedy("Permission denied") == "Permission denied"
-    assert "`forecast extracts retire" in with_remedy("x: No space left on device")
+    assert with_remedy("Permission denied", "replace it") == "Permission denied; replace it"
+    assert "`forecast extracts retire" in with_remedy("x: No space left on device", "replace it")
+    assert "ulimit -n" in with_remedy("x: Too many open files", "replace it")
+    assert "fs.file-max" in with_remedy("x: Too many open files in system", "replace it")
+    assert "for writing" in with_remedy("x: Read-only file system", "replace it")

@@ -1,5 +1,6 @@
 """Manifests, the catalog of releases, and the pointer to the current one."""
 
+import resource
 import shutil
 from pathlib import Path
 
@@ -125,6 +126,17 @@ def test_a_full_disk_or_the_like_is_an_error_of_the_catalog(catalog: Catalog) ->
         raise OSError(28, "No space left on device")
     with catalog.publishing():
         pass
+
+
+def test_without_a_file_left_to_open_the_limit_is_named_and_not_the_pointer(catalog: Catalog) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        with pytest.raises(CatalogError, match=r"Too many open files.*ulimit -n") as told:
+            catalog.pointer()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert "rollback" not in str(told.value)
 
 
 def test_an_adopted_release_is_not_current_until_it_is_switched_to(catalog: Catalog, manifest: Manifest) -> None:

@@ -1,0 +1,40 @@
+"""What an error says of the machine and not of the file that it names, and what to do about that."""
+
+import errno
+import os
+
+# The messages of these errors. EFBIG comes from the limit that the reader puts on the size of a file.
+_FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+_RETIRE = "`forecast extracts retire --keep N` removes old releases, and works on a full disk"
+_OF_PROCESS = {
+    errno.ENFILE: "raise the machine's limit of open files (sysctl fs.file-max)",
+    errno.EMFILE: "raise this process's limit of open files (ulimit -n, LimitNOFILE)",  # its message begins the other
+    errno.ENOMEM: "free memory, or raise this process's limit",
+}
+_REMEDIES = {
+    **dict.fromkeys(_FULL, _RETIRE),
+    **{os.strerror(number): remedy for number, remedy in _OF_PROCESS.items()},
+    os.strerror(errno.EROFS): "mount the file system for writing",
+    os.strerror(errno.EIO): "check the disk (dmesg)",
+}
+
+
+def says_full(error: Exception | str) -> bool:
+    """Whether `error` says that a disk is full."""
+    return any(full in str(error) for full in _FULL)
+
+
+def is_of_process(error: OSError) -> bool:
+    """Whether it would meet any file or socket that this process opened."""
+    return error.errno in _OF_PROCESS
+
+
+def remedy_for(error: Exception | str) -> str | None:
+    """What to do about the machine; None if `error` does not say that anything is wrong with it."""
+    return next((remedy for cause, remedy in _REMEDIES.items() if cause in str(error)), None)
+
+
+def with_remedy(message: str, otherwise: str | None = None) -> str:
+    """`message`, and what to do about the machine if it names such a cause; else what to do `otherwise`."""
+    remedy = remedy_for(message) or otherwise
+    return f"{message}; {remedy}" if remedy else message
