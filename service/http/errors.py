@@ -40,7 +40,7 @@ CODES: dict[str, tuple[int, str]] = {
     "request_timeout": (408, "The request did not arrive in time. Send it again on a new connection."),
     "precondition_failed": (
         412,
-        "It is not, or no longer, what If-Match or If-Unmodified-Since names. Get it from the beginning, without them.",
+        "The answer is not the one that If-Match or If-Unmodified-Since names. Get it from the start, without them.",
     ),
     "uri_too_long": (414, "The address is too long. Queries need no more than 8 KiB."),
     "range_not_satisfiable": (416, "The range begins behind the end of the file. Ask for one within it."),
