@@ -1,6 +1,6 @@
 """Rules on figures that are well-formed and may be wrong."""
 
-from warehouse.rules.plausibility_rule import PlausibilityRule
+from warehouse.rules.plausibility_rule import CellRule, PlausibilityRule, TotalRule
 from warehouse.rules.rule import OPEN_FIGURES
 
 _MOVED = (
@@ -16,18 +16,16 @@ _SERIES = ("series-drift", "series-shuffled", "series-leap")
 _RATIOS = ("people-per-home", "demand-beside-homes", "homes-unlike-people")
 
 FIGURE_RULES: tuple[PlausibilityRule, ...] = (
-    PlausibilityRule(
+    TotalRule(
         name="figures-exchanged",
-        asks="totals",
         limit=0.7,
         about="How much better a figure resembles the former values of another than its own; 100%: it has them.",
         told="figures have the former values of others",
         cause="two columns or years may be exchanged, or one was exported twice",
         explains=("figures-shuffled", "repeated-figure", *_MOVED, *_SERIES, *_RATIOS),
     ),
-    PlausibilityRule(
+    TotalRule(
         name="uniform-scale",
-        asks="totals",
         limit=0.03,
         about="Share by which figures moved alike nearly everywhere in a state; "
         f"{OPEN_FIGURES} may move five times as far.",
@@ -35,93 +33,74 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         cause="they may be in another unit, scaled, or added up twice",
         explains=("figures-exchanged", *_MOVED, *_SERIES, *_RATIOS),
     ),
-    PlausibilityRule(
+    TotalRule(
         name="figures-shuffled",
-        asks="totals",
         limit=0.04,
         about="How little a figure resembles its former values in a state: 1 less the correlation of their logarithms.",
         told="figures hardly resemble their former values",
         cause="they may be shuffled or shifted among ZIP codes",
         explains=(*_MOVED, *_SERIES, *_RATIOS),
     ),
-    PlausibilityRule(
+    TotalRule(
         name="figures-moved",
-        asks="totals",
         limit=0.1,
         about="Share of the larger ZIP codes of a state whose figure moved by over a third.",
         told="figures moved by over a third in many ZIP codes",
         cause="they may be shuffled, or joined to the wrong ZIP codes",
         explains=("leaping-figure", "state-drift", "total-drift", "slow-drift", *_SERIES, *_RATIOS),
     ),
-    PlausibilityRule(
+    CellRule(
         name="absurd-figure",
-        asks="cells",
-        by_state=False,
         limit=0,
-        unit="ZIP codes",
         about="ZIP codes whose figure became more than twenty times as large, and 5,000 or more.",
         told="figures became absurdly large",
         cause="they may be in another unit, or stand for something else",
         explains=("leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift", *_SERIES, *_RATIOS),
     ),
-    PlausibilityRule(
+    CellRule(
         name="leaping-figure",
-        asks="cells",
-        by_state=False,
         limit=5,
-        unit="ZIP codes",
         about="Larger ZIP codes whose figure became more than five times as large or as small.",
         told="figures leapt in many ZIP codes",
         cause="a few may be shuffled, misplaced or in another unit",
         explains=("state-drift", "total-drift", "slow-drift", "series-leap", "series-drift"),
     ),
-    PlausibilityRule(
+    CellRule(
         name="zeroed-figure",
-        asks="cells",
-        by_state=False,
         limit=2,
-        unit="ZIP codes",
         about="ZIP codes whose figure was 200 or more and became 0.",
         told="figures became 0",
         cause="0 may stand for an unknown figure, which must be empty",
         explains=("leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift", *_SERIES, *_RATIOS),
     ),
-    PlausibilityRule(
+    TotalRule(
         name="zeros-gained",
-        asks="totals",
         limit=0.03,
         about="Share of a state's ZIP codes whose figure became 0, however small it was.",
         told="figures became 0 in many ZIP codes",
         cause="0 may stand for an unknown figure, which must be empty",
         explains=("zeroed-figure", "leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift"),
     ),
-    PlausibilityRule(
+    CellRule(
         name="sentinel-figure",
-        asks="cells",
-        by_state=False,
         compares=False,
         limit=1,
-        unit="ZIP codes",
         about="ZIP codes with a new figure of 9999, 99999 or 999999.",
         told="figures look like a mark for unknown",
         cause="a number may stand for an unknown figure, which must be empty",
         explains=("repeated-value", "figures-shuffled", *_MOVED, *_SERIES, *_RATIOS),
     ),
-    PlausibilityRule(
+    CellRule(
         name="repeated-value",
-        asks="cells",
-        by_state=False,
         compares=False,
         limit=25,
-        unit="ZIP codes",
         about="ZIP codes that share one figure of 1,000 or more.",
         told="many ZIP codes have the same figure",
         cause="a default, or one total for all, may have been filled in",
         explains=("figures-shuffled", *_MOVED, *_SERIES, *_RATIOS),
     ),
-    PlausibilityRule(
+    TotalRule(
         name="repeated-figure",
-        asks="totals",
         by_state=False,
         compares=False,
         limit=0.5,
@@ -130,45 +109,40 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         cause="one column may have been exported twice",
         explains=_SERIES,
     ),
-    PlausibilityRule(
+    TotalRule(
         name="state-drift",
-        asks="totals",
         limit=0.06,
         about="Change of a state's total, up or down, as a share of the old total.",
         told="totals of states moved far",
         cause="a part of the figures may be in another unit, stale, or from another source",
         explains=("total-drift", "slow-drift", "series-drift", *_RATIOS),
     ),
-    PlausibilityRule(
+    TotalRule(
         name="coverage-lost-in-state",
-        asks="totals",
         limit=0.08,
         about="Share of a state's ZIP codes with a figure that lost it.",
         told="figures are gone in many ZIP codes",
         cause="a part of the export may be missing, or a join lost rows",
         explains=("coverage-lost", "coverage-lost-in-county", "total-drift", "slow-loss"),
     ),
-    PlausibilityRule(
+    TotalRule(
         name="coverage-lost-in-county",
-        asks="totals",
         limit=0.5,
         about="Share of the ZIP codes of a county, ten or more, that lost a figure.",
         told="figures are gone in most ZIP codes of a county",
         cause="a part of the export may be missing, or a join lost rows",
         explains=("coverage-lost", "total-drift", "slow-loss"),
     ),
-    PlausibilityRule(
+    TotalRule(
         name="series-drift",
-        asks="totals",
         compares=False,
         limit=0.06,
         about="Change of a state's total from one year to the next, as a share for each year between.",
         told="totals of states leap from one year to the next",
         cause="a year may be in another unit, incomplete, or from another source",
     ),
-    PlausibilityRule(
+    TotalRule(
         name="series-shuffled",
-        asks="totals",
         compares=False,
         limit=0.1,
         about="How little a year resembles the year before in a state: 1 less the correlation of their logarithms.",
@@ -176,9 +150,8 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         cause="a year may be shuffled among ZIP codes, or be another column",
         explains=("series-drift", "series-leap", "homes-unlike-people"),
     ),
-    PlausibilityRule(
+    TotalRule(
         name="series-leap",
-        asks="totals",
         by_state=False,
         compares=False,
         limit=60,
@@ -188,27 +161,24 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         cause="a year may be shuffled, or in another unit in places",
         explains=("series-drift",),
     ),
-    PlausibilityRule(
+    TotalRule(
         name="people-per-home",
-        asks="totals",
         compares=False,
         limit=0.4,
         about="How far a state is from 2.25 people for each home, as a share of it.",
         told="people and homes do not go together",
         cause="population and housing may be exchanged, or in another unit",
     ),
-    PlausibilityRule(
+    TotalRule(
         name="demand-beside-homes",
-        asks="totals",
         compares=False,
         limit=0.3,
         about="How far a state's demand for homes is from the homes it has, as a share of them.",
         told="demand and homes do not go together",
         cause="demand may be another column, or in another unit",
     ),
-    PlausibilityRule(
+    TotalRule(
         name="homes-unlike-people",
-        asks="totals",
         compares=False,
         limit=0.35,
         about="How little homes go with people, or demand with homes: 1 less the correlation of their logarithms.",
@@ -220,18 +190,16 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
 
 # Compared with the baseline: the oldest release kept, or the last one of which somebody accepted a change.
 BASELINE_RULES = (
-    PlausibilityRule(
+    TotalRule(
         name="slow-drift",
-        asks="totals",
         state_factor=2,
         limit=0.06,
         about="Change of a national total since the baseline, the oldest release kept; in a state twice as much.",
         told="totals moved far",
         cause="small changes of each month may add up",
     ),
-    PlausibilityRule(
+    TotalRule(
         name="slow-loss",
-        asks="totals",
         state_factor=5,
         limit=0.02,
         about="Share of the ZIP codes with a figure in the baseline that lack it now; in a state five times as many.",

@@ -1,11 +1,9 @@
 """Rules on locations and aliases that are well-formed and may be wrong."""
 
-from warehouse.rules.plausibility_rule import PlausibilityRule
+from warehouse.rules.plausibility_rule import PlaceRule, PlausibilityRule
 
-STATES_LOST = PlausibilityRule(
+STATES_LOST = PlaceRule(
     name="zip-codes-lost",
-    asks="places",
-    state_factor=10,
     among="old_places",
     limit=0.005,
     about="Share of the current release's ZIP codes that the drop lacks.",
@@ -26,10 +24,8 @@ STATES_LOST = PlausibilityRule(
 
 PLACE_RULES: tuple[PlausibilityRule, ...] = (
     STATES_LOST,
-    PlausibilityRule(
+    PlaceRule(
         name="place-value-lost",
-        asks="places",
-        state_factor=10,
         among="old_places",
         limit=0.02,
         about="Share of the ZIP codes that lost their county or coordinates.",
@@ -37,20 +33,16 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="a join may have lost them",
         explains=("place-value-missing",),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="place-value-missing",
-        asks="places",
-        state_factor=10,
         compares=False,
         limit=0.02,
         about="Share of the ZIP codes without a county or coordinates, military ones aside.",
         told="have no county or coordinates",
         cause="a join may have lost them",
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="place-outside-state",
-        asks="places",
-        state_factor=10,
         compares=False,
         limit=0.005,
         about="Share of the ZIP codes whose coordinates are outside their state.",
@@ -58,10 +50,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="latitude and longitude may be exchanged, 0, or without a sign, or the states may be wrong",
         explains=("moved-place", "scattered-place", "same-place"),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="zip-of-other-state",
-        asks="places",
-        state_factor=10,
         compares=False,
         limit=0.001,
         about="Share of the ZIP codes whose first three digits belong to another state.",
@@ -78,10 +68,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
             "figures-shuffled",
         ),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="state-changed",
-        asks="places",
-        state_factor=10,
         among="old_places",
         limit=0.001,
         about="Share of the ZIP codes that are in another state than before.",
@@ -89,10 +77,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="states may be exchanged or shuffled",
         explains=("county-of-other-state", "place-outside-state", "alias-of-other-state"),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="county-of-other-state",
-        asks="places",
-        state_factor=10,
         compares=False,
         limit=0.01,
         about="Share of the ZIP codes whose county code begins with the number of another state.",
@@ -100,10 +86,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="county codes may be shuffled, or one may have been filled in everywhere",
         explains=("other-county", "county-name-differs", "scattered-place", "same-place"),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="same-place",
-        asks="places",
-        state_factor=10,
         compares=False,
         limit=0.001,
         about="Share of the ZIP codes in one county of over 1,500, or at one point with over 500 others.",
@@ -111,10 +95,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="a default may have been filled in everywhere",
         explains=("other-county", "moved-place", "scattered-place", "county-name-differs"),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="county-name-differs",
-        asks="places",
-        state_factor=10,
         compares=False,
         limit=0.005,
         about="Share of the ZIP codes whose county has another name in most ZIP codes with its code.",
@@ -122,10 +104,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="county names or codes may be shuffled",
         explains=("other-county",),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="other-county",
-        asks="places",
-        state_factor=10,
         among="old_places",
         limit=0.02,
         about="Share of the ZIP codes now in a county, by code or name, that others were in before; new ones aside.",
@@ -133,10 +113,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="counties may be shuffled or exchanged",
         explains=("scattered-place",),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="other-city",
-        asks="places",
-        state_factor=10,
         among="old_places",
         limit=0.01,
         about="Share of the ZIP codes that now have a city that others of the state had before; new names aside.",
@@ -144,10 +122,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="cities may be shuffled or exchanged",
         explains=("renamed-city", "primary-alias-differs"),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="city-like-county",
-        asks="places",
-        state_factor=10,
         compares=False,
         limit=0.01,
         about="Share of the ZIP codes whose city is called a county.",
@@ -162,10 +138,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
             "cut-to-length",
         ),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="cut-to-length",
-        asks="places",
-        state_factor=10,
         compares=False,
         limit=0.005,
         about="Share of the ZIP codes whose city is as long as the longest one.",
@@ -173,10 +147,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="names may have been cut off",
         explains=("name-cut", "renamed-city", "other-city", "primary-alias-differs"),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="name-cut",
-        asks="places",
-        state_factor=10,
         among="old_places",
         limit=0.002,
         about="Share of the ZIP codes whose city or county is only the beginning of its former name.",
@@ -184,10 +156,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="names may have been cut off, or lost a word",
         explains=("renamed-city", "other-city", "primary-alias-differs", "county-name-differs"),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="renamed-city",
-        asks="places",
-        state_factor=10,
         among="old_places",
         limit=0.05,
         about="Share of the ZIP codes whose city has a new name, beyond case, accents and punctuation.",
@@ -195,30 +165,24 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="cities may come from another column or source",
         explains=("primary-alias-differs",),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="moved-place",
-        asks="places",
-        state_factor=10,
         limit=0.01,
         about="Share of the ZIP codes whose coordinates moved by more than 25 km.",
         told="moved by more than 25 km",
         cause="coordinates may be shuffled, or of something else",
         explains=("scattered-place",),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="scattered-place",
-        asks="places",
-        state_factor=10,
         compares=False,
         limit=0.05,
         about="Share of the ZIP codes that are more than 100 km from the middle of their county.",
         told="are more than 100 km from the middle of their county",
         cause="coordinates or counties may be shuffled",
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="alias-of-other-state",
-        asks="places",
-        state_factor=10,
         among="new_aliases",
         compares=False,
         limit=0.005,
@@ -227,10 +191,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="aliases may be shifted among ZIP codes",
         explains=("aliases-gained", "aliases-lost", "primary-alias-differs"),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="primary-alias-differs",
-        asks="places",
-        state_factor=10,
         among="new_aliases WHERE status = 'primary'",
         compares=False,
         limit=0.05,
@@ -239,30 +201,24 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         cause="aliases or cities may be shuffled, or from another month",
         explains=("aliases-gained", "aliases-lost"),
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="alias-status-changed",
-        asks="places",
-        state_factor=10,
         among="old_aliases",
         limit=0.05,
         about="Share of the aliases that have another status than before.",
         told="have another status",
         cause="acceptable and unacceptable names may be exchanged",
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="aliases-gained",
-        asks="places",
-        state_factor=10,
         among="new_aliases",
         limit=0.2,
         about="Share of the aliases that the current release lacks, of ZIP codes that have aliases in it.",
         told="are new",
         cause="a join may have multiplied aliases, or they may be shuffled",
     ),
-    PlausibilityRule(
+    PlaceRule(
         name="aliases-lost",
-        asks="places",
-        state_factor=10,
         among="old_aliases",
         limit=0.1,
         about="Share of the current release's aliases that the drop lacks.",

@@ -40,3 +40,24 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
     def query(self) -> str:
         """The name of the statement."""
         return self.name.replace("-", "_")
+
+
+class TotalRule(PlausibilityRule, frozen=True, kw_only=True):
+    """A rule on the totals of states."""
+
+    asks: Literal["totals", "cells", "places"] = "totals"
+
+
+class CellRule(PlausibilityRule, frozen=True, kw_only=True):
+    """A rule on figures of single ZIP codes, which are counted."""
+
+    asks: Literal["totals", "cells", "places"] = "cells"
+    by_state: bool = False
+    unit: Unit = "ZIP codes"
+
+
+class PlaceRule(PlausibilityRule, frozen=True, kw_only=True):
+    """A rule on places. In a state, ten times the share may fail that may in the country."""
+
+    asks: Literal["totals", "cells", "places"] = "places"
+    state_factor: int = 10
