@@ -89,7 +89,9 @@ def _server(said: dict[str, Any], configured: dict[str, str]) -> ServerFacts:
 
 
 def disk_full(folder: str) -> str:
-    return f"the disk of {folder} is full: keys can be revoked and rotated, all else waits or fails; free space there"
+    """What is wrong, and what to do."""
+    works = "keys can be revoked and rotated as long as the reserved space lasts, all else waits or fails"
+    return f"the disk of {folder} is full: {works}; free space there"
 
 
 def wrong_for_keys(server: ServerFacts, *, shared: bool = False) -> list[str]:
