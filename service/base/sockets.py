@@ -1,5 +1,6 @@
 """The sockets that an instance listens on: bound before anything starts, closed without resetting a caller."""
 
+import errno
 import logging
 import socket
 from collections.abc import Iterator
@@ -19,17 +20,24 @@ _KERNEL_KEEPS_BYTES = 128 << 10
 _WAITING = 65_535
 
 
+_EXPECTED = "Give an IP address or a host name of this machine, such as 127.0.0.1 or 0.0.0.0"
+
+
 class StartError(Exception):
     """The instance cannot start. The message is one line that says why and what to do."""
 
 
 @contextmanager
 def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
+    where = f"FORECAST_{setting.upper()}"
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         bound = socket.socket(family, socket.SOCK_STREAM)
-    except OSError as error:
-        raise StartError(f"cannot listen on {host}: {error.strerror}") from None
+    except (OSError, ValueError) as error:
+        raise StartError(
+            f"cannot listen on {host} ({where.replace('PORT', 'HOST')}): {_mistake(host, error)}. {_EXPECTED}. "
+            f"The port goes into {where}."
+        ) from None
     with bound:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _KERNEL_KEEPS_BYTES)  # connections inherit it
@@ -37,9 +45,24 @@ def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
             bound.bind((host, port))
             bound.listen(_WAITING)
         except OSError as error:
-            raise StartError(f"cannot listen on {host}:{port} ({setting}): {error.strerror}") from None
+            away = error.errno == errno.EADDRNOTAVAIL
+            why = f"it is no address of this machine. {_EXPECTED}" if away else error.strerror
+            raise StartError(f"cannot listen on {host}:{port} ({setting}): {why}") from None
         bound.setblocking(False)
         yield bound
+
+
+def _mistake(host: str, error: Exception) -> str:
+    """Why `host` cannot be resolved: what it is instead, or the resolver's reason."""
+    if "/" in host:
+        return "it is a URL or a path"
+    if host.startswith("["):
+        return "an IPv6 address has no brackets here"
+    if host.count(":") == 1:
+        return "it includes a port"
+    if host in (name for _, name in socket.if_nameindex()):
+        return "it is a network interface"
+    return (error.strerror if isinstance(error, OSError) else None) or "it is no name of a host"
 
 
 def refuse_new(listening: socket.socket) -> None:

@@ -143,8 +143,9 @@ def _is_free(host: str, port: int) -> bool:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError as error:
-            return error.errno != errno.EADDRINUSE  # any other problem is reported when the service binds the port
+        except (OSError, TypeError, ValueError) as error:
+            # any other problem is reported when the service binds the port
+            return not isinstance(error, OSError) or error.errno != errno.EADDRINUSE
     return True
 
 

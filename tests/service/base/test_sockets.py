@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from service.base import sockets
-from service.base.sockets import bind, refuse_new
+from service.base.sockets import StartError, bind, refuse_new
 
 LOCAL = pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 # What is established on this machine is so at once.
@@ -82,3 +82,30 @@ def test_where_the_kernel_cannot_refuse_the_listener_goes_on_and_a_warning_says_
         with socket.create_connection(listening.getsockname()[:2], timeout=5) as client:
             assert_talks(listening, client)
     assert "cannot refuse new connections before the listener closes (Protocol not available)" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        (socket.if_nameindex()[0][1], "it is a network interface"),
+        ("127.0.0.1:9", "it includes a port"),
+        ("http://127.0.0.1", "it is a URL or a path"),
+        ("[::1]", "an IPv6 address has no brackets here"),
+        ("a..b", "it is no name of a host"),
+        ("a" * 80, "it is no name of a host"),
+    ],
+)
+@pytest.mark.parametrize("listener", ["LISTEN", "OPERATOR"])
+def test_a_host_that_is_none_is_explained(host: str, why: str, listener: str) -> None:
+    """What it is instead, what is expected, and where the port goes."""
+    with pytest.raises(StartError) as told, bind(host, 0, f"{listener.lower()}_port"):
+        pass
+    assert str(told.value) == (
+        f"cannot listen on {host} (FORECAST_{listener}_HOST): {why}. Give an IP address or a host name of this "
+        f"machine, such as 127.0.0.1 or 0.0.0.0. The port goes into FORECAST_{listener}_PORT."
+    )
+
+
+def test_an_address_of_another_machine_is_told() -> None:
+    with pytest.raises(StartError, match="it is no address of this machine"), bind("192.0.2.7", 0, "listen_port"):
+        pass
