@@ -187,6 +187,8 @@ def _convert(name: str, value: object, source: str) -> object:
         value = value.strip()  # what editors and shells leave behind
         if not value:
             raise SettingsError(f"{source}: is empty; remove it to use the default of {name}")
+        if value.encode(errors="replace").decode() != value:
+            raise SettingsError(f"{source}: is not UTF-8")
         if name in _SEPARATORS:
             value = [part.strip() for part in value.split(_SEPARATORS[name]) if part.strip()]
         elif name in _PAIRS:

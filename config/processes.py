@@ -7,10 +7,10 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 # From linux/prctl.h.
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
-_LAST_USUAL_DESCRIPTOR = 2
 # A process that cannot do its work sends this to its supervisor, and the reason, in one line.
 FAILED = b"failed "
 _REASON_CHARACTERS = 300
@@ -42,17 +42,17 @@ def report_failure(control: int, error: BaseException) -> None:
         os.write(control, FAILED + text.encode(errors="replace") + b"\n")
 
 
+def interpreter(module: str, *arguments: object) -> list[str]:
+    """The command that runs `main` of one of our modules in a new process, whatever is in its current folder or on
+    PYTHONPATH."""
+    # -P: without the folder of that file, which may be where everything is installed
+    start = Path(__file__).parents[1] / "forecast_command.py"
+    return [sys.executable, "-P", str(start), module, *map(str, arguments)]
+
+
 def name_process(what: str) -> None:
     """Lets `ps`, `top` and `pgrep` show this process as "forecast-WHAT", of which the kernel keeps 15 characters."""
     _prctl(_PR_SET_NAME, f"forecast-{what}".encode())
-
-
-def open_usual_descriptors() -> None:
-    """Opens those of standard input, output and error that this process was started without: what it opened instead
-    would be taken for them. Call before anything is opened."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _LAST_USUAL_DESCRIPTOR:
-        os.set_inheritable(descriptor, True)
-    os.close(descriptor)
 
 
 @contextmanager

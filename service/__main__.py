@@ -5,16 +5,40 @@ import os
 import sys
 import threading
 
+import forecast_command
+from config import streams
 from config.processes import collect_seldom
 from service.base import interruption
 
+_FAILED = 1
+
 
 def run() -> None:
+    streams.open_streams()
+    code = _code()
+    _end_at_once(code)
+    sys.exit(code)
+
+
+def _code() -> int | str | None:
+    """Runs the command; returns its exit code."""
+    code: int | str | None = None
     try:
-        _run()
-    except SystemExit as ended:
-        _end_at_once(ended.code)
-        raise
+        try:
+            _run()
+        except SystemExit as ended:
+            code = ended.code
+        sys.stdout.flush()
+    except OSError as error:
+        if error.filename != streams.STDOUT:
+            raise
+        streams.abandon_stdout()
+        if code:
+            return code  # the command has told why
+        if not isinstance(error, BrokenPipeError):  # else its reader has gone, as `head` does
+            sys.stderr.write(f"forecast: {error.filename}: {error.strerror}\n")
+        return _FAILED
+    return code
 
 
 def _run() -> None:
@@ -37,22 +61,22 @@ def _run() -> None:
             interruption.disarm()
 
 
-def _end_at_once(code: object) -> None:
+def _end_at_once(code: int | str | None) -> None:
     """Ends the process, which has nothing left to do: to take its interpreter apart takes 50 ms.
 
     Returns where something is left for an orderly end: a message, a thread, or output that cannot be written.
     """
     waited_for = [thread for thread in threading.enumerate() if not thread.daemon]  # this one among them
-    if not isinstance(code, int | None) or len(waited_for) > 1:
+    if isinstance(code, str) or len(waited_for) > 1:
         return
     try:
         logging.shutdown()
-        for stream in filter(None, (sys.stdout, sys.stderr)):
-            stream.flush()
+        sys.stdout.flush()
+        sys.stderr.flush()
     except (OSError, ValueError):
         return
     os._exit(code or 0)
 
 
 if __name__ == "__main__":
-    run()
+    forecast_command.run()

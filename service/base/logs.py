@@ -9,8 +9,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-import msgspec
-
+from config.printable import json_text, printable, printable_lines
+from config.streams import AsIs
 from service.base.masking import masked
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -31,7 +31,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return masked(msgspec.json.encode(line, enc_hook=str).decode())
+        return masked(json_text(line))
 
 
 class TextFormatter(logging.Formatter):
@@ -45,9 +45,9 @@ class TextFormatter(logging.Formatter):
         time = datetime.fromtimestamp(record.created).astimezone().strftime("%H:%M:%S")
         message = record.getMessage()
         extra = " ".join(f"{name}={value}" for name, value in _extra(record).items() if str(value) not in message)
-        line = printable(f"{time} {record.levelname.lower():7} {message}" + (f"  {extra}" if extra else ""))
+        line = printable(f"{time} {record.levelname.lower():7} {message}" + (f"  {extra}" if extra else ""), None)
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            line += "\n" + printable_lines(self.formatException(record.exc_info))
         colour = _COLOURS.get(record.levelname, "") if self._colour else ""
         line = masked(line)
         return f"{colour}{line}\x1b[0m" if colour else line
@@ -55,12 +55,9 @@ class TextFormatter(logging.Formatter):
 
 def configure(form: Literal["auto", "json", "text"], level: str) -> bool:
     """Logs to standard error; `auto` is text in a terminal and JSON elsewhere. Returns whether it is JSON."""
-    terminal = sys.stderr.isatty()
-    handler = logging.StreamHandler(sys.stderr)
-    as_json = form == "json" or (form == "auto" and not terminal)
-    handler.setFormatter(JsonFormatter() if as_json else TextFormatter(colour=terminal))
+    as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
     root = logging.getLogger()
-    root.handlers = [handler]
+    root.handlers = [handler(as_json=as_json)]
     root.setLevel(level.upper())
     # the end of a drain cancels requests whose clients do not read; uvicorn would log that as a failure
     logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
@@ -70,13 +67,15 @@ def configure(form: Literal["auto", "json", "text"], level: str) -> bool:
     return as_json
 
 
+def handler(*, as_json: bool) -> logging.Handler:
+    """Writes to standard error, in colours if that is a terminal."""
+    made = logging.StreamHandler(AsIs(sys.stderr))
+    made.setFormatter(JsonFormatter() if as_json else TextFormatter(colour=sys.stderr.isatty()))
+    return made
+
+
 def _is_no_cancellation(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
-
-
-def printable(line: str) -> str:
-    """`line` without characters that would forge lines or control the terminal: paths come from callers."""
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in line)
 
 
 def _extra(record: logging.LogRecord) -> dict[str, Any]:

@@ -4,16 +4,15 @@ import getpass
 import os
 import socket
 
+from config.printable import printable
+
 
 def whoami() -> str:
     """`user@host (uid N)`; the user is the person behind sudo, if there is one.
 
     The name comes from the environment, which the person controls; the number comes from the system.
     """
-    name = f"{_user()}@{socket.gethostname()}"
-    # it must not control the terminal that shows it later
-    shown = "".join(character if character.isprintable() else "?" for character in name)
-    return f"{shown[:180]} (uid {os.getuid()})"
+    return f"{printable(f'{_user()}@{socket.gethostname()}', 180)} (uid {os.getuid()})"
 
 
 def _user() -> str:

@@ -1,7 +1,6 @@
 """forecast config"""
 
 import click
-from rich.markup import escape
 
 from config import settings as configuration
 from config.loading import Loaded
@@ -9,6 +8,7 @@ from config.sizing import lookup_memory, near_cache_bytes, worker_count
 from config.urls import HIDDEN
 from service.cli.output import default_settings, json_option, load_settings, print_json, reports_errors, stdout
 from service.keys import pepper
+from service.reports.text_table import plain
 
 
 @click.command()
@@ -35,9 +35,9 @@ def config(defaults: bool, as_json: bool) -> None:
         return
     console = stdout()
     for name, value, source, description in rows:
-        origin = "" if source == "default" else f"  [yellow]({escape(source)})[/yellow]"
-        console.print(f"[bold]{_variable(name)}[/bold] = {escape(_text(value))}{origin}", soft_wrap=True)
-        console.print(f"    [dim]{escape(description)}[/dim]", soft_wrap=True)
+        origin = "" if source == "default" else f"  [yellow]({plain(source)})[/yellow]"
+        console.print(f"[bold]{_variable(name)}[/bold] = {plain(_text(value))}{origin}", soft_wrap=True)
+        console.print(f"    [dim]{plain(description)}[/dim]", soft_wrap=True)
 
 
 def _in_force(loaded: Loaded, name: str) -> tuple[object, str]:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, ParamSpec
 
 import click
-import msgspec
 
 from config import loading
 from config.loading import Loaded
+from config.printable import json_text, printable
 from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError
+from config.streams import STDOUT, AsIs
 from service.base import interruption
 from service.base.masking import masked
 from service.embedded.runtime import EmbeddedError
@@ -40,16 +41,21 @@ def stderr() -> "Console":
 
 
 def print_json(value: object) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    click.echo(json_text(value, indented=True))
 
 
 def print_json_error(message: str) -> None:
     print_json({"error": {"message": shown(message)}})
 
 
+def print_error(message: str) -> None:
+    """Prints one line on standard error."""
+    click.echo(f"forecast: {shown(message)}", err=True)
+
+
 def shown(message: str) -> str:
-    """`message` made printable: keys given by mistake are masked, bytes that are not text are escaped."""
-    return masked(message.encode(errors="backslashreplace").decode())
+    """`message` as one printable line, without keys that were given by mistake."""
+    return masked(printable(message, None))
 
 
 def load_settings(overrides: dict[str, object] | None = None) -> Loaded:
@@ -67,7 +73,7 @@ def data_folder_member(settings: Settings) -> dict[str, str]:
 
 def tell_data_folder(settings: Settings) -> None:
     """The same for a person: a forgotten FORECAST_DATA_DIR is a common surprise."""
-    _tell_dimly(f"data folder {shown(str(settings.data_path.absolute()))}")
+    _tell_dimly(f"data folder {settings.data_path.absolute()}")
 
 
 def releases_member(settings: Settings) -> dict[str, str]:
@@ -80,11 +86,11 @@ def tell_releases(settings: Settings) -> None:
     if settings.releases_url is None:
         tell_data_folder(settings)
     else:
-        _tell_dimly(f"store of releases {shown(settings.releases_url)}")
+        _tell_dimly(f"store of releases {settings.releases_url}")
 
 
 def _tell_dimly(text: str) -> None:
-    stderr().print(text, style="dim", markup=False, soft_wrap=True)
+    stderr().print(shown(text), style="dim", markup=False, soft_wrap=True)
 
 
 def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
@@ -99,9 +105,9 @@ def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
             fail(str(error), LOST, as_json=bool(kwargs.get("as_json")))
         except (SettingsError, WarehouseError, KeyStoreError, StoreUnavailable, EmbeddedError) as error:
             fail(str(error), FAILED, as_json=bool(kwargs.get("as_json")))
-        except BrokenPipeError:
-            raise  # the reader of our output is gone; click exits quietly
         except OSError as error:  # a full disk or an unreadable folder is not a bug
+            if error.filename == STDOUT:
+                raise  # no more can be printed there: the program ends
             where = f"{error.filename}: " if error.filename else ""
             fail(f"{where}{error.strerror or error}", FAILED, as_json=bool(kwargs.get("as_json")))
 
@@ -113,17 +119,15 @@ def fail(message: str, code: int = FAILED, *, as_json: bool = False) -> NoReturn
         raise KeyboardInterrupt
     if as_json:
         print_json_error(message)
-    click.echo(f"forecast: {shown(message)}", err=True)
+    print_error(message)
     sys.exit(code)
 
 
 def _console(*, stderr: bool) -> "Console":
     # here, because an instance prints with neither
-    from rich.console import Console
+    from service.reports.text_table import NARROWEST, WIDTH, HarmlessConsole
 
-    from service.reports.text_table import WIDTH
-
-    console = Console(stderr=stderr, highlight=False, emoji=False)
-    # a pipe has no width of its own; a terminal may be wider than is good to read
-    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
+    console = HarmlessConsole(file=AsIs(sys.stderr if stderr else sys.stdout))
+    # a pipe has no width of its own; a terminal may be wider or narrower than can be read, or call itself 0 wide
+    console.width = max(NARROWEST, min(console.width, WIDTH)) if console.is_terminal else WIDTH
     return console

@@ -4,10 +4,9 @@ import asyncio
 import os
 import socket
 import subprocess
-import sys
 from typing import Protocol
 
-from config.processes import FAILED
+from config.processes import FAILED, interpreter
 
 # While a process whose socket has closed comes to its end.
 _POLL_SECONDS = 0.02
@@ -25,7 +24,7 @@ class Child(Protocol):
 
 
 def start_child(module: str, *files: int) -> tuple[Child, socket.socket]:
-    """Runs ``python -m module``. Its arguments: our process id, and descriptors: its end of the socket, then `files`.
+    """Runs `main` of the module. Its arguments: our process id, and descriptors: its end of the socket, then `files`.
 
     Call from the main thread: the child dies with the thread that started it. Raises OSError.
     """
@@ -33,7 +32,7 @@ def start_child(module: str, *files: int) -> tuple[Child, socket.socket]:
     with theirs:
         given = (theirs.fileno(), *files)
         process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
-            [sys.executable, "-m", module, str(os.getpid()), *map(str, given)],
+            interpreter(module, os.getpid(), *given),
             pass_fds=given,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the supervisor, which drains

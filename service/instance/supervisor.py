@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 import uvloop
 
-from config.processes import open_usual_descriptors
 from config.settings import Settings
 from config.sizing import worker_count
 from config.urls import address
@@ -99,7 +98,6 @@ class Supervisor:
         Raises:
             StartError: if a Redis URL was forgotten, or an extra is missing.
         """
-        open_usual_descriptors()
         log_unused()
         settings = self._settings
         owner.wanted(settings)  # first, so that an operator hears of a forgotten URL before any other problem
@@ -245,7 +243,10 @@ class Supervisor:
 
     def _tell_ready(self) -> None:
         if self._on_ready is not None and not self._view.draining:
-            self._on_ready(url_of(self._partners), url_of(self._operators))
+            try:
+                self._on_ready(url_of(self._partners), url_of(self._operators))
+            except OSError as error:  # partners are served all the same; the command fails of it when it ends
+                log.error("cannot print the addresses: %s: %s", error.filename, error.strerror)
 
     # --- watching ------------------------------------------------------------------------------------------------
 

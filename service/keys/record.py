@@ -9,6 +9,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
+from config.printable import printable
 from service.base.terms import MOST, Terms
 from service.keys.names import record_name
 from service.redis.errors import StoreUnavailable
@@ -174,4 +175,4 @@ def decoded_key(reply: object, key_id: str) -> ApiKey | None:
 
 def _damaged(name: str, why: object) -> DamagedRecordError:
     # escaped: a name in the store may hold anything
-    return DamagedRecordError(f"the record `{ascii(name)[1:-1]}` of the key store is damaged: {why}")
+    return DamagedRecordError(f"the record `{printable(name)}` of the key store is damaged: {why}")

@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from config.printable import printable
 from config.settings import Settings
 from service.base.whoami import whoami
 from service.publishing.inbox_drops import Publish
@@ -28,7 +29,6 @@ from warehouse.rules.acceptance import accept_found
 from warehouse.rules.folding import fold
 from warehouse.schema.errors import InboxError
 from warehouse.schema.findings import ValidationReport, make_report
-from warehouse.schema.printable import printable
 from warehouse.schema.progress import ProgressCallback
 
 _NOTHING_KNOWN = PublishOutcome(result="held", report=ValidationReport(()), manifest=None)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from config.printable import printable
 from service.publishing.inbox_events import Event, Telling
 from service.publishing.inbox_folders import drop_in
 from service.publishing.inbox_report import DropReport
@@ -21,7 +22,6 @@ from warehouse.files.reading import read_struct
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.rules.all_rules import RULES
 from warehouse.schema.errors import BusyError, CatalogError, InboxError, NoReleaseError
-from warehouse.schema.printable import printable
 
 _SINCE = re.compile(r"-(\d{8}T\d{6}Z)(?:-\d+)?$")
 

@@ -7,6 +7,7 @@ overtaken is set aside, and a person decides.
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from config.printable import printable
 from service.publishing.inbox_folders import Claim
 from service.publishing.inbox_status import Failing
 from warehouse.publishing.publish import PublishOutcome
@@ -14,7 +15,6 @@ from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import NoReleaseError
 from warehouse.schema.findings import make_report
-from warehouse.schema.printable import printable
 
 # Tries of a drop before newer ones are tried as well. A full disk fails those too; a problem of this drop alone does
 # not.

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from config.first_line import first_line
+from config.printable import printable
 from config.settings import Settings, SettingsError
 from service.base.whoami import whoami
 from service.embedded import owner
@@ -27,7 +28,6 @@ from warehouse.releases.retire import in_use, retire_all_but
 from warehouse.rules.acceptance import parse_acceptance
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import Finding
-from warehouse.schema.printable import printable
 from warehouse.schema.progress import ProgressCallback
 
 log = logging.getLogger("forecast.publishing")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from config.printable import printable
 from config.settings import Settings, SettingsError
 from config.urls import address, same_store
 from service.cache.warm import Plan, WarmError, warm
@@ -20,7 +21,6 @@ from warehouse.releases.catalog import Manifest
 from warehouse.releases.instances import InstanceRecord, live_instances
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
-from warehouse.schema.printable import printable
 
 _WARM_SECONDS = 60.0
 _SHOWN = 5  # instances named in one warning

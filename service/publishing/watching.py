@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from rich.console import Console
-
 from config.settings import Settings
 from service.base import interruption
 from service.base.signals import stop_signals
@@ -18,7 +16,7 @@ from service.publishing.inbox_drops import Stopped
 from service.publishing.inbox_events import Event
 from service.publishing.inbox_folders import Inbox
 from service.reports import terminal
-from service.reports.text_table import WIDTH
+from service.reports.text_table import WIDTH, HarmlessConsole
 from warehouse.publishing.publish import PublishOutcome
 
 
@@ -38,7 +36,7 @@ def make_watcher(
 def report_text(outcome: PublishOutcome) -> str:
     """What `publish` prints about a drop, without colours."""
     written = io.StringIO()
-    console = Console(file=written, width=WIDTH, highlight=False, emoji=False, color_system=None)
+    console = HarmlessConsole(file=written, width=WIDTH, color_system=None)
     terminal.print_outcome(console, outcome)
     return written.getvalue()
 

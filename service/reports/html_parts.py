@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from config.printable import printable
 from service.reports import wording
-from service.reports.wording import visible
 
 
 def key(kind: str) -> str:
@@ -14,7 +14,7 @@ def key(kind: str) -> str:
 
 def text(value: str) -> str:
     """`value`, which may come from a drop, as text of a page."""
-    return escape(visible(value))
+    return escape(printable(value))
 
 
 def name(value: str) -> str:

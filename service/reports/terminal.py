@@ -5,15 +5,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from config.printable import printable
 from service.reports import html_page, wording
 from service.reports.terminal_comparison import print_comparison
-from service.reports.text_table import NARROW, text_table
-from service.reports.wording import visible
+from service.reports.text_table import NARROW, TextTable, plain, text_table
 from warehouse.files.atomic import write_atomically
 from warehouse.publishing.publish import PublishOutcome
 from warehouse.releases.catalog import Manifest, Origin
@@ -35,8 +34,8 @@ def headline(outcome: PublishOutcome) -> str:
     return f"[{_TONES[said.tone]}]{said.word}[/]: {said.rest}\n"
 
 
-def severity_markup(severity: Severity) -> str:
-    return f"[{_COLOURS[severity]}]{severity}[/]"
+def severity_text(severity: Severity) -> Text:
+    return Text(severity, _COLOURS[severity])
 
 
 def write_html(path: Path, outcome: PublishOutcome, drop: str) -> None:
@@ -54,7 +53,7 @@ def progress(console: Console) -> Iterator[ProgressCallback]:
         yield lambda _step, /: None
         return
     with console.status("starting") as status:
-        yield lambda step, /: status.update(escape(visible(step)))
+        yield lambda step, /: status.update(plain(step))
 
 
 def print_report(console: Console, report: ValidationReport) -> None:
@@ -65,7 +64,7 @@ def print_report(console: Console, report: ValidationReport) -> None:
     if not report.findings:
         return
     narrow = console.width < NARROW
-    rows = Table.grid(padding=(0, 2, 0, 0))
+    rows = TextTable.grid(padding=(0, 2, 0, 0))
     rows.add_column(no_wrap=True)
     rows.add_column(no_wrap=True)
     rows.add_column(overflow="fold")
@@ -76,11 +75,11 @@ def print_report(console: Console, report: ValidationReport) -> None:
         for finding in group.findings:
             if narrow:
                 indent = 2 if finding.follows else 0
-                console.print(Padding(_severity(finding) + Text(" ") + _rule(finding), (0, 0, 0, indent)))
+                console.print(Padding(severity_text(finding.severity) + Text(" ") + _rule(finding), (0, 0, 0, indent)))
                 console.print(Padding(_body(finding), (0, 0, 0, indent + 2)))
             else:
                 below = Text("└ ", "dim") if finding.follows else Text()
-                rows.add_row(_severity(finding), below + _rule(finding), _body(finding))
+                rows.add_row(severity_text(finding.severity), below + _rule(finding), _body(finding))
     if not narrow:
         console.print(rows)
     console.print()
@@ -101,7 +100,7 @@ def print_failures(console: Console, files: Sequence[FailureFile]) -> None:
     console.print("all rows at fault, by rule:" if files else "no rows at fault")
     for file in files:
         rows = f"the first {file.rows:,} rows" if file.cut else f"{file.rows:,} row{'s' if file.rows > 1 else ''}"
-        console.print(Text(f"  {visible(file.path)}: {rows}"), soft_wrap=True)
+        console.print(f"  {plain(file.path)}: {rows}", soft_wrap=True)
     console.print()
 
 
@@ -111,8 +110,8 @@ def print_releases(
     """Prints which release is current, then one line for each, newest first, then who published them."""
     current, previous = (pointer.release, pointer.previous) if pointer else (None, None)
     many = f"{len(releases)} release{'s' if len(releases) > 1 else ''}"
-    console.print(f"{many}; " + (f"current is [bold]{current}[/bold]" if current else "none is current"))
-    console.print(f"[dim]{place[0]} {escape(visible(place[1]))}[/dim]\n", soft_wrap=True)
+    console.print(f"{many}; " + (f"current is [bold]{plain(current)}[/bold]" if current else "none is current"))
+    console.print(f"[dim]{place[0]} {plain(place[1])}[/dim]\n", soft_wrap=True)
     wide = console.width >= NARROW
     sizes = ("ZIP codes", "cities") if wide else ("ZIP codes",)
     moment = ("published (UTC)",) if wide else ()  # the id says it too
@@ -138,20 +137,21 @@ def print_manifest(console: Console, place: tuple[str, str], manifest: Manifest,
     """`place` is where the release is; `pointer` is there if the release is the current one."""
     state = "  [green]current[/green]" if pointer else ""
     made_up = "  [yellow]illustrative figures[/yellow]" if manifest.illustrative else ""
-    console.print(f"[bold]{manifest.id}[/bold]{state}{made_up}")
-    facts = Table.grid(padding=(0, 2, 0, 0))
+    console.print(f"[bold]{plain(manifest.id)}[/bold]{state}{made_up}")
+    facts = TextTable.grid(padding=(0, 2, 0, 0))
+    facts.add_column()
+    facts.add_column(overflow="fold")
     facts.add_row("published", f"{manifest.published_at:%Y-%m-%d %H:%M:%S} UTC")
     if manifest.origin is not None:
         facts.add_row("", _origin(manifest.origin))
     if pointer is not None and pointer.by is not None:
-        since = f"{pointer.switched_at:%Y-%m-%d %H:%M:%S} UTC by {pointer.by}"
-        facts.add_row("current since", Text(visible(since), overflow="fold"))
-    facts.add_row(place[0], Text(visible(place[1]), overflow="fold"))
+        facts.add_row("current since", f"{pointer.switched_at:%Y-%m-%d %H:%M:%S} UTC by {pointer.by}")
+    facts.add_row(*place)
     facts.add_row("holds", wording.contents(manifest))
     facts.add_row("areas", ", ".join(manifest.areas))
     if manifest.acceptance is not None:
         facts.add_row("accepted", _acceptance(manifest.acceptance))
-    facts.add_row("sources", Group(*(Text(visible(line), overflow="fold") for line in manifest.attribution)))
+    facts.add_row("sources", Group(*(Text(printable(line), overflow="fold") for line in manifest.attribution)))
     console.print(facts)
     console.print()
     wide = console.width >= NARROW
@@ -159,13 +159,9 @@ def print_manifest(console: Console, place: tuple[str, str], manifest: Manifest,
     tables.collapse_padding = not wide
     for name, info in sorted(manifest.tables.items()):
         origin = f"kept from {info.carried_from}" if info.carried_from else _files(info.files)
-        tables.add_row(name, f"{info.rows:,}", *((info.checksum[:12],) if wide else ()), escape(origin))
+        tables.add_row(name, f"{info.rows:,}", *((info.checksum[:12],) if wide else ()), origin)
     console.print(tables)
     console.print()
-
-
-def _severity(finding: Finding) -> Text:
-    return Text(finding.severity, _COLOURS[finding.severity])
 
 
 def _rule(finding: Finding) -> Text:
@@ -174,9 +170,9 @@ def _rule(finding: Finding) -> Text:
 
 def _body(finding: Finding) -> RenderableType:
     """The message, then on separate lines: file, samples, why it was accepted, and what to do."""
-    lines: list[RenderableType] = [Text(visible(finding.message), overflow="fold")]
+    lines: list[RenderableType] = [Text(printable(finding.message), overflow="fold")]
     if finding.file and finding.file not in finding.message:
-        lines.append(Text(visible(finding.file), "dim", overflow="fold"))
+        lines.append(Text(printable(finding.file), "dim", overflow="fold"))
     samples = wording.samples_of(finding)
     if samples:
         shown = samples[:_SAMPLES]
@@ -185,38 +181,38 @@ def _body(finding: Finding) -> RenderableType:
         if len(samples) > _SAMPLES:
             lines.append(Text(f"and {max(finding.count, len(samples)) - _SAMPLES:,} more", "dim"))
     if finding.accepted is not None:
-        lines.append(_hanging("accepted, reason given:", Text(visible(finding.accepted), overflow="fold")))
+        lines.append(_hanging("accepted, reason given:", Text(printable(finding.accepted), overflow="fold")))
     elif (remedy := wording.remedy_of(finding)) and finding.severity != "info":
-        lines.append(_hanging("→", Text(visible(remedy), overflow="fold")))
+        lines.append(_hanging("→", Text(printable(remedy), overflow="fold")))
     return Group(*lines)
 
 
 def _hanging(sign: str, text: Text) -> Table:
-    made = Table.grid(padding=(0, 1, 0, 0))
+    made = TextTable.grid(padding=(0, 1, 0, 0))
     made.add_row(sign, text)
     return made
 
 
-def _marks(manifest: Manifest, current: str | None, previous: str | None) -> str:
+def _marks(manifest: Manifest, current: str | None, previous: str | None) -> Text:
     marks = (
-        ("[green]current[/green]", manifest.id == current),
-        ("[dim]previous[/dim]", manifest.id == previous),
-        ("[yellow]illustrative[/yellow]", manifest.illustrative),
+        (Text("current", "green"), manifest.id == current),
+        (Text("previous", "dim"), manifest.id == previous),
+        (Text("illustrative", "yellow"), manifest.illustrative),
     )
-    return " ".join(mark for mark, holds in marks if holds)
+    return Text(" ").join(mark for mark, holds in marks if holds)
 
 
-def _acceptance(acceptance: Acceptance) -> Text:
+def _acceptance(acceptance: Acceptance) -> str:
     who = f"{', '.join(acceptance.rules)}, by {acceptance.by} at {acceptance.at:%Y-%m-%d %H:%M:%S} UTC"
-    return Text(visible(f"{who}: {acceptance.reason}"), overflow="fold")
+    return f"{who}: {acceptance.reason}"
 
 
-def _origin(origin: Origin) -> Text:
+def _origin(origin: Origin) -> str:
     how = {"command": "by hand", "inbox": "through the inbox", "demo": "by the demo"}[origin.via]
-    return Text(visible(f"{origin.by}, from {', '.join(origin.paths)}, {how}"), overflow="fold")
+    return f"{origin.by}, from {', '.join(origin.paths)}, {how}"
 
 
 def _files(files: Sequence[str]) -> str:
     """The first few names: a table can come in hundreds of parts."""
     more = len(files) - _FILES
-    return visible(", ".join(files[:_FILES])) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(files[:_FILES]) + (f" and {more:,} more" if more > 0 else "")

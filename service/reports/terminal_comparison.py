@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from service.reports import wording
-from service.reports.text_table import NARROW, text_table
-from service.reports.wording import visible
+from service.reports.text_table import NARROW, TextTable, plain, text_table
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.tables import LOCATIONS
 
@@ -20,23 +19,21 @@ _MOST_TOTALS = 12  # figures that are shown
 
 def print_comparison(console: Console, comparison: Comparison, title: str) -> None:
     """Prints places and answers, then the changes of tables, national totals and states, then the largest movers."""
-    console.print(f"[bold]{escape(title)}[/bold]")
-    heads = Table.grid(padding=(0, 2, 0, 0))
+    console.print(f"[bold]{plain(title)}[/bold]")
+    heads = TextTable.grid(padding=(0, 2, 0, 0))
     heads.add_row("ZIP codes", wording.places_line(comparison))
     for label, by_state in (("  new in", comparison.places.gained), ("  gone from", comparison.places.lost)):
         if by_state:
             heads.add_row(label, _by_state(by_state))
     heads.add_row("figures", wording.figures_line(comparison))
-    for name, line in wording.records_lines(comparison):
+    for name, line in (*wording.records_lines(comparison), *wording.answers_lines(comparison)):
         heads.add_row(name, line)
-    for name, line in wording.answers_lines(comparison):
-        heads.add_row(name, line)
-    for label, figures in (
-        ("new figures", wording.new_figures(comparison)),
-        ("[bold red]vanished[/]", wording.vanished_figures(comparison)),
+    for heading, figures in (
+        (Text("new figures"), wording.new_figures(comparison)),
+        (Text("vanished", "bold red"), wording.vanished_figures(comparison)),
     ):
         if figures:
-            heads.add_row(label, wording.listed_figures(figures))
+            heads.add_row(heading, wording.listed_figures(figures))
     console.print(heads)
     console.print()
     tables = (
@@ -88,7 +85,7 @@ def _totals(comparison: Comparison, width: int) -> Table:
         )
         shown.add_row(figure.figure, *totals, change, *zip_codes)
     if len(figures) > len(most):
-        shown.add_row(f"[dim]and {len(figures) - len(most)} more[/]")
+        shown.add_row(Text(f"and {len(figures) - len(most)} more", "dim"))
     return shown
 
 
@@ -111,10 +108,10 @@ def _states(comparison: Comparison, width: int) -> Table:
             total = wording.relative_change(most.old_total, most.new_total)
             moved = (most.figure, total, wording.share(most.moved_share))
         cells = (f"{numbers[name]:,}" if numbers[name] else "" for name in counts)
-        shown.add_row(escape(visible(wording.state_name(state))), *cells, *moved)
+        shown.add_row(wording.state_name(state), *cells, *moved)
     more = len(worst) - _WORST_STATES
     if more > 0:
-        shown.add_row(f"[dim]and {more} more[/]")
+        shown.add_row(Text(f"and {more} more", "dim"))
     return shown
 
 
@@ -124,6 +121,6 @@ def _movers(comparison: Comparison, width: int) -> Table:
     shown = text_table("largest movers", *places, "figure", *numeric, numeric=numeric)
     for mover in comparison.movers:
         values = (f"{mover.old:,}", f"{mover.new:,}", f"{mover.new - mover.old:+,}", f"{mover.others or ''}")
-        place = (escape(visible(wording.place_of(mover))),) if places else ()
+        place = (wording.place_of(mover),) if places else ()
         shown.add_row(mover.zip_code, *place, mover.figure, *values)
     return shown

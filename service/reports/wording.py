@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from config.printable import printable
 from warehouse.publishing.publish import PublishOutcome
 from warehouse.releases.catalog import Manifest
 from warehouse.schema.comparison import Comparison, FigureChange, Mover, StateChange
@@ -81,11 +82,6 @@ def contents(manifest: Manifest) -> str:
         if table.has_ids and table.name in manifest.tables
     )
     return f"{manifest.zip_codes:,} ZIP codes, {manifest.cities:,} cities{''.join(things)}"
-
-
-def visible(text: str) -> str:
-    """`text` with unprintable characters escaped: names come from files, and could control a terminal."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
 
 def number(value: int | None) -> str:
@@ -207,7 +203,7 @@ def remedy_of(finding: Finding) -> str | None:
 
 def samples_of(finding: Finding) -> list[str]:
     """The samples that the message does not contain already."""
-    return [visible(sample) for sample in finding.samples if sample not in finding.message]
+    return [printable(sample) for sample in finding.samples if sample not in finding.message]
 
 
 def in_a_row(samples: Iterable[str]) -> bool:

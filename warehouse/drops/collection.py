@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from config.printable import printable
 from warehouse.drops.file_kinds import (
     EMPTY,
     ENCRYPTED,
@@ -29,7 +30,6 @@ from warehouse.files.remedies import remedy_for
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
-from warehouse.schema.printable import printable
 
 _MAGIC = b"PAR1"
 _ICEBERG = "an Iceberg table"

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import msgspec
 
+from config.printable import MAX_LINES, printable_struct
 from warehouse import sql
 from warehouse.drops import parquet_integrity
 from warehouse.drops.collection import Drop, DropFile, collect
@@ -27,7 +28,6 @@ from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.failures import FailureFile
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
-from warehouse.schema.printable import MAX_LINES, printable_struct
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import LOCATIONS, TABLES, Table
 

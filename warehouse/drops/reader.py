@@ -6,20 +6,20 @@ The answer of that process is not trusted, because a hostile file may have taken
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO
 
 import msgspec
 
 from config.decoders import decoder_of
+from config.printable import printable, printable_struct
+from config.processes import interpreter
 from warehouse.drops.messages import ReaderLine, ReadRequest, ReadResult
 from warehouse.rules.all_rules import make_finding
-from warehouse.schema.printable import printable, printable_struct
+from warehouse.schema.errors import DropError
 from warehouse.schema.progress import ProgressCallback
 
 # DuckDB limits itself to half a gigabyte. The rest is for libraries, and for memory that DuckDB does not count.
@@ -114,16 +114,15 @@ def _started(memory: int, seconds: float, trouble: IO[bytes], overdue: threading
 
 
 def _command(memory: int) -> list[str]:
-    # -P, because the working directory may be the drop's folder, and its files must not be imported
-    return [sys.executable, "-P", "-m", "warehouse.drops.reader_main", str(memory), str(os.getpid())]
+    # the working directory may be the drop's folder: its files are not imported
+    return interpreter("warehouse.drops.reader_main", memory, os.getpid())
 
 
 def _environment() -> dict[str, str]:
     """Our environment without secrets, which a file that takes over the reader must not find."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("FORECAST_")}
-    path = [str(Path(__file__).resolve().parents[2]), *filter(None, [own.get("PYTHONPATH")])]
     # pyarrow's own memory pools would reserve address space that the limit counts
-    return {**own, "PYTHONPATH": os.pathsep.join(path), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    return {**own, "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 
 def _listen(process: _Process, request: ReadRequest, progress: ProgressCallback) -> ReadResult | None:
@@ -131,7 +130,11 @@ def _listen(process: _Process, request: ReadRequest, progress: ProgressCallback)
     if process.stdin is None or process.stdout is None:
         return None
     try:
-        process.stdin.write(msgspec.msgpack.encode(request))
+        asked = msgspec.msgpack.encode(request)
+    except UnicodeEncodeError as error:
+        raise DropError(f"{printable(error.object)}: the name is not UTF-8; rename it") from None
+    try:
+        process.stdin.write(asked)
         process.stdin.close()
     except BrokenPipeError:
         return None

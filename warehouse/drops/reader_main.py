@@ -41,9 +41,9 @@ def _serve(request: BinaryIO, said: BinaryIO) -> None:
     # imported last: it takes a third of a second, in which the parent may end
     import msgspec
 
+    from config.printable import printable
     from warehouse.drops.messages import ReaderLine, ReadRequest
     from warehouse.drops.pipeline import read_drop
-    from warehouse.schema.printable import printable
 
     def tell(line: ReaderLine) -> None:
         said.write(msgspec.json.encode(line) + b"\n")

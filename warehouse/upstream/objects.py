@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from config.printable import printable
 from warehouse.schema.errors import ConflictError, DamagedError, StoreError
-from warehouse.schema.printable import printable
 
 T = TypeVar("T")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from config.printable import printable_struct
 from warehouse.releases.catalog import RELEASE_FORMAT, Manifest, NeededFormat, check_format
 from warehouse.releases.pointer import is_release_id
 from warehouse.schema.errors import (
@@ -22,7 +23,6 @@ from warehouse.schema.errors import (
     NoSuchReleaseError,
     StoreError,
 )
-from warehouse.schema.printable import printable_struct
 from warehouse.schema.progress import ProgressCallback
 from warehouse.upstream.documents import (
     BEATS,

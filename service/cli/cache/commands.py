@@ -9,6 +9,7 @@ from service.cli.instances.chosen import ask_one, targets_or_fail, tell_unasked,
 from service.cli.instances.client import NO_WRITE_TOKEN, OperatorsClient
 from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stdout
 from service.operators.actions import Purged
+from service.reports.text_table import plain
 
 _PURGE_SECONDS = 60.0
 _QUESTION = "Partners are answered from the warehouse, more slowly, until the caches fill. Go on?"
@@ -57,7 +58,7 @@ def purge(yes: bool, url: str | None, as_json: bool) -> None:
     if settings.operator_write_token is None:  # else it would be told after the question
         fail(NO_WRITE_TOKEN, as_json=as_json)
     if not yes:
-        click.confirm(_QUESTION, abort=True)
+        click.confirm(_QUESTION, abort=True, err=True)
     asked, reached = [], set[str]()
     for target in found:
         if target.instance not in reached:  # else another one has told it
@@ -69,7 +70,7 @@ def purge(yes: bool, url: str | None, as_json: bool) -> None:
         print_json({"instances": done})
     for one in asked if not as_json else ():
         if one.answer is not None:
-            stdout().print(_said(one.name, one.answer))
+            stdout().print(plain(_said(one.name, one.answer)))
     tell_unasked(asked)
 
 

@@ -5,8 +5,6 @@ from urllib.parse import urlsplit
 
 import click
 import msgspec
-from rich.table import Table
-from rich.text import Text
 
 from config.durations import in_words
 from config.settings import Settings
@@ -16,7 +14,7 @@ from service.cli.output import data_folder_member, json_option, load_settings, p
 from service.cli.words import many
 from service.http.area import Batch, Endpoint, PartnerArea
 from service.http.areas import AREAS
-from service.reports.wording import visible
+from service.reports.text_table import facts_table
 from warehouse.releases.instances import InstanceRecord, live_instances
 
 _SHOWN_ENTRIES = 8
@@ -77,12 +75,7 @@ def _asked(query: str, area: str | None) -> tuple[PartnerArea, Endpoint, bytes]:
 
 
 def _print(found: Explanation, settings: Settings, instances: list[InstanceRecord]) -> None:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
-    for name, text in (*_answer(found), *_tiers(found, settings, instances), *_headers(found)):
-        table.add_row(name, Text(visible(text)))
-    stdout().print(table)
+    stdout().print(facts_table((*_answer(found), *_tiers(found, settings, instances), *_headers(found))))
 
 
 def _answer(found: Explanation) -> Iterator[tuple[str, str]]:

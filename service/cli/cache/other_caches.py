@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from rich.markup import escape
-
 from config.settings import Settings
 from config.urls import address
-from service.cli.output import shown, stderr
+from service.base.masking import masked
+from service.cli.output import stderr
 from service.publishing.warming import with_another_cache
+from service.reports.text_table import plain
 from warehouse.releases.instances import InstanceRecord
 
 
@@ -19,4 +19,4 @@ def other_caches(settings: Settings, instances: list[InstanceRecord]) -> list[st
 
 def warn(sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        stderr().print(f"[yellow]warning[/] {escape(shown(sentence))}", soft_wrap=True)
+        stderr().print(f"[yellow]warning[/] {plain(masked(sentence))}", soft_wrap=True)

@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Sequence
 
 import click
-from rich.table import Table
-from rich.text import Text
 
 from config.durations import in_words
 from config.settings import Settings
@@ -25,8 +23,7 @@ from service.cli.stores import with_cache
 from service.cli.words import many, size
 from service.operators.overview import Overview
 from service.reports import terminal
-from service.reports.text_table import text_table
-from service.reports.wording import visible
+from service.reports.text_table import facts_table, plain, text_table
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.instances import live_instances
 
@@ -63,16 +60,11 @@ def stats(seconds: float, as_json: bool) -> None:
 
 
 def _print(settings: Settings, found: Contents, near: Sequence[Asked[Overview]]) -> None:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
-    for name, text in (("shared cache", address(settings.cache_url)), *_server(found), *_near(near)):
-        table.add_row(name, Text(visible(text)))
     console = stdout()
-    console.print(table)
+    console.print(facts_table((("shared cache", address(settings.cache_url)), *_server(found), *_near(near))))
     console.print()
     for why in found.away:
-        console.print(Text(f"Not counted: {visible(why)}", style="yellow"))
+        console.print(f"Not counted: {plain(why)}", style="yellow")
     if not found.releases:
         console.print(f"The {'servers that answer hold' if found.away else 'shared cache holds'} no entries.")
         return

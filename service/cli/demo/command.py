@@ -4,12 +4,12 @@ import shlex
 
 import click
 from rich.console import Console
-from rich.markup import escape
 
 from service.base import interruption, logs
 from service.base.sockets import StartError
 from service.cli.demo.site import DemoLines, program_name, run_demo
 from service.cli.output import fail, load_settings, print_json, reports_errors, stderr, stdout
+from service.reports.text_table import plain
 from warehouse.sql import connections
 
 
@@ -44,7 +44,7 @@ def demo(as_json: bool) -> None:
         run_demo(
             loaded.settings,
             log_json=log_json,
-            say=lambda step: console.print(f"[dim]· {escape(step)}[/dim]"),
+            say=lambda step: console.print(f"[dim]· {plain(step)}[/dim]"),
             on_ready=print_json if as_json else _print_lines,
             program=f"{prefix}{program_name()}",
         )
@@ -69,7 +69,7 @@ def _print_lines(lines: DemoLines) -> None:
 def _section(console: Console, title: str, rows: tuple[tuple[str, str], ...]) -> None:
     _print(console, f"\n[bold]{title}[/bold]")
     for purpose, line in rows:
-        _print(console, f"  [dim]{purpose:24}[/dim]{escape(line)}")
+        _print(console, f"  [dim]{purpose:24}[/dim]{plain(line)}")
 
 
 def _print(console: Console, text: str) -> None:

@@ -28,6 +28,7 @@ from service.cli.output import (
     FAILED,
     json_option,
     load_settings,
+    print_error,
     print_json,
     releases_member,
     reports_errors,
@@ -287,5 +288,5 @@ def _end(outcome: PublishOutcome, *, as_json: bool) -> None:
     if outcome.result != "refused":
         return
     if as_json:
-        click.echo(f"forecast: refused: {outcome.report.summary()}", err=True)
+        print_error(f"refused: {outcome.report.summary()}")
     sys.exit(FAILED)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from rich.markup import escape
 
 from config.durations import in_words
 from config.settings import Settings
@@ -17,6 +16,7 @@ from service.cli.output import (
     data_folder_member,
     json_option,
     load_settings,
+    print_error,
     print_json,
     reports_errors,
     shown,
@@ -29,7 +29,7 @@ from service.publishing.inbox_decisions import Decided
 from service.publishing.inbox_held import HeldDrop, current_release, held_drops
 from service.publishing.watching import report_text
 from service.reports import terminal
-from service.reports.wording import visible
+from service.reports.text_table import plain
 from warehouse.releases.catalog import Manifest
 
 inbox_option = click.option(
@@ -107,7 +107,7 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_jso
     warn_behind(settings, list(published.behind))
     if decided.to_do is not None:
         summary = outcome.report.summary()
-        click.echo(f"forecast: {shown(decided.drop)} stays held: {summary}; {shown(decided.to_do)}", err=True)
+        print_error(f"{shown(decided.drop)} stays held: {summary}; {shown(decided.to_do)}")
         sys.exit(FAILED)
 
 
@@ -171,22 +171,22 @@ def _as_json(drop: HeldDrop, current: Manifest | None) -> dict[str, object]:
 def _print(drop: HeldDrop, current: Manifest | None, hold: tuple[str, ...]) -> None:
     out = stdout()
     waited = in_words((datetime.now(UTC) - drop.since).total_seconds())
-    out.print(f"[bold]{escape(visible(drop.name))}[/], held since {drop.since:%Y-%m-%d %H:%M} UTC ({waited})")
+    out.print(f"[bold]{plain(drop.name)}[/], held since {drop.since:%Y-%m-%d %H:%M} UTC ({waited})")
     if drop.report is None:
         out.print("  its report is lost or damaged: move the drop back into the inbox, or discard it")
     elif drop.report.decision is not None:
         said = drop.report.decision
-        out.print(f"  {said.what} by {escape(said.by)}, and interrupted then: run the same command again")
+        out.print(f"  {said.what} by {plain(said.by)}, and interrupted then: run the same command again")
     for finding in drop.report.findings if drop.report else ():
         if finding.severity == "error":
-            out.print(f"  [yellow]{finding.rule}[/]  {escape(visible(finding.message))}", soft_wrap=True)
+            out.print(f"  [yellow]{finding.rule}[/]  {plain(finding.message)}", soft_wrap=True)
     live, way_out = drop.is_live_in(current), drop.way_out(hold)
     if current is not None and live:
         out.print(f"  [yellow]it is live as {current.id}[/]: approve it, which only moves it, or roll back first")
     elif current is not None and drop.is_overtaken_by(current):
         out.print(f"  [yellow]a newer drop went live meanwhile[/]: {current.id}; to replace it, add --over-newer")
     if way_out is not None and not live:
-        out.print(f"  {escape(visible(way_out))}", soft_wrap=True)
+        out.print(f"  {plain(way_out)}", soft_wrap=True)
     name = ("-- " if drop.id.startswith("-") else "") + shlex.quote(drop.id)
     for label, text, useful in (
         ("report", str(drop.path.parent / "report.txt"), True),
@@ -194,7 +194,7 @@ def _print(drop: HeldDrop, current: Manifest | None, hold: tuple[str, ...]) -> N
         ("discard", f"forecast extracts discard --reason TEXT {name}", not live),
     ):
         if useful:
-            out.print(f"  [dim]{label:<8}[/]{escape(visible(text))}", soft_wrap=True)
+            out.print(f"  [dim]{label:<8}[/]{plain(text)}", soft_wrap=True)
 
 
 def _decided_as_json(decided: Decided) -> dict[str, object]:

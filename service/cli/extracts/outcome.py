@@ -5,9 +5,10 @@ from pathlib import Path
 import click
 import msgspec
 
-from service.cli.output import stderr
+from service.cli.output import shown, stderr
 from service.publishing.publisher import Published
 from service.reports import terminal
+from service.reports.text_table import plain
 from warehouse.publishing.publish import PublishOutcome
 
 
@@ -15,7 +16,7 @@ def print_published(published: Published, failures: Path | None = None) -> None:
     """Prints the outcome, then what else the publish did."""
     print_outcome(published.outcome, failures)
     if published.retired:
-        stderr().print(f"[dim]retired {len(published.retired)}: {', '.join(published.retired)}[/dim]")
+        stderr().print(f"[dim]retired {len(published.retired)}: {plain(', '.join(published.retired))}[/dim]")
 
 
 def print_outcome(outcome: PublishOutcome, failures: Path | None = None) -> None:
@@ -27,7 +28,7 @@ def print_outcome(outcome: PublishOutcome, failures: Path | None = None) -> None
     if failures is not None:
         terminal.print_failures(stderr(), outcome.failures)
     if outcome.result in ("published", "already_current") and outcome.manifest is not None:
-        click.echo(outcome.manifest.id)
+        click.echo(shown(outcome.manifest.id))
 
 
 def outcome_as_json(outcome: PublishOutcome, failures: Path | None = None) -> dict[str, object]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 import msgspec
-from rich.markup import escape
 
 from config.settings import Settings
 from service.base import interruption
@@ -30,6 +29,7 @@ from service.publishing.rollback import SERVED_WITHIN_SECONDS, rolling_back
 from service.publishing.upstream import Upstream, reading
 from service.reports import terminal
 from service.reports.terminal_comparison import print_comparison
+from service.reports.text_table import plain
 from warehouse.compare.release_comparison import compare_releases, write_release_changes
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import InstanceRecord
@@ -65,7 +65,7 @@ def list_releases(as_json: bool) -> None:
     elif releases:
         terminal.print_releases(stdout(), _place(settings), releases, pointer)
     elif lost is None:
-        click.echo(f"No releases yet in {_place(settings)[1]}: run `forecast extracts publish PATH`.")
+        click.echo(f"No releases yet in {shown(_place(settings)[1])}: run `forecast extracts publish PATH`.")
     if lost is not None:
         fail(lost, FAILED)
 
@@ -131,7 +131,7 @@ def rollback(release: str | None, as_json: bool) -> None:
     if as_json:
         print_json(msgspec.structs.asdict(done) | releases_member(settings))
         return
-    click.echo(done.release)
+    click.echo(shown(done.release))
     tell_releases(settings)
     warn_behind(settings, list(done.behind))
 
@@ -173,7 +173,7 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
         return
     print_comparison(stdout(), comparison, f"{names[0]} → {names[1]}")
     if written is not None:
-        stdout().print(f"{written:,} changed figures written to {escape(str(to))}")
+        stdout().print(f"{written:,} changed figures written to {plain(str(to))}")
 
 
 @click.command(name="retire")
@@ -206,7 +206,7 @@ def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) 
     if as_json:
         print_json({"retired": gone} | releases_member(settings))
         return
-    stdout().print("\n".join(gone) if gone else "Nothing to retire.")
+    stdout().print("\n".join(map(plain, gone)) if gone else "Nothing to retire.")
     tell_releases(settings)
 
 
@@ -254,8 +254,8 @@ def warn_behind(settings: Settings, behind: list[InstanceRecord]) -> None:
     seconds = releases_store.SERVED_WITHIN_SECONDS if in_store else SERVED_WITHIN_SECONDS
     for record in behind:
         stderr().print(
-            f"[yellow]warning[/] {escape(record.name)} does not serve it yet, after "
-            f"{seconds:g} s; see {escape(record.operator_url)}/health/ready"
+            f"[yellow]warning[/] {plain(record.name)} does not serve it yet, after "
+            f"{seconds:g} s; see {plain(record.operator_url)}/health/ready"
         )
 
 

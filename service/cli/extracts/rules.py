@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 import click
+from rich.text import Text
 
 from service.cli.output import json_option, load_settings, print_json, reports_errors, stdout
 from service.reports import terminal
@@ -39,9 +40,9 @@ def rules(as_json: bool) -> None:
         return
     shown = text_table("rule", "severity", "limit", "what it says", numeric=("limit",))
     for rule in RULES.values():
-        accepted = " [dim](--accept)[/dim]" if rule.override else ""
-        severity = terminal.severity_markup(settings.severities.get(rule.name, rule.severity))
-        shown.add_row(rule.name, severity, _limit_text(rule, limits), rule.about + accepted)
+        severity = terminal.severity_text(settings.severities.get(rule.name, rule.severity))
+        about = Text(rule.about).append(" (--accept)" if rule.override else "", "dim")
+        shown.add_row(rule.name, severity, _limit_text(rule, limits), about)
     stdout().print(shown)
 
 

@@ -3,8 +3,8 @@
 import sys
 
 import click
-import msgspec
 
+from config.printable import json_text
 from service.base import logs
 from service.base.signals import log_unused
 from service.cli.output import FAILED, load_settings, reports_errors
@@ -45,7 +45,7 @@ def watch(folder: str | None, once: bool, as_json: bool) -> None:
     def tell(event: Event) -> None:
         log_event(event)
         if as_json:
-            click.echo(msgspec.json.encode(event))
+            click.echo(json_text(event))
 
     watcher = make_watcher(settings, settings.inbox, tell, once=once)
     watcher.prepare()  # a mistyped folder is an error; a folder that vanishes later is waited for

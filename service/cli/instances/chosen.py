@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 import click
 import msgspec
-from rich.markup import escape
 
 from config.settings import Settings
 from config.urls import EMBEDDED
 from service.base import interruption
 from service.cli.instances.client import AskError, OperatorsClient
-from service.cli.output import FAILED, fail, shown, stderr
+from service.cli.output import FAILED, fail, print_error, stderr
 from service.redis.errors import StoreUnavailable
+from service.reports.text_table import plain
 from warehouse.releases.instances import InstanceRecord, live_instances
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def tell_unasked(asked: Iterable[Asked[Any]]) -> None:
     """Names the instances that could not be asked. The command fails if there are any."""
     errors = [f"{one.name}: {one.error}" for one in asked if one.error is not None]
     for error in errors:
-        click.echo(f"forecast: {shown(error)}", err=True)
+        print_error(error)
     if errors:
         sys.exit(FAILED)
 
@@ -136,7 +136,7 @@ def _on_key_store(settings: Settings) -> "list[Peer]":
     try:
         return interruption.run(ask())
     except StoreUnavailable as error:
-        stderr().print(f"[yellow]warning[/] instances without this data folder are not known: {escape(str(error))}")
+        stderr().print(f"[yellow]warning[/] instances without this data folder are not known: {plain(str(error))}")
         return []
 
 

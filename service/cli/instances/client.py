@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from config.decoders import decoder_of
+from config.printable import printable
 from config.settings import Settings
 
 TIMEOUT_SECONDS = 2.0
@@ -24,7 +25,7 @@ class AskError(Exception):
     """An instance could not be asked, or refused. `code` is the listener's own, if it gave one."""
 
     def __init__(self, message: str, code: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.code = code
 
 

@@ -12,10 +12,9 @@ from typing import BinaryIO, cast
 
 import click
 import msgspec
-from rich.markup import escape
 
 from service.cli.keys.opened import ROWS, changing, minute, print_done, with_store
-from service.cli.output import FAILED, json_option, print_json, reports_errors, stderr, stdout
+from service.cli.output import FAILED, json_option, print_error, print_json, reports_errors, stderr, stdout
 from service.keys import backup
 from service.keys.backup import BackupHead, Dump
 from service.keys.errors import ForeignStoreError, KeyStoreError
@@ -25,6 +24,7 @@ from service.keys.store import KeyStore
 from service.quota.backup import UsageDump, UsageRecord
 from service.quota.report import DamagedUsage
 from service.quota.restore import RestoredUsage, restore_usage
+from service.reports.text_table import plain
 from warehouse.files.atomic import replacing
 
 # Bytes. A file without line ends must not fill the memory; our longest lines are far shorter.
@@ -132,7 +132,7 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
     else:
         _tell(done, usage, dry_run=dry_run)
     for damaged in usage.damaged:
-        click.echo(f"forecast: a damaged record was left as it is: {damaged.detail}", err=True)
+        print_error(f"a damaged record was left as it is: {damaged.detail}")
     if usage.damaged:
         sys.exit(FAILED)
 
@@ -171,7 +171,7 @@ def _tell(done: Restored, usage: RestoredUsage, *, dry_run: bool) -> None:
             f"Still lost: {len(done.lost):,} keys that the audit trail names. Issue new keys to their partners:"
         )
         for key_id, partner in islice(sorted(done.lost.items(), key=lambda item: item[::-1]), ROWS):
-            console.print(f"  {escape(key_id)} {escape(partner)}")
+            console.print(f"  {plain(key_id)} {plain(partner)}")
         if len(done.lost) > ROWS:
             console.print(f"  and {len(done.lost) - ROWS:,} more; --json lists all")
 
@@ -194,10 +194,12 @@ class _Backup:
 
 async def _to_stdout(store: KeyStore) -> _Backup:
     backed_up = _Backup(store, await store.control())
-    stream = sys.stdout.buffer
     async for line in backed_up.made:
-        stream.write(line)
-    stream.flush()
+        if sys.stdout.isatty():
+            click.echo(line.decode(), nl=False)
+        else:
+            sys.stdout.buffer.write(line)
+    sys.stdout.flush()
     return backed_up
 
 
@@ -224,7 +226,7 @@ def _may_replace(file: Path) -> bool:
 def _tell_damaged(records: list[DamagedKey | DamagedUsage]) -> None:
     for damaged in records:
         why = damaged.reason if isinstance(damaged, DamagedKey) else damaged.detail
-        click.echo(f"forecast: left out: {ascii(damaged.key_id)[1:-1]}: {why}", err=True)
+        print_error(f"left out: {damaged.key_id}: {why}")
 
 
 @contextmanager

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 import msgspec
-from rich.markup import escape
 
 from service.base.masking import has_key
 from service.cli.durations import NEVER, Duration, FutureTime
@@ -20,6 +19,9 @@ from service.cli.output import fail, json_option, load_settings, reports_errors,
 from service.keys import changes, pepper
 from service.keys.adopting import adopt
 from service.keys.record import KeyView
+from service.reports.text_table import plain
+
+_QUESTION = "Lost keys, and keys made with another pepper, will never work again. Go on?"
 
 
 @click.group()
@@ -131,7 +133,7 @@ def extend(key_id: str, expires: datetime, as_json: bool) -> None:
         print_done(KeyView.of(key), warnings)
         return
     ends = f"{minute(before.expires_at)} → {minute(key.expires_at)}"
-    stdout().print(f"Key {key.key_id} of {escape(key.partner)} ends: {ends}")
+    stdout().print(f"Key {key.key_id} of {plain(key.partner)} ends: {ends}")
 
 
 @keys.command()
@@ -161,7 +163,7 @@ def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, as_json:
         print_done(KeyView.of(key), warnings)
         return
     stdout().print(
-        f"Key {key.key_id} of {escape(key.partner)}: {described(before.terms)} → {described(key.terms)}",
+        f"Key {key.key_id} of {plain(key.partner)}: {plain(described(before.terms))} → {plain(described(key.terms))}",
         soft_wrap=True,
     )
 
@@ -186,14 +188,14 @@ def revoke(key_id: str, as_json: bool) -> None:
     if as_json:
         print_done(KeyView.of(key), warnings)
         return
-    stdout().print(f"Revoked {key.key_id} of {escape(key.partner)}.")
+    stdout().print(f"Revoked {key.key_id} of {plain(key.partner)}.")
 
 
 @keys.command(name="adopt-store")
-@click.confirmation_option(prompt="Lost keys, and keys made with another pepper, will never work again. Go on?")
+@click.option("--yes", is_flag=True, help="Confirm the action without prompting.")
 @json_option
 @reports_errors
-def adopt_store(as_json: bool) -> None:
+def adopt_store(yes: bool, as_json: bool) -> None:
     """Accept the loss of keys: use the key store as it is.
 
     For a key store that lost its keys, or whose pepper was changed on purpose or lost. Keys made with another pepper
@@ -207,6 +209,8 @@ def adopt_store(as_json: bool) -> None:
       forecast keys adopt-store
       forecast keys adopt-store --yes --json
     """
+    if not yes:
+        click.confirm(_QUESTION, abort=True, err=True)
     settings = load_settings().settings
     if pepper.is_lost(settings.keys_pepper, settings.data_path):
         with_store(lambda store: store.sentinel(), begins=True)  # if it is away, a new file would only hide the loss
@@ -226,7 +230,7 @@ def _hand_over(presented: str, key: KeyView, warnings: list[str], *, as_json: bo
             print_done({"key": presented, **msgspec.structs.asdict(key), **more}, warnings)
         else:
             kind = "Test key" if key.test else "Key"
-            stderr().print(f"{kind} [bold]{key.key_id}[/bold] for {escape(key.partner)}. It is not shown again:")
+            stderr().print(f"{kind} [bold]{key.key_id}[/bold] for {plain(key.partner)}. It is not shown again:")
             click.echo(presented)
         sys.stdout.flush()
     except OSError as error:

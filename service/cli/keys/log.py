@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 import msgspec
-from rich.markup import escape
 
 from service.cli.durations import PastTime
 from service.cli.keys.opened import ROWS, JsonArray, checked_id, described, end, limit_option, tell_loss, with_store
@@ -78,7 +77,7 @@ def _as_json(line: Line) -> dict[str, Any]:
 
 def _row(change: Change) -> tuple[str, ...]:
     texts = (change.by, change.what, change.key_id or "-", change.partner or "-")
-    return (*(escape(text) for text in texts), _difference(change))
+    return (*texts, _difference(change))
 
 
 def _difference(change: Change) -> str:
@@ -86,7 +85,7 @@ def _difference(change: Change) -> str:
     before = change.before or after
     parts = ["test key"] if change.test else []
     if change.rotated:
-        parts.append(f"{'to' if change.what == 'rotated' else 'from'} {escape(change.rotated)}")
+        parts.append(f"{'to' if change.what == 'rotated' else 'from'} {change.rotated}")
     if change.before is None and after.expires_at is not None:
         parts.append(f"expires {end(after.expires_at)}")
     if change.before is None and after.terms != State().terms:

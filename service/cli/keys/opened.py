@@ -9,13 +9,12 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import click
 import msgspec
-from rich.markup import escape
 
+from config.printable import json_text
 from config.settings import Settings
-from service.base import masking
-from service.base.logs import JsonFormatter, TextFormatter
+from service.base import logs, masking
 from service.base.terms import Terms
-from service.cli.output import FAILED, fail, load_settings, print_json
+from service.cli.output import FAILED, fail, load_settings, print_error, print_json
 from service.cli.stores import with_key_store
 from service.keys import audit, form
 from service.keys.store import KeyStore
@@ -60,7 +59,7 @@ def changing(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) 
 
     done = with_store(run, begins=begins)
     for warning in done.warnings:
-        click.echo(f"forecast: warning: {warning}", err=True)
+        print_error(f"warning: {warning}")
     return done
 
 
@@ -83,7 +82,7 @@ def print_done(value: msgspec.Struct | dict[str, Any], warnings: list[str]) -> N
 def tell_loss(loss: str | None) -> None:
     """Fails the command if the store that was shown lost its keys: what it holds is not all there was."""
     if loss is not None:
-        click.echo(f"forecast: {loss}", err=True)
+        print_error(loss)
         sys.exit(FAILED)
 
 
@@ -112,8 +111,8 @@ def end(time: datetime | None) -> str:
 
 
 def described(terms: Terms) -> str:
-    """Terms in one line, with Rich markup escaped; `-` if there are none."""
-    parts = [] if terms.areas is None else [escape(", ".join(terms.areas))]
+    """Terms in one line; `-` if there are none."""
+    parts = [] if terms.areas is None else [", ".join(terms.areas)]
     if terms.rate is not None:
         parts.append(f"{terms.rate} (burst {terms.rate.burst:,})")
     if terms.quota is not None:
@@ -128,7 +127,7 @@ class JsonArray:
         self._before = "[\n"
 
     def add(self, element: Any) -> None:
-        click.echo(f"{self._before}  {msgspec.json.encode(element).decode()}", nl=False)
+        click.echo(f"{self._before}  {json_text(element)}", nl=False)
         self._before = ",\n"
 
     def end(self) -> None:
@@ -141,13 +140,10 @@ def _audit_log(settings: Settings) -> Iterator[None]:
 
     At a terminal they do not, unless `log_format` is set: the command itself says what it did.
     """
-    terminal = sys.stderr.isatty()
-    if settings.log_format == "auto" and terminal:
+    if settings.log_format == "auto" and sys.stderr.isatty():
         yield
         return
-    handler = logging.StreamHandler(sys.stderr)
-    text = settings.log_format == "text"
-    handler.setFormatter(TextFormatter(colour=terminal) if text else JsonFormatter())
+    handler = logs.handler(as_json=settings.log_format != "text")
     level, propagate = audit.log.level, audit.log.propagate
     audit.log.addHandler(handler)
     audit.log.setLevel(logging.INFO)

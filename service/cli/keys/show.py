@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 import msgspec
-from rich.markup import escape
+from rich.text import Text
 
 from service.cli.durations import Duration
 from service.cli.keys.opened import (
@@ -24,11 +24,11 @@ from service.cli.keys.opened import (
     with_store,
 )
 from service.cli.keys.terms import one_area
-from service.cli.output import FAILED, json_option, print_json, reports_errors, stdout
+from service.cli.output import FAILED, json_option, print_error, print_json, reports_errors, stdout
 from service.keys.listing import every_key
 from service.keys.record import DamagedKey, KeyView
 from service.keys.store import KeyStore
-from service.reports.text_table import text_table
+from service.reports.text_table import plain, text_table
 
 _COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "void": "magenta"}
 
@@ -103,7 +103,7 @@ def list_keys(limit: int | None, as_json: bool, **wanted: Any) -> None:
     tell_loss(loss)
     if damaged:
         many = f"{damaged:,} record{'s are' if damaged > 1 else ' is'} damaged"
-        click.echo(f"forecast: {many}; `forecast keys import` restores them from a backup", err=True)
+        print_error(f"{many}; `forecast keys import` restores them from a backup")
         sys.exit(FAILED)
 
 
@@ -142,7 +142,7 @@ def _print_damaged(entry: DamagedKey, array: JsonArray | None) -> None:
     if array is not None:
         array.add(entry)
         return
-    stdout().print(f"[red]damaged[/] {escape(ascii(entry.key_id)[1:-1])}: {escape(entry.reason)}", soft_wrap=True)
+    stdout().print(f"[red]damaged[/] {plain(entry.key_id)}: {plain(entry.reason)}", soft_wrap=True)
 
 
 def _print_table(newest: _Newest) -> None:
@@ -152,7 +152,7 @@ def _print_table(newest: _Newest) -> None:
         return
     shown = text_table("key id", "partner", "label", "status", "created", "expires", "terms")
     for view in views:
-        texts = (view.key_id, escape(view.partner), escape(view.label), _status(view))
+        texts = (view.key_id, view.partner, view.label, _status(view))
         shown.add_row(*texts, day(view.created_at), end(view.expires_at), described(view.terms))
     console.print(shown)
     if newest.seen > len(views):
@@ -187,13 +187,13 @@ def show(key_id: str, as_json: bool) -> None:
         return
     shown = text_table("key", view.key_id)
     for name, text in (
-        ("partner", escape(view.partner)),
-        ("label", escape(view.label) or "-"),
+        ("partner", view.partner),
+        ("label", view.label or "-"),
         ("status", _status(view)),
         ("created", minute(view.created_at)),
         ("expires", minute(view.expires_at)),
         ("revoked", minute(view.revoked_at) if view.revoked_at else "-"),
-        ("areas", "all" if view.terms.areas is None else escape(", ".join(view.terms.areas))),
+        ("areas", "all" if view.terms.areas is None else ", ".join(view.terms.areas)),
         ("limits", described(msgspec.structs.replace(view.terms, areas=None))),
         ("rotated from", view.rotated_from or "-"),
         ("rotated to", view.rotated_to or "-"),
@@ -202,6 +202,5 @@ def show(key_id: str, as_json: bool) -> None:
     stdout().print(shown)
 
 
-def _status(view: KeyView) -> str:
-    test = ", test" if view.test else ""
-    return f"[{_COLOURS[view.status]}]{view.status}[/]{test}"
+def _status(view: KeyView) -> Text:
+    return Text(view.status, _COLOURS[view.status]).append(", test" if view.test else "", "default")

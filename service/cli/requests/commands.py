@@ -6,8 +6,6 @@ from urllib.parse import quote
 
 import click
 import msgspec
-from rich.table import Table
-from rich.text import Text
 
 from service.base.seen import LoggedRequest
 from service.cli.instances.chosen import Asked, ask_all, targets_or_fail, tell_unasked, url_option
@@ -16,7 +14,7 @@ from service.cli.output import fail, json_option, load_settings, print_json, rep
 from service.cli.words import percent
 from service.http.head import MOST_REQUEST_ID, valid_request_id
 from service.operators.live import Sampling
-from service.reports.wording import visible
+from service.reports.text_table import facts_table, plain
 
 Found = Asked[list[LoggedRequest]]
 
@@ -113,7 +111,7 @@ def sample(rate: float, url: str | None, as_json: bool) -> None:
         )
     for one in asked if not as_json else ():
         if one.answer is not None:
-            stdout().print(f"{one.name} logs {percent(one.answer.rate)} of its requests now.")
+            stdout().print(f"{plain(one.name)} logs {percent(one.answer.rate)} of its requests now.")
     tell_unasked(asked)
 
 
@@ -128,15 +126,10 @@ def _find(client: OperatorsClient, request_id: str) -> list[LoggedRequest]:
 
 def _print(found: Sequence[tuple[Found, LoggedRequest]]) -> None:
     for number, (one, line) in enumerate(found):
-        table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(no_wrap=True, style="dim")
-        table.add_column(overflow="fold")
         if number:
             stdout().print()
-        table.add_row("instance", Text(visible(one.name)))
-        for name, value in msgspec.to_builtins(line).items():
-            table.add_row(name.replace("_", " "), Text(visible(str(value))))
-        stdout().print(table)
+        members = ((name.replace("_", " "), str(value)) for name, value in msgspec.to_builtins(line).items())
+        stdout().print(facts_table((("instance", one.name), *members)))
 
 
 def _text(error: AskError | None) -> str | None:

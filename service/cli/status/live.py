@@ -13,11 +13,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from config.printable import printable
 from service.cli.status.screen import facts, hit_rates, parts, traffic, verdict
 from service.cli.status.watch import Watch
 from service.cli.words import clock, since
 from service.operators.overview import HitRate, Overview, Point, Ranked, Rankings, Traffic
-from service.reports.wording import visible
+from service.reports.text_table import TextTable
 
 # Waits for at most so many seconds, none if there is no terminal; returns the key, or None.
 Pressed = Callable[[float], str | None]
@@ -74,7 +75,7 @@ def _away(watch: Watch, now: float) -> list[Text]:
 
 
 def _figures(seen: Overview) -> Table:
-    both = Table.grid(padding=(0, 2, 0, 0))
+    both = TextTable.grid(padding=(0, 2, 0, 0))
     both.add_row(
         hit_rates({"1 s": _hits(seen.latest), "1 min": seen.hit_rate_now, "1 h": seen.hit_rate_hour}),
         traffic({"1 s": _requests(seen.latest), "1 min": seen.traffic_now, "1 h": seen.traffic_hour}),
@@ -125,7 +126,7 @@ def _lists(seen: Overview, lines: int) -> Iterator[RenderableType]:
         yield Text()
         lines -= rows + 2
     for event in seen.events[: min(_EVENTS, max(0, lines))]:
-        yield Text(f"{clock(event.at)} {visible(event.text)}", "dim", no_wrap=True, overflow="ellipsis")
+        yield Text(f"{clock(event.at)} {printable(event.text)}", "dim", no_wrap=True, overflow="ellipsis")
 
 
 def _rankings(found: Rankings) -> list[tuple[Ranking, Ranking]]:
@@ -138,7 +139,7 @@ def _rankings(found: Rankings) -> list[tuple[Ranking, Ranking]]:
 
 
 def _pair(pair: tuple[Ranking, Ranking], rows: int) -> Table:
-    table = Table(box=None, expand=True, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = TextTable(box=None, expand=True, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for name, _ in pair:
         table.add_column("about", justify="right", no_wrap=True, min_width=9)
         table.add_column(name, no_wrap=True, overflow="ellipsis", ratio=1)
@@ -146,17 +147,17 @@ def _pair(pair: tuple[Ranking, Ranking], rows: int) -> Table:
         cells: list[str] = []
         for _, ranked in pair:
             cells += _cells(ranked[number]) if number < len(ranked) else ("", "")
-        table.add_row(*(Text(cell) for cell in cells))
+        table.add_row(*cells)
     return table
 
 
 def _cells(one: Ranked) -> tuple[str, str]:
-    return f"{one.count:,}", visible(f"{one.name} {one.detail}".rstrip())
+    return f"{one.count:,}", f"{one.name} {one.detail}".rstrip()
 
 
 def _footer(watch: Watch) -> Text:
     text = Text(
-        f"{visible(watch.seen.instance.id)} on {visible(watch.seen.instance.host)}; " if watch.seen else "", "dim"
+        f"{printable(watch.seen.instance.id)} on {printable(watch.seen.instance.host)}; " if watch.seen else "", "dim"
     )
     if len(watch.asked) > 1:
         text.append(f"Tab: the next of {len(watch.asked)} instances; ")

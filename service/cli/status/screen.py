@@ -7,9 +7,10 @@ from rich.table import Table
 from rich.text import Text
 
 from config.durations import in_words
+from config.printable import printable
 from service.cli.words import UNKNOWN, latency, many, percent, rate, since, size, span
 from service.operators.overview import HitRate, Overview, Release, Store, Traffic, Verdict
-from service.reports.wording import visible
+from service.reports.text_table import TextTable, facts_table
 
 STYLES = {"ok": "bold green", "degraded": "bold yellow", "unavailable": "bold red"}
 _STATUSES = 8  # that are shown: the most frequent
@@ -22,19 +23,19 @@ def screen(seen: Overview) -> Group:
 
 def verdict(said: Verdict, now: float) -> Text:
     """The sentence, and below it each reason that it does not give itself; with since when."""
-    text = Text(visible(said.sentence), STYLES[said.level])
+    text = Text(printable(said.sentence), STYLES[said.level])
     given = [reason for reason in said.reasons if reason.text in said.sentence]
     text.append(f" ({since(given[0].since if given else said.since, now)})", "dim not bold")
     for reason in said.reasons:
         if reason not in given:
-            text.append(f"\n  {visible(reason.text)}", "not bold")
+            text.append(f"\n  {printable(reason.text)}", "not bold")
             text.append(f" ({since(reason.since, now)})", "dim not bold")
     return text
 
 
 def figures(seen: Overview) -> Table:
     """Hit rates on the left, traffic on the right, of the last minute and hour; of a young instance those are one."""
-    both = Table.grid(padding=(0, 4, 0, 0))
+    both = TextTable.grid(padding=(0, 4, 0, 0))
     both.add_row(
         hit_rates({span(one.seconds): one for one in (seen.hit_rate_now, seen.hit_rate_hour)}),
         traffic({span(one.seconds): one for one in (seen.traffic_now, seen.traffic_hour)}),
@@ -68,7 +69,7 @@ def traffic(spans: Mapping[str, Traffic]) -> Table:
 
 def identity(seen: Overview) -> Iterator[tuple[str, RenderableType]]:
     one = seen.instance
-    name = f"{visible(one.id)} on {visible(one.host)}, version {visible(one.version)}"
+    name = f"{one.id} on {one.host}, version {one.version}"
     replaced = f", {many(one.restarts, 'worker')} replaced" if one.restarts else ""
     yield (
         "instance",
@@ -79,7 +80,7 @@ def identity(seen: Overview) -> Iterator[tuple[str, RenderableType]]:
     if switch is not None:
         before, after = percent(switch.rate_before), percent(switch.rate_after)
         ago = in_words(max(0.0, seen.at - switch.at))
-        yield "switch", f"{ago} ago, from {visible(switch.before)}: hit rate {before} before, {after} after"
+        yield "switch", f"{ago} ago, from {switch.before}: hit rate {before} before, {after} after"
 
 
 def current_release(seen: Overview) -> Release | None:
@@ -92,22 +93,22 @@ def _release(seen: Overview) -> str:
         return "none: nothing has been published yet"
     current = current_release(seen)
     if current is None:
-        served = sorted({visible(worker.release) for worker in seen.workers if worker.release is not None})
+        served = sorted({worker.release for worker in seen.workers if worker.release is not None})
         return f"workers differ: {', '.join(served)}" if served else "none is served"
     # others may be newer, after a rollback
     others = [one for one in seen.releases if one.id < current.id]
     age = f"published {in_words(max(0.0, seen.at - current.published_at))} ago"
     made_up = ", illustrative figures" if current.illustrative else ""
     # the line on the switch names the one before
-    earlier = f"; before: {visible(others[0].id)}" if others and seen.switch is None else ""
-    return f"{visible(current.id)}, {age}{made_up}{earlier}"
+    earlier = f"; before: {others[0].id}" if others and seen.switch is None else ""
+    return f"{current.id}, {age}{made_up}{earlier}"
 
 
 def parts(seen: Overview) -> Iterator[tuple[str, RenderableType]]:
     statuses = sorted(seen.traffic_now.by_status.items(), key=lambda item: -item[1])[:_STATUSES]
     yield (
         "statuses",
-        "  ".join(f"{visible(status)} {rate(number)}" for status, number in sorted(statuses)) or "no requests",
+        "  ".join(f"{status} {rate(number)}" for status, number in sorted(statuses)) or "no requests",
     )
     yield "workers", _workers(seen)
     for store in seen.stores:
@@ -119,7 +120,7 @@ def parts(seen: Overview) -> Iterator[tuple[str, RenderableType]]:
     yield "keys", _keys(seen)
     one = seen.instance
     if one.disk_free is not None:
-        yield "disk", f"{size(one.disk_free)} of {size(one.disk_size)} free, {visible(one.data_folder)}"
+        yield "disk", f"{size(one.disk_free)} of {size(one.disk_size)} free, {one.data_folder}"
 
 
 def _workers(seen: Overview) -> Text:
@@ -173,16 +174,11 @@ def _keys(seen: Overview) -> Text:
 
 
 def facts(rows: Iterator[tuple[str, RenderableType]]) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="dim", min_width=12)
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, value if not isinstance(value, str) else Text(value))
-    return table
+    return facts_table(rows, 12)
 
 
 def _columns(names: Iterable[str]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = TextTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     table.add_column()
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)

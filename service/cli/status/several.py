@@ -6,13 +6,13 @@ import msgspec
 from rich.console import Group
 from rich.text import Text
 
+from config.printable import printable
 from service.cli.instances.chosen import Asked
 from service.cli.instances.client import OperatorsClient
 from service.cli.status.screen import STYLES, current_release, verdict
 from service.cli.words import UNKNOWN, latency, percent, rate
 from service.operators.overview import Level, Overview
 from service.reports.text_table import text_table
-from service.reports.wording import visible
 
 AskedOverview = Asked[Overview]
 
@@ -78,9 +78,9 @@ def _row(seen: Overview | None) -> Iterable[str]:
 def _reasons(asked: Iterable[AskedOverview]) -> Iterator[Text]:
     for one in asked:
         if one.answer is None:
-            yield Text(f"{one.name} cannot be asked: {one.error}", "red")
+            yield Text(printable(f"{one.name} cannot be asked: {one.error}"), "red")
         elif one.answer.verdict.level != "ok":
-            yield Text(f"{one.name}: ").append(verdict(one.answer.verdict, one.answer.at))
+            yield Text(printable(f"{one.name}: ")).append(verdict(one.answer.verdict, one.answer.at))
 
 
 def _releases(asked: Iterable[AskedOverview]) -> Iterator[Text]:
@@ -88,7 +88,8 @@ def _releases(asked: Iterable[AskedOverview]) -> Iterator[Text]:
     seen = [one.answer for one in asked if one.answer is not None]
     current = {answer.instance.id: _named(answer) for answer in seen}
     if len(set(current.values())) > 1:
-        yield Text(f"Releases differ: {', '.join(f'{one} has {name}' for one, name in current.items())}.", "yellow")
+        listed = ", ".join(f"{one} has {name}" for one, name in current.items())
+        yield Text(printable(f"Releases differ: {listed}."), "yellow")
     else:
         yield from (Text(f"Release {name}.") for name in set(current.values()))
 
@@ -96,5 +97,5 @@ def _releases(asked: Iterable[AskedOverview]) -> Iterator[Text]:
 def _named(seen: Overview) -> str:
     release = current_release(seen)
     if release is not None:
-        return visible(release.id)
+        return printable(release.id)
     return "several" if any(worker.release is not None for worker in seen.workers) else "none"

@@ -10,10 +10,10 @@ from types import FrameType
 from typing import NoReturn
 
 import click
-import msgspec
 from rich.console import Console
 from rich.live import Live
 
+from config.printable import json_text, printable
 from service.base.signals import stop_signals
 from service.cli.instances.chosen import url_option
 from service.cli.output import json_option, load_settings, reports_errors, stdout
@@ -21,7 +21,6 @@ from service.cli.status.live import hit_rate, keyboard, live_screen
 from service.cli.status.several import AskedOverview, as_json_of
 from service.cli.status.watch import Watch
 from service.cli.words import clock, latency, percent, rate
-from service.reports.wording import visible
 
 _EVERY_SECONDS = 1.0
 _COLUMNS = "{:8}  {:8}  {:11}  {:>9}  {:>7}  {:>8}  {:>8}  {:>8}  {}"
@@ -76,10 +75,10 @@ def _print_lines(watch: Watch, count: int | None, *, as_json: bool) -> None:
     for due in _looks(count):
         watch.look()
         if as_json:
-            click.echo(msgspec.json.encode({"at": time.time()} | as_json_of(watch.asked)))
+            click.echo(json_text({"at": time.time()} | as_json_of(watch.asked)))
         else:
             for line in _lines(watch):
-                click.echo(line)
+                click.echo(printable(line, None))
         sys.stdout.flush()
         time.sleep(max(0.0, due - time.monotonic()))
 
@@ -98,14 +97,14 @@ def _line(one: AskedOverview) -> str:
     now = seen.latest
     return _COLUMNS.format(
         clock(seen.at),
-        visible(seen.instance.id),
+        seen.instance.id,
         seen.verdict.level,
         rate(now.ok + now.refused + now.failed),
         rate(now.failed),
         percent(hit_rate(now)),
         latency(now.p50),
         latency(now.p99),
-        visible(seen.releases[0].id) if seen.releases else "none",
+        seen.releases[0].id if seen.releases else "none",
     )
 
 

@@ -1,6 +1,6 @@
 """forecast usage"""
 
-import shutil
+import io
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from service.cli.keys.opened import checked_id
-from service.cli.output import FAILED, reports_errors, stderr
+from service.cli.output import FAILED, print_error, reports_errors, stderr
 from service.cli.stores import with_key_store
 from service.cli.usage.formats import BillingRow, Format, Writer, writer
 from service.cli.usage.periods import Day, Days, Month, days_of
@@ -85,7 +85,7 @@ def usage(
         checked_id(key_id, as_json=as_json)
     damaged = _report(days_of(month, day, first, last), partner, key_id, chosen, out)
     for record in damaged:
-        click.echo(f"forecast: a damaged record was not counted: {record.detail}", err=True)
+        print_error(f"a damaged record was not counted: {record.detail}")
     if damaged:
         sys.exit(FAILED)
 
@@ -182,7 +182,7 @@ def _sink(out: Path | None) -> Iterator[BinaryIO]:
     with tempfile.SpooledTemporaryFile(_IN_MEMORY) as waiting:
         yield cast("BinaryIO", waiting)
         waiting.seek(0)
-        shutil.copyfileobj(waiting, sys.stdout.buffer)
+        sys.stdout.writelines(io.TextIOWrapper(waiting, encoding="utf-8", newline=""))
 
 
 @contextmanager

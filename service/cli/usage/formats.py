@@ -8,10 +8,8 @@ from datetime import date
 from typing import BinaryIO, Literal, Protocol
 
 import msgspec
-from rich.console import Console
-from rich.markup import escape
 
-from service.reports.text_table import text_table
+from service.reports.text_table import HarmlessConsole, text_table
 from warehouse.schema.tabular import ParquetRows, ValueType
 
 Format = Literal["table", "csv", "json", "parquet"]
@@ -111,12 +109,12 @@ class _Totals:
         for column in shown.columns:  # names may fold; half an id or half a number would mislead
             column.no_wrap = column.header not in ("partner", "label")
         for texts, sums in self._sums.items():
-            shown.add_row(*(escape(text) for text in texts), *(f"{n:,}" for n in sums))
+            shown.add_row(*texts, *(f"{n:,}" for n in sums))
         totals = [sum(column) for column in zip(*self._sums.values(), strict=True)] or [0] * len(_COUNTS)
         shown.add_row("total", "", "", *(f"{n:,}" for n in totals), style="bold")
         text = io.StringIO()
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
-        Console(file=text, width=width, highlight=False, emoji=False).print(shown)
+        HarmlessConsole(file=text, width=width).print(shown)
         self._sink.write(text.getvalue().encode())
 
 

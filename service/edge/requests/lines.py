@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from service.base.logs import printable
+from config.printable import json_text, printable
 from service.base.masking import masked
 from service.base.seen import LoggedRequest
 
@@ -29,7 +29,7 @@ def json_line(request: LoggedRequest) -> bytes:
     time, pid = members.pop("time"), members.pop("pid")
     level = logging.getLevelName(_level(request)).lower()
     line = {"time": time, "level": level, "logger": _NAME, "message": _message(request), "pid": pid, **members}
-    return masked(msgspec.json.encode(line).decode()).encode() + b"\n"
+    return masked(json_text(line)).encode() + b"\n"
 
 
 def text_line(request: LoggedRequest) -> bytes:
@@ -51,7 +51,7 @@ def text_line(request: LoggedRequest) -> bytes:
     members = _members(request)
     extra = " ".join(f"{name}={members[name]}" for name in shown if name in members)
     level = logging.getLevelName(_level(request)).lower()
-    return masked(printable(f"{request.time[11:19]} {level:7} {_message(request)}  {extra}")).encode() + b"\n"
+    return masked(printable(f"{request.time[11:19]} {level:7} {_message(request)}  {extra}", None)).encode() + b"\n"
 
 
 class LineWriter:

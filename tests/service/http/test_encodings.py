@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.invisible import INVISIBLE, invisible_in, visible
+from config.printable import printable
 from service.http.encodings import encoded_in
 from tests.support.served import FORECAST, Served
 from tests.support.wire import Answer
 from warehouse.rules.causes import CAUSES
-from warehouse.schema.printable import printable
 
 MARKS = ("\ufeff", "\u200b", "\u200e", "\u200f", "\u2060", "\u202c", "\u00ad", "\u2069", "ï»¿")
 PROJECTS = "/v1/development-projects?zip_code=94103"

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from config.printable import printable
 from tests.support.drops import (
     HOUSING,
     LOCATIONS,
@@ -32,7 +33,6 @@ from warehouse.drops.collection import collect
 from warehouse.drops.messages import ReadRequest, ReadResult
 from warehouse.drops.reader import read_in_subprocess
 from warehouse.schema.findings import Finding
-from warehouse.schema.printable import printable
 
 Make = Callable[[Path], Path]
 
@@ -421,7 +421,7 @@ def test_no_name_or_value_commands_a_terminal(tmp_path: Path) -> None:
     assert {"unreadable-value", "not-parquet"} <= {error.rule for error in errors(read)}
     said = [text for found in read.findings for text in (found.message, found.file or "", *found.samples)]
     said += [*read.attribution, *(file for info in read.tables.values() for file in info.files)]
-    assert sum("\\x1b" in text for text in said) >= 8
+    assert sum("\\u001b" in text for text in said) >= 8
     assert [text for text in said if printable(text) != text] == []
 
 

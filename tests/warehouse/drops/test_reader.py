@@ -131,7 +131,7 @@ def test_what_was_read_last_is_named(program: Callable[[str], None], request_: R
 def test_a_reader_may_complain_at_length(program: Callable[[str], None], request_: ReadRequest) -> None:
     """More than a pipe holds: nobody waits for anybody, and the last line is what the finding says."""
     program("import sys; sys.stderr.write('x\\n' * 500_000); sys.exit('the \\x1b[2Jlast')")
-    assert failure(read_in_subprocess(request_, silent, seconds=20)) == "reading the drop failed (the \\x1b[2Jlast)"
+    assert failure(read_in_subprocess(request_, silent, seconds=20)) == "reading the drop failed (the \\u001b[2Jlast)"
 
 
 def test_what_a_reader_says_commands_no_terminal(program: Callable[[str], None], request_: ReadRequest) -> None:
@@ -143,7 +143,7 @@ def test_what_a_reader_says_commands_no_terminal(program: Callable[[str], None],
     )
     steps: list[str] = []
     read = read_in_subprocess(request_, steps.append)
-    assert (steps, read.no_drop, read.attribution) == (["a\\x1b[2J"], "\\x1b]0;x\\x07", ("\\n",))
+    assert (steps, read.no_drop, read.attribution) == (["a\\u001b[2J"], "\\u001b]0;x\\u0007", ("\\n",))
 
 
 def test_a_reader_that_has_answered_is_not_waited_for(program: Callable[[str], None], request_: ReadRequest) -> None:
@@ -249,7 +249,12 @@ def test_the_limits_are_the_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     assert held[resource.RLIMIT_FSIZE][0] > 0
 
 
-def test_a_reader_finds_our_modules_wherever_it_is_started() -> None:
-    """It is started without the folder that this process was started in."""
-    first = reader._environment()["PYTHONPATH"].split(os.pathsep)[0]
-    assert (Path(first) / "warehouse" / "drops" / "reader_main.py").is_file()
+def test_a_reader_finds_our_modules_wherever_it_is_started(
+    request_: ReadRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And no others of their names, in the current folder or on PYTHONPATH: a drop may bring some."""
+    for name in ("config", "msgspec", "warehouse"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert read_in_subprocess(request_, silent).tables.keys() >= {"locations", "housing"}

@@ -164,7 +164,7 @@ def test_names_that_would_steer_the_terminal_are_shown_escaped() -> None:
         severity="error", rule="not-parquet", message="\x1b[2J\x07[red]x[/red]\nnext\u202e.parquet is none"
     )
     text = "\n".join(printed(100, hostile))
-    assert "\\x1b[2J\\x07[red]x[/red]\\nnext\\u202e.parquet is none" in text
+    assert "\\u001b[2J\\u0007[red]x[/red]\\nnext\\u202e.parquet is none" in text
     assert "\x1b" not in text
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from config.printable import printable
 from service.base.whoami import whoami
 from tests.service.conftest import Cli
 from tests.support.drops import people, write_drop
@@ -33,7 +34,7 @@ def hold(site: Cli, inbox: Path, name: str = "2026-10", figure: int = 900) -> st
     (inbox / name / "_SUCCESS").touch()
     done = site("extracts", "watch", "--once")
     assert done.code == 1, "a person is needed"
-    assert f"{name} is held for approval" in done.err
+    assert f"{printable(name)} is held for approval" in done.err
     held: list[str] = [one["id"] for one in site("extracts", "held", "--json").json if one["name"] == name]
     return held[-1]
 

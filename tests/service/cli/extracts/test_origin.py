@@ -53,7 +53,7 @@ def test_a_release_says_who_published_it_whence_and_how(cli: Cli, tmp_path: Path
     assert cli("extracts", "watch", str(dropped.parent), "--once").code == 0
     listed = cli("extracts", "list", "--json").json
     origins = {one["current"]: one["origin"] for one in listed}
-    shown = f"{tmp_path}/it's\\x1b[2J"
+    shown = f"{tmp_path}/it's\\u001b[2J"
     members = {"by": whoami(), "host": socket.gethostname()}
     assert origins[False] == {**members, "paths": [shown], "via": "command", "delivered": None}
     delivered = origins[True].pop("delivered")

@@ -3,20 +3,20 @@
 import msgspec
 import pytest
 
+from config.printable import MAX_CHARACTERS, printable, printable_struct
 from warehouse.schema.findings import Finding
-from warehouse.schema.printable import MAX_CHARACTERS, printable, printable_struct
 
 
 @pytest.mark.parametrize(
     ("written", "shown"),
     [
-        ("\x1b[2Jfigures", "\\x1b[2Jfigures"),
+        ("\x1b[2Jfigures", "\\u001b[2Jfigures"),
         ("two\nlines\r\tand a tab", "two\\nlines\\r\\tand a tab"),
-        ("\x9b31mred", "\\x9b31mred"),
+        ("\x9b31mred", "\\u009b31mred"),
         ("txt\u202egnp", "txt\\u202egnp"),
         ("half \udcff", "half \\udcff"),
         ("line\u2028separator", "line\\u2028separator"),
-        ("\x00\x7f", "\\x00\\x7f"),
+        ("\x00\x7f", "\\u0000\\u007f"),
     ],
 )
 def test_what_is_unfit_to_be_shown_is_escaped(written: str, shown: str) -> None:
@@ -37,7 +37,7 @@ def test_long_text_is_cut_and_says_so(text: str) -> None:
 
 
 def test_all_text_of_a_struct_becomes_plain_and_nothing_else_changes() -> None:
-    finding = Finding(severity="error", rule="not-parquet", message="\x1b", file="\n", samples=("\r", "x"), count=3)
-    escaped = Finding(severity="error", rule="not-parquet", message="\\x1b", file="\\n", samples=("\\r", "x"), count=3)
+    finding = Finding(severity="error", rule="not-parquet", message="\x1b", file="\n", samples=("\r", "x"))
+    escaped = Finding(severity="error", rule="not-parquet", message="\\u001b", file="\\n", samples=("\\r", "x"))
     assert printable_struct(finding) == escaped
     assert msgspec.json.encode(printable_struct(escaped)) == msgspec.json.encode(escaped)

@@ -1,0 +1,128 @@
+"""The standard streams of our processes. Text that is written to them is harmless, whoever writes it: a command, a
+library, a traceback. An error names its stream. None of the three is missing.
+"""
+
+import codecs
+import errno
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from config.printable import escaped, printable_lines
+
+STDIN, STDOUT, STDERR = "standard input", "standard output", "standard error"
+# Where a process was started without a stream: how /dev/null stands in. Reading there and writing are errors, as on a
+# closed stream, but for standard error: who closed that wants to hear of no errors.
+_STAND_INS = (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)
+# Characters that the encoding of a terminal lacks are escaped as well.
+_LACKING = "escaped"
+
+
+class _Reader(io.BufferedReader):
+    def read(self, size: int | None = -1, /) -> bytes:
+        with _errors_of(STDIN):
+            return super().read(size)
+        return b""
+
+
+class _Writer(io.BufferedWriter):
+    """A buffer, not the FileIO below: after a signal handler raised in that one's Python code, the same would be
+    written again.
+    """
+
+    def __init__(self, descriptor: int, called: str) -> None:
+        super().__init__(io.FileIO(descriptor, "w", closefd=False))
+        self._called = called
+
+    def write(self, data: Any, /) -> int:
+        with _errors_of(self._called):
+            return super().write(data)
+        return len(data)
+
+    def flush(self) -> None:
+        with _errors_of(self._called):
+            super().flush()
+
+
+@contextmanager
+def _errors_of(called: str) -> Iterator[None]:
+    """Names the stream in errors. Those of standard error are left out: nobody can be told."""
+    try:
+        yield
+    except OSError as error:
+        if called == STDERR:
+            return
+        why = "it is closed" if error.errno == errno.EBADF else error.strerror
+        raise OSError(error.errno, why, called) from None
+
+
+class HarmlessText(io.TextIOWrapper):
+    """A stream of text that escapes whatever is unprintable."""
+
+    ascii_only = False
+
+    def write(self, text: str) -> int:
+        return self.write_as_is(printable_lines(text))
+
+    def write_as_is(self, text: str) -> int:
+        """For text that was made harmless before colours came into it."""
+        return super().write(text.encode("ascii", _LACKING).decode() if self.ascii_only else text)
+
+
+class AsIs:
+    """`stream`, for a writer that makes text harmless itself, and colours it afterwards."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.write = getattr(stream, "write_as_is", stream.write)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def open_streams() -> None:
+    """Opens the streams that this process lacks, so that no file or socket is taken for one, and makes all harmless.
+
+    Call before anything is opened.
+    """
+    for descriptor, stand_in in enumerate(_STAND_INS):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, stand_in), True)  # the lowest that is free: this one
+    codecs.register_error(_LACKING, _escape_lacking)
+    reader = _Reader(io.FileIO(0, closefd=False))
+    sys.stdin = io.TextIOWrapper(reader, _encoding(sys.stdin), "surrogateescape")
+    sys.stdout = _writer(1, STDOUT, sys.stdout)
+    sys.stderr = _writer(2, STDERR, sys.stderr)
+
+
+def abandon_stdout() -> None:
+    """Lets output that could not be written go nowhere, so that the end of the process does not fail of it again."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
+def _writer(descriptor: int, called: str, before: Any) -> HarmlessText:
+    buffer = _Writer(descriptor, called)
+    at_once = called == STDERR or os.isatty(descriptor)
+    encoding = _encoding(before)
+    made = HarmlessText(buffer, encoding, _LACKING, newline="\n", line_buffering=at_once)
+    made.ascii_only = before is not None and codecs.lookup(before.encoding).name == "ascii"
+    return made
+
+
+def _encoding(stream: Any) -> str:
+    # not ASCII, for which click would write to a stream of its own
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return "utf-8" if codecs.lookup(encoding).name == "ascii" else encoding
+
+
+def _escape_lacking(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return escaped(error.object[error.start : error.end]), error.end
