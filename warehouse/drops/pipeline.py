@@ -125,7 +125,7 @@ def _claims(drop: Drop, progress: ProgressCallback) -> dict[str, parquet_integri
     """What the footers claim, by label. If reading one ends the process, the last step names it."""
     claims = {}
     for file in drop.files:
-        progress(f"reading the footer of {file.label}")
+        progress(f"reading {file.label}")
         claims[file.label] = parquet_integrity.claims_of(file.path)
     return claims
 
