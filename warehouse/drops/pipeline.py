@@ -74,7 +74,7 @@ def _read(
     progress: ProgressCallback,
 ) -> ReadResult:
     seen = {file.label: _fingerprint(file) for file in drop.files}
-    claims = _claims(drop, progress)
+    claims = {file.label: parquet_integrity.claims_of(file.path) for file in drop.files}
     oversized = {
         label: make_finding(claimed.rule, f"{label} {claimed.excess}", file=label)
         for label, claimed in claims.items()
@@ -119,15 +119,6 @@ def _read(
         attribution=tuple(dict.fromkeys(lines))[:MAX_LINES],
         failures=failures,
     )
-
-
-def _claims(drop: Drop, progress: ProgressCallback) -> dict[str, parquet_integrity.Claims]:
-    """What the footers claim, by label. If reading one ends the process, the last step names it."""
-    claims = {}
-    for file in drop.files:
-        progress(f"reading {file.label}")
-        claims[file.label] = parquet_integrity.claims_of(file.path)
-    return claims
 
 
 def _too_many_rows(claims: dict[str, parquet_integrity.Claims], limit: float) -> Finding | None:
