@@ -218,6 +218,7 @@ def words(world: World) -> dict[tuple[str, ...], Sequence[str]]:
         ("keys", "change"): [world.key_id, "--rate", "5/s"],
         ("keys", "revoke"): [world.key_id],
         ("keys", "adopt-store"): ["--yes"],
+        ("keys", "repair"): [],
         ("usage",): ["--partner", HOSTILE],
         ("config",): [],
     }
