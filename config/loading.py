@@ -17,9 +17,8 @@ import msgspec
 
 from config.durations import parse_duration
 from config.refusals import in_words
-from config.releases_url import option_problem, releases_url_problem
 from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
-from config.urls import EMBEDDED, keys_problem, url_problem
+from config.urls import EMBEDDED, keys_problem, option_problem, releases_url_problem, url_problem
 
 # Kubernetes injects these into pods if a service is named "forecast"; they are never ours.
 FOREIGN_PREFIXES = ("FORECAST_PORT", "FORECAST_SERVICE_")

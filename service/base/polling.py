@@ -14,6 +14,7 @@ import asyncio
 import logging
 import os
 import select
+import socket
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
@@ -21,7 +22,36 @@ from typing import Any, Protocol
 
 from config.once_per_turn import OncePerTurn
 from service.base import closing
-from service.base.adopting import Adopting
+
+
+class Adopting:
+    """Part of one listener; `settled` at its end."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    def adopt(self, file: int, protocol: asyncio.Protocol, failed: Callable[[], None] | None = None) -> None:
+        """In a later turn, `protocol` has the connection; or `failed` is called if its other end has gone."""
+        task = self._loop.create_task(self._adopted(socket.socket(fileno=file), protocol, failed))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def settled(self) -> None:
+        """Returns when all that are under way have their transports."""
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _adopted(
+        self, connection: socket.socket, protocol: asyncio.Protocol, failed: Callable[[], None] | None
+    ) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: protocol, connection)
+        except OSError:
+            connection.close()
+            if failed is not None:
+                failed()
+
 
 log = logging.getLogger("forecast.sockets")
 

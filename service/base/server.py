@@ -11,8 +11,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from service.base.accepting import Acceptor, FirstLook, Make
-from service.base.adopting import Adopting
-from service.base.polling import Polling
+from service.base.polling import Adopting, Polling
 
 # From what makes the server's own protocol, and the server's state: what makes one in its place, and what looks at what
 # a connection sends first.

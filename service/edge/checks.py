@@ -12,8 +12,7 @@ from service.base.telemetry import KEY_CHECKS, Telemetry
 from service.base.tracing import STEP_OUTCOME, step
 from service.edge import hints
 from service.edge.admission.admission import Admission
-from service.edge.admission.asking import Ask, Ruling
-from service.edge.admission.verdicts import refusal_of_key
+from service.edge.admission.verdicts import Ask, Ruling, refusal_of_key
 from service.http.errors import problem
 from service.http.head import NO_AREA, RequestHead, valid_host
 from service.http.sandbox.app import Sandbox

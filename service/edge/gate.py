@@ -15,7 +15,7 @@ from typing import Any
 from service.base.tasks import hold_until_done
 from service.base.telemetry import Telemetry
 from service.edge.admission.admission import Admission
-from service.edge.admission.asking import Ask, ruled
+from service.edge.admission.verdicts import Ask, ruled
 from service.edge.checks import Checks
 from service.edge.counting import RequestCounting
 from service.edge.hot.answers import HotAnswers

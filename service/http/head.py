@@ -12,7 +12,7 @@ from service.base.tracing import Trace
 from service.http.reading import Failure, ReadError, Reading
 from service.keys.record import ApiKey
 from service.keys.verdict import KeyVerdict
-from service.quota.decision import Decision
+from service.quota.gcra import Decision
 from service.quota.known import QuotaState
 
 SCOPE_KEY = "forecast.head"

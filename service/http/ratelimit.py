@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from service.base.terms import Quota, Rate
 from service.http.reply import Header
-from service.quota.decision import Decision
+from service.quota.gcra import Decision
 from service.quota.known import QuotaState
 
 

@@ -21,10 +21,9 @@ from service.instance.workers import Workers
 from service.operators.actions import Purged
 from service.operators.folder_news import FolderNews, read_folder_news
 from service.operators.history import Span
-from service.operators.live import Broadcast
+from service.operators.live import Broadcast, Rounds
 from service.operators.observer import Observer
 from service.operators.overview import History, Overview
-from service.operators.rounds import Rounds
 from service.operators.state import InstanceState, WorkerState
 from warehouse.files.file_access import FileAccess
 from warehouse.releases.catalog import Catalog

@@ -28,12 +28,11 @@ from service.operators.access import Access, Right
 from service.operators.actions import Actions, NoOrder, Purged, RollbackOrder
 from service.operators.events import EventBoard
 from service.operators.history import Span
-from service.operators.live import Broadcast, Sampling
+from service.operators.live import Broadcast, Rounds, Sampling
 from service.operators.metrics import render_metrics
 from service.operators.overview import History, Overview
 from service.operators.page_files import INDEX, Page, wants_page
 from service.operators.problems import OPERATOR_CODES
-from service.operators.rounds import Rounds
 from service.operators.state import Health, InstanceState, readiness
 from service.publishing.rollback import RolledBack
 

@@ -1,8 +1,8 @@
 """The live overview, for every listener at once, and how large a share of requests is logged."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -58,3 +58,27 @@ class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a request to change the request log's sample, and of its answer."""
 
     rate: Annotated[float, Meta(ge=0, le=1)]  # share of the requests that are neither errors nor slow
+
+
+T = TypeVar("T")
+
+
+class Rounds(Generic[T]):
+    """Calls `make` one call at a time. Each caller gets the result of a call that began after it asked, never a stale
+    one. It lives as long as the endpoint that owns it.
+    """
+
+    def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
+        self._make = make
+        self._under_way = asyncio.Lock()
+        self._next: asyncio.Task[T] | None = None
+
+    async def get(self) -> T:
+        if self._next is None:
+            self._next = asyncio.create_task(self._round())
+        return await asyncio.shield(self._next)  # a caller that goes away must not cancel it for the others
+
+    async def _round(self) -> T:
+        async with self._under_way:
+            self._next = None
+            return await self._make()

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from math import sqrt
 
 from service.base.terms import Rate
-from service.quota.decision import Decision, allowed, refused
-from service.quota.gcra import pace_of
+from service.quota.gcra import Decision, allowed, pace_of, refused
 from service.quota.lease_store import Lease
 from service.quota.local_share import LocalShare
 

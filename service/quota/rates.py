@@ -23,8 +23,7 @@ from collections.abc import Callable
 from functools import partial
 
 from service.base.terms import Rate
-from service.quota.decision import Decision, allowed, refused
-from service.quota.gcra import pace_of
+from service.quota.gcra import Decision, allowed, pace_of, refused
 from service.quota.holding import Holding, TellDecision, Told
 from service.quota.lease_store import Lease, Leases, leased
 from service.quota.recent import Recent

@@ -3,8 +3,8 @@
 import pytest
 
 from config.loading import load
-from config.releases_url import option_problem, releases_url_problem
 from config.settings import SettingsError
+from config.urls import option_problem, releases_url_problem
 
 
 @pytest.mark.parametrize("url", ["s3://bucket", "s3://bucket/a/b", "gs://bucket/a", "az://container/a", "file:///a/b"])

@@ -10,15 +10,14 @@ from functools import partial
 
 from service.base.terms import Quota, Rate, Terms
 from service.base.tracing import step
-from service.edge.admission.asking import Ask, Ruling
+from service.edge.admission.verdicts import Ask, Ruling
 from service.http.errors import problem
 from service.http.head import RequestHead
 from service.http.ratelimit import limit_headers, limit_lines, quota_exhausted_headers, rate_limited_headers
 from service.http.reply import Header
 from service.keys.record import ApiKey
 from service.quota.batch import UsageOutcome
-from service.quota.decision import Decision
-from service.quota.gcra import pace_of
+from service.quota.gcra import Decision, pace_of
 from service.quota.holding import Holding
 from service.quota.known import Known, QuotaState
 from service.quota.names import HOUR_SECONDS

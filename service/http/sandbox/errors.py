@@ -13,7 +13,7 @@ from service.http.head import RequestHead
 from service.http.ratelimit import quota_exhausted_headers, rate_limited_headers
 from service.http.reply import Header, Reply
 from service.keys.record import ApiKey
-from service.quota.decision import refused
+from service.quota.gcra import refused
 from service.quota.known import QuotaState
 
 # Names the code of an error, on any path.

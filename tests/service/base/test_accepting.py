@@ -18,8 +18,7 @@ import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.base.accepting import Acceptor, FirstLook
-from service.base.adopting import Adopting
-from service.base.polling import Channel, Polled, Polling
+from service.base.polling import Adopting, Channel, Polled, Polling
 from service.base.server import ListenerServer, plain_config
 from tests.support.waiting import eventually
 

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from service.base.adopting import Adopting
-from service.base.polling import Channel, Polling
+from service.base.polling import Adopting, Channel, Polling
 from tests.support.waiting import eventually
 
 

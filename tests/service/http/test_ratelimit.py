@@ -6,7 +6,7 @@ import pytest
 
 from service.base.terms import Quota, Rate
 from service.http.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
-from service.quota.decision import Decision, allowed, refused
+from service.quota.gcra import Decision, allowed, refused
 from service.quota.known import QuotaState
 
 RATE = Rate(500, 1, 100)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.operators.rounds import Rounds
+from service.operators.live import Rounds
 
 
 class Work:

@@ -3,7 +3,7 @@
 import pytest
 
 from service.base.terms import Rate
-from service.quota.decision import Decision, allowed, refused
+from service.quota.gcra import Decision, allowed, refused
 
 
 @pytest.mark.parametrize(

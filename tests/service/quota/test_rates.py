@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from service.base.terms import Rate
-from service.quota.decision import Decision
+from service.quota.gcra import Decision
 from service.quota.holding import FIRST_LOCAL_SECONDS, LIFE_SECONDS, LOCAL_SECONDS, SPARE_LIFE_SECONDS, SPARE_SHARE
 from service.quota.rates import REMEMBERED_KEYS
 from tests.support.leasing import OneWorker

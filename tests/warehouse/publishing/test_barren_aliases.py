@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.support.drops import HOUSING, LOCATIONS, alias, homes, location, write_drop
 from tests.warehouse.helpers import NO_LIMITS, finding
 from warehouse.places.keyset_builder import KeySetBuilder
-from warehouse.publishing.barren_aliases import barren_aliases
+from warehouse.publishing.build import barren_aliases
 from warehouse.publishing.publish import PublishOptions, publish
 from warehouse.releases.catalog import Catalog
 

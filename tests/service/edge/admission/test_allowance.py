@@ -12,7 +12,7 @@ from service.base.terms import Quota, Rate, Terms
 from service.edge.admission.admission import Admission, Allowance
 from service.http.ratelimit import limit_headers, limit_lines
 from service.keys.record import ApiKey
-from service.quota.decision import allowed
+from service.quota.gcra import allowed
 from service.quota.known import QuotaState
 from service.quota.rates import RateLimiter
 from tests.support.leasing import FakeLeases

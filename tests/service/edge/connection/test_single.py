@@ -9,8 +9,7 @@ from functools import partial
 import pytest
 
 from service.base.accepting import Acceptor
-from service.base.adopting import Adopting
-from service.base.polling import Polling
+from service.base.polling import Adopting, Polling
 from service.edge.connection.direct import DirectProtocol
 from service.edge.connection.light import LightConnection
 from service.edge.connection.single import _LEARNED_FOR, SingleRequests

@@ -11,7 +11,7 @@ from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.edge.connection.light import LightConnection
 from service.keys.store import KeyStore
-from service.quota.decision import allowed
+from service.quota.gcra import allowed
 from service.quota.holding import Holding
 from service.quota.lease_store import TellLease
 from service.quota.local_share import LocalShare
