@@ -27,6 +27,11 @@ class _Reader(io.BufferedReader):
             return super().read(size)
         return b""
 
+    def readline(self, size: int | None = -1, /) -> bytes:
+        with _errors_of(STDIN):
+            return super().readline(size)
+        return b""
+
 
 class _Writer(io.BufferedWriter):
     """A buffer, not the FileIO below: after a signal handler raised in that one's Python code, the same would be

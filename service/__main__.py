@@ -6,7 +6,6 @@ import sys
 import threading
 
 import forecast_command
-from config import streams
 from config.processes import collect_seldom
 from service.base import interruption
 
@@ -14,7 +13,6 @@ _FAILED = 1
 
 
 def run() -> None:
-    streams.open_streams()
     code = _code()
     _end_at_once(code)
     sys.exit(code)
@@ -30,6 +28,8 @@ def _code() -> int | str | None:
             code = ended.code
         sys.stdout.flush()
     except OSError as error:
+        from config import streams
+
         if error.filename != streams.STDOUT:
             raise
         streams.abandon_stdout()
@@ -45,7 +45,10 @@ def _run() -> None:
     interruption.arm()
     collect_seldom()
     try:
-        from service.cli import main  # here, because Ctrl-C may come while it is imported
+        from config import streams  # here, because Ctrl-C may come while these are imported
+
+        streams.open_streams()
+        from service.cli import main
 
         main(prog_name="forecast")
     except SystemExit:
