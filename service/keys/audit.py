@@ -90,13 +90,11 @@ async def note(store: RedisStore, change: Change) -> None:
     _say(change)
 
 
-async def apply(
-    store: RedisStore, edits: list[Edit], *, replicas: int = 0, quiet: bool = False, urgent: bool = False
-) -> bool:
+async def apply(store: RedisStore, edits: list[Edit], *, replicas: int = 0, quiet: bool = False) -> bool:
     """Makes the edits and writes their lines in one step, durably; False if a record was changed meanwhile.
 
-    The lines also go to the log, unless `quiet`. An `urgent` change is also made on a full server, and without its line
-    if the trail is damaged.
+    The lines also go to the log, unless `quiet`. A leaked key must be stopped whatever the state of the store: it is
+    revoked or rotated on a full server too, and revoked without a line if the trail is damaged.
 
     Raises:
         StoreUnavailable: if the store does not answer, or does not confirm that they are on disk and on so many
@@ -104,7 +102,9 @@ async def apply(
     """
     names = [edit.name for edit in edits]
     texts = [(edit.before or b"", edit.after, msgspec.json.encode(edit.change)) for edit in edits]
-    reply, unconfirmed = await _run(store, names, texts, replicas, urgent=urgent)
+    changes = {edit.change.what for edit in edits}
+    urgent, revoked = not changes.isdisjoint(("revoked", "rotated")), changes == {"revoked"}
+    reply, unconfirmed = await _run(store, names, texts, replicas, urgent=urgent, revoked=revoked)
     if reply == _WITHOUT_LINES:
         log.error("the audit trail `%s` is damaged, and does not say what was changed: %s", AUDIT, _MEND)
     done = reply in (1, _WITHOUT_LINES)
@@ -136,10 +136,16 @@ async def confirm(store: RedisStore, records: Mapping[str, bytes], replicas: int
 
 
 async def _run(
-    store: RedisStore, names: list[str], texts: list[tuple[bytes, bytes, bytes]], replicas: int, *, urgent: bool
+    store: RedisStore,
+    names: list[str],
+    texts: list[tuple[bytes, bytes, bytes]],
+    replicas: int,
+    *,
+    urgent: bool,
+    revoked: bool = False,
 ) -> tuple[Any, str | None]:
     """The script's reply, and what is not confirmed. `texts`: for each name, its bytes before and after, its line."""
-    words = [len(names) + 1, AUDIT, *names, "urgent" if urgent else "", *chain.from_iterable(texts)]
+    words = [len(names) + 1, AUDIT, *names, "revoked" if revoked else "", *chain.from_iterable(texts)]
 
     async def run(client: Redis) -> tuple[Any, str | None]:
         try:

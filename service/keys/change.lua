@@ -1,9 +1,9 @@
 -- Changes records and appends the lines that say so to the audit trail, or does nothing: there is no change without
--- its line, and no line without its change; but what is urgent does not wait for a trail that is damaged.
+-- its line, and no line without its change; but a revocation does not wait for a trail that is damaged.
 --
 -- KEYS[1]   the audit trail, a stream
 -- KEYS[2..] the records to change, each once
--- ARGV[1]   'urgent', or ''
+-- ARGV[1]   'revoked', or ''
 -- ARGV[2..] for each record in turn: its bytes as they were read ('' where there was none), its new bytes, its line
 --           ('' where nothing changes, and the record is only written again)
 --
@@ -31,7 +31,7 @@ for at = 1, records do
     if not damaged then
       return line
     end
-    if ARGV[1] ~= 'urgent' then
+    if ARGV[1] ~= 'revoked' then
       return redis.error_reply('DAMAGED ' .. why)
     end
     done = 2

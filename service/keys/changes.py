@@ -66,8 +66,7 @@ async def rotate(
     )
     edits = [edit_of(raw, old, ended, "rotated", new.key_id), edit_of(None, None, new, "issued", key_id)]
     # without its successor the old key must not end unnoticed
-    then = f"; key {key_id} then ends {ends:%Y-%m-%d %H:%M} UTC: rotate it again"
-    await store.hand_in(edits, new.key_id, then, urgent=True)  # a leaked key must be replaced
+    await store.hand_in(edits, new.key_id, f"; key {key_id} then ends {ends:%Y-%m-%d %H:%M} UTC: rotate it again")
     return presented, new, ended
 
 

@@ -138,18 +138,17 @@ class KeyStore:
             pepper=self.fingerprint,
         )
 
-    async def hand_in(self, edits: list[Edit], key_id: str, and_then: str = "", *, urgent: bool = False) -> None:
+    async def hand_in(self, edits: list[Edit], key_id: str, and_then: str = "") -> None:
         """Makes the `edits` that issue the key `key_id`; they are durable when this returns.
 
-        `urgent`: as in `audit.apply`. `and_then` is added to the message if it is unknown
-        whether they were made.
+        `and_then` is added to the message if it is unknown whether they were made.
 
         Raises:
             KeyStoreError: if a record was changed meanwhile.
             StoreUnavailable: if the store does not answer, or refuses.
         """
         try:
-            done = await audit.apply(self.redis, edits, replicas=self.replicas, urgent=urgent)
+            done = await audit.apply(self.redis, edits, replicas=self.replicas)
         except StoreRefused as error:
             raise StoreRefused(f"{error}; nothing was issued", error.why) from None
         except StoreUnavailable as error:
@@ -176,9 +175,8 @@ class KeyStore:
                 await audit.confirm(self.redis, {record_name(key_id): raw}, self.replicas)
                 return before, after
             after = msgspec.structs.replace(after, revision=before.revision + 1)
-            # a leaked key must be stopped whatever the state of the store
             line = edit_of(raw, before, after, what, by=by)
-            if await audit.apply(self.redis, [line], replicas=self.replicas, urgent=what == "revoked"):
+            if await audit.apply(self.redis, [line], replicas=self.replicas):
                 return before, after
         raise KeyStoreError(f"key {key_id} is being changed from elsewhere all the time; try again")
 

@@ -160,22 +160,27 @@ async def test_without_a_trail_nothing_is_changed(redis: RedisStore, keys: KeySt
     assert await _listed(keys) == [key]
 
 
-async def test_a_full_store_takes_nothing_but_revocations(real: Backend, tmp_path: Path) -> None:
-    """What it refuses is not done in part; a leaked key can be stopped all the same, with its line."""
+async def test_a_full_store_takes_nothing_but_revocations_and_rotations(real: Backend, tmp_path: Path) -> None:
+    """What it refuses is not done in part; a leaked key can be stopped and replaced all the same, with its lines."""
     store = real.store(timeout=5)
     keys = KeyStore(store, PEPPER, tmp_path)
     _, key = await keys.issue("acme", "", None)
     real.command("CONFIG", "SET", "maxmemory", "1")
     try:
-        for attempt in (changes.rotate(keys, key.key_id, timedelta(0)), keys.issue("acme", "", None)):
-            with pytest.raises(StoreUnavailable, match=r"full \(maxmemory\).*nothing was issued"):
+        for attempt in (
+            keys.issue("acme", "", None),
+            changes.extend(keys, key.key_id, datetime.now(UTC) + timedelta(days=1)),
+        ):
+            with pytest.raises(StoreUnavailable, match="full"):
                 await attempt
         assert await _listed(keys) == [key]
+        _, new, _ = await changes.rotate(keys, key.key_id, timedelta(days=1))
         assert (await keys.revoke(key.key_id)).status() == "revoked"
     finally:
         real.command("CONFIG", "SET", "maxmemory", "0")
     told = [line.change.what async for line in audit.oldest_first(store) if line.change]
-    assert told == ["issued", "revoked"]
+    assert told == ["issued", "rotated", "issued", "revoked"]
+    assert (await keys.find(new.key_id)).key == new
     assert (await keys.find(key.key_id)).key == await keys.revoke(key.key_id)
     await store.stop()
 
