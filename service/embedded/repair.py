@@ -1,8 +1,7 @@
 """Damaged files of the embedded key store: what is lost, and what can be kept of them.
 
 The files are of Valkey 7 and later (https://valkey.io/topics/persistence): a manifest, a base (RDB), and increments,
-which are the commands since. Every command that can be read is kept, also behind the damage. A transaction of which a
-part is missing is left out as a whole.
+which are the commands since. Behind damage, reading resumes with the next transaction: every change of a key is one.
 """
 
 import mmap
@@ -10,232 +9,176 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from service.embedded.disk import FILES
-from service.embedded.runtime import EmbeddedError, server_program
-from warehouse.files.atomic import sync, sync_tree
+from service.embedded.runtime import server_program
+from warehouse.files.atomic import replacing, sync_tree, write_atomically
 
 MANIFEST = "appendonly.aof.manifest"
-_REPAIRED, _DAMAGED = f"{FILES}.repaired", f"{FILES}.damaged-"
-_ENTRY = re.compile(r"file (\S+) seq (\d+) type ([bhi])")
-_NAME = re.compile(r"appendonly\.aof\.(\d+)\.(base|incr)\.(?:rdb|aof)")
+_NAME = re.compile(r"appendonly\.aof\.(\d+)\.(?:base|incr)\.(?:rdb|aof)")
+_ENTRY = re.compile(rf"file (?P<name>{_NAME.pattern}) seq \d+ type (?P<type>[bhi])")
 _COUNT, _LENGTH = re.compile(rb"\*(\d{1,6})\r\n"), re.compile(rb"\$(\d{1,9})\r\n")
-_COMMAND = re.compile(rb"\*\d{1,6}\r\n\$\d{1,9}\r\n[A-Za-z]+\r\n")
+_MULTI = b"*1\r\n$5\r\nMULTI\r\n"
 _WRITTEN = re.compile(rb"\r\nk:\{([\w-]{1,64})\}\r\n")
 _NAMED = re.compile(rb'(?:k:\{|"key_id":")([\w-]{1,64})["}]')
 _LINE_AT = re.compile(rb"a:audit\r\n\$\d+\r\n(\d{13})-")
 
 
-class Findings(msgspec.Struct, frozen=True):
+class Findings(msgspec.Struct):
     """What is damaged in the files of a key store, in sentences; none if nothing is."""
 
-    damage: tuple[str, ...]
-    lost_keys: tuple[str, ...]  # ids of keys whose changes are lost, and were not made again later
-    keys: int  # records of keys that can be read in the increments
-    restore: bool  # the base is lost: only a backup brings back the older keys, and usage
-
-
-class Part(NamedTuple):
-    """A stretch of an increment: commands that belong together, or bytes to leave out (`lost`)."""
-
-    start: int
-    end: int
-    lost: bool
+    damage: list[str] = []
+    lost_keys: set[str] = set()  # ids of keys whose changes are lost, and were not made again later
+    restore: bool = False  # the base is lost: only a backup brings back the older keys, and usage
+    kept: dict[str, list[slice]] = {}  # readable files by name; of an increment, the commands to keep
 
 
 def plain_damage(folder: Path) -> str | None:
     """What a server would not notice before it starts as if it was new, or only say in its log."""
     files = folder / FILES
-    if _is_interrupted(folder):
-        return "a repair was interrupted"
-    names = {path.name for path in files.glob("*") if _NAME.fullmatch(path.name)}
-    if names and not _entries(files):
+    names = _listed(files)
+    if not names and _guessed(files):
         return f"{MANIFEST} is missing, empty or damaged"
-    missing = [name for name, _, kind in _entries(files) if kind != "h" and not (files / name).exists()]
-    return f"{missing[0]} is missing" if missing else None
+    return next((f"{name} is missing" for name in names if not (files / name).exists()), None)
 
 
-def examine(folder: Path, into: Path | None = None) -> Findings:
-    """What is damaged in the key store's `folder`. Writes what can be kept of it to the new folder `into`.
+def examine(folder: Path) -> Findings:
+    """What is damaged in the key store's `folder`.
 
     Raises:
         EmbeddedError: if there is no program that can check the base; OSError.
     """
-    interrupted = _is_interrupted(folder)
-    files, program = folder / (_REPAIRED if interrupted else FILES), server_program()
-    damage = ["a repair was interrupted: it must be finished"] if interrupted else []
-    entries = _entries(files)
-    if not entries:
-        damage.append(f"{MANIFEST} is missing, empty or damaged: it is made again from the files that are there")
-        entries = _guessed(files)
-    lost_base, kept = "", []
-    lost: set[str] = set()
-    keys: set[str] = set()
-    for name, number, kind in sorted(entries, key=lambda entry: (entry[2], entry[1])):
-        path = files / name
-        problem = "is missing" if not path.exists() else _damaged_base(program, path) if kind == "b" else None
-        if problem is not None and kind == "b":
-            # the first base is written before there are keys
-            held = ": it is the first, which held nothing" if number == 1 else ", with all that is older than the rest"
-            damage.append(f"{name} {problem}{held}")
-            lost_base = name if number > 1 else lost_base
-        elif problem is not None:
-            damage.append(f"{name} is missing, with the changes in it")
-        elif kind != "h":
-            kept.append((name, number, kind))
-            if kind == "i" and path.stat().st_size:
-                damage += _read_increment(path, lost, keys, into, only_keys=bool(lost_base))
-            elif into is not None:
-                shutil.copy2(path, into / name)
-    if into is not None:
-        lines = (f"file {name} seq {number} type {kind}\n" for name, number, kind in kept)
-        (into / MANIFEST).write_text("".join(lines))
-    return Findings(tuple(damage), tuple(sorted(lost)), len(keys), bool(lost_base))
+    files = folder / FILES
+    found = Findings()
+    names = _listed(files)
+    if not names:
+        found.damage.append(f"{MANIFEST} is missing, empty or damaged: it is made again from the files that are there")
+        names = _guessed(files)
+    for name in names:
+        path, is_base = files / name, ".base." in name
+        problem = "is missing" if not path.exists() else _damaged_base(path) if is_base else None
+        if problem is None:
+            found.kept[name] = [] if is_base else _read_increment(path, found)
+        elif not is_base:
+            found.damage.append(f"{name} is missing, with the changes in it")
+        elif ".aof.1." in name:  # written before there are keys
+            found.damage.append(f"{name} {problem}: it is the first, which held nothing")
+        else:
+            found.damage.append(f"{name} {problem}, with all that is older than the rest")
+            found.restore = True
+    return found
 
 
-def repair(folder: Path, check: Callable[[], None]) -> Path:
-    """Replaces the files by what can be kept of them; returns the folder that has them as they were. Nothing else may
-    use them. An interrupted repair can be run again. `check` raises EmbeddedError if the result cannot be read.
+def repair(folder: Path, found: Findings, check: Callable[[], None]) -> Path:
+    """Leaves what `found` keeps of the files; returns the folder that has a copy of them as they were. Nothing else may
+    use them. `check` raises EmbeddedError if the result cannot be read. The manifest comes last, so a repair that was
+    interrupted can be run again.
 
     Raises:
-        EmbeddedError: what `check` raised; OSError. Nothing is changed then.
+        EmbeddedError: what `check` raised; OSError. The files are as they were then.
     """
-    files, repaired = folder / FILES, folder / _REPAIRED
-    if not _is_interrupted(folder):
-        shutil.rmtree(repaired, ignore_errors=True)
-        repaired.mkdir(mode=0o700)
-        try:
-            examine(folder, repaired)
-            sync_tree(repaired)
-        except BaseException:
-            shutil.rmtree(repaired, ignore_errors=True)
-            raise
-        files.rename(folder / f"{_DAMAGED}{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    repaired.rename(files)
-    sync(folder)
-    damaged = max(folder.glob(f"{_DAMAGED}*"))
+    files, copy = folder / FILES, folder / f"{FILES}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    shutil.copytree(files, copy)
+    sync_tree(copy)
     try:
+        for name, commands in found.kept.items():
+            if ".incr." in name:
+                with _mapped(files / name) as data, replacing(files / name) as stream:
+                    stream.writelines(data[command] for command in commands)
+        parts = [(name, *name.split(".")) for name in found.kept]
+        lines = [f"file {name} seq {number} type {kind[0]}\n" for name, _, _, number, kind, _ in parts]
+        write_atomically(files / MANIFEST, "".join(lines).encode())
         check()
-    except EmbeddedError:
-        shutil.rmtree(files)
-        damaged.rename(files)
+    except BaseException:
+        shutil.copytree(copy, files, dirs_exist_ok=True)
         raise
-    return damaged
+    return copy
 
 
-def _entries(files: Path) -> list[tuple[str, int, str]]:
-    """The manifest's; none if it is missing or damaged."""
+def _listed(files: Path) -> list[str]:
+    """The names of base and increments in the manifest, in order; none if it is missing or damaged."""
     try:
         lines = (files / MANIFEST).read_text().splitlines()
     except (OSError, UnicodeDecodeError):
         return []
-    found = [_ENTRY.fullmatch(line.strip()) for line in lines if line.strip()]
-    return (
-        [(entry[1], int(entry[2]), entry[3]) for entry in found if entry and _NAME.fullmatch(entry[1])]
-        if all(found)
-        else []
-    )
+    entries = [_ENTRY.fullmatch(line.strip()) for line in lines if line.strip()]
+    return [entry["name"] for entry in entries if entry and entry["type"] != "h"] if all(entries) else []
 
 
-def _guessed(files: Path) -> list[tuple[str, int, str]]:
+def _guessed(files: Path) -> list[str]:
     """What the manifest must have named: the newest base, and the increments since, the newest in any case."""
-    found = [(match, path) for path in files.glob("*") if (match := _NAME.fullmatch(path.name))]
-    bases = sorted((int(match[1]), path) for match, path in found if match[2] == "base")[-1:]
-    since = bases[0][1].stat().st_mtime if bases else 0.0
-    increments = sorted((int(match[1]), path) for match, path in found if match[2] == "incr")
-    increments = [one for one in increments if one == increments[-1] or one[1].stat().st_mtime >= since]
-    return [(path.name, number, kind) for some, kind in ((bases, "b"), (increments, "i")) for number, path in some]
+    found = [(int(match[1]), path) for path in files.glob("*") if (match := _NAME.fullmatch(path.name))]
+    bases = [path for _, path in sorted(found) if ".base." in path.name][-1:]
+    increments = [path for _, path in sorted(found) if ".incr." in path.name]
+    since = bases[0].stat().st_mtime if bases else 0.0
+    older = [path for path in increments[:-1] if path.stat().st_mtime < since]
+    return [path.name for path in (*bases, *increments) if path not in older]
 
 
-def _damaged_base(program: str, path: Path) -> str | None:
+def _damaged_base(path: Path) -> str | None:
     if not path.stat().st_size:
         return "is empty"
     # the server's program checks files if it is called by the name of that tool
+    program = server_program()
     name = Path(program).name.replace("-server", f"-check-{path.suffix[1:]}")
     done = subprocess.run([name, str(path)], executable=program, stdin=subprocess.DEVNULL, capture_output=True)  # noqa: S603
     return "is damaged" if done.returncode else None
 
 
-def _is_interrupted(folder: Path) -> bool:
-    return (folder / _REPAIRED).exists() and not (folder / FILES).exists()
-
-
-def _read_increment(path: Path, lost: set[str], keys: set[str], into: Path | None, *, only_keys: bool) -> list[str]:
-    """What is damaged in an increment; notes the ids of keys in `lost` and `keys`. Writes what is kept to `into`."""
-    damage = []
-    with path.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        parts = list(_parts(data))
-        for part in parts:
-            found = (_NAMED if part.lost else _WRITTEN).findall(data, part.start, part.end)
-            named = {key.decode() for key in found}
-            if part.lost:
-                lost |= named
-                before = _LINE_AT.findall(data, 0, part.start)[-1:]
-                since = (
-                    f", after {datetime.fromtimestamp(int(before[0]) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-                    if before
-                    else ""
-                )
-                damage.append(
-                    f"{path.name}: {part.end - part.start:,} bytes from byte {part.start:,} on are lost{since}"
-                )
+def _read_increment(path: Path, found: Findings) -> list[slice]:
+    """Adds damage and lost keys to `found`; returns the commands to keep, a transaction as one."""
+    kept: list[slice] = []
+    at = 0
+    with _mapped(path) as data:
+        while at < len(data):
+            end = _end_of_change(data, at)
+            if end is None:
+                end = data.find(_MULTI, at + 1) % (len(data) + 1)  # -1 is the end
+                found.lost_keys |= {key.decode() for key in _NAMED.findall(data, at, end)}
+                before = _LINE_AT.findall(data, 0, at)[-1:]
+                times = [f"{datetime.fromtimestamp(int(time) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" for time in before]
+                since = "".join(f", after {time}" for time in times)
+                found.damage.append(f"{path.name}: {end - at:,} bytes from byte {at:,} on are lost{since}")
             else:
-                lost -= named  # records are written whole
-                keys |= named
-        if into is not None:
-            with (into / path.name).open("wb") as kept:
-                for part in parts:
-                    words = data[part.start : part.end]
-                    # counts of usage would stand in the way of the backup's
-                    if not part.lost and (not only_keys or b"\r\nk:" in words or b"\r\na:audit\r\n" in words):
-                        kept.write(words)
-    return damage
+                found.lost_keys -= {key.decode() for key in _WRITTEN.findall(data, at, end)}  # records are whole
+                # without the base, counts of usage would stand in the way of the backup's
+                if not found.restore or any(data.find(name, at, end) >= 0 for name in (b"\r\nk:", b"\r\na:audit\r\n")):
+                    kept.append(slice(at, end))
+            at = end
+    return kept
 
 
-def _parts(data: mmap.mmap) -> Iterator[Part]:
-    at = start = 0  # `start`: of a transaction, or of commands behind damage that may be the rest of one
-    inside = doubtful = False
-    while at < len(data):
-        end, name = _command_at(data, at)
-        if end is None:
-            found = next(
-                (one.start() for one in _COMMAND.finditer(data, at + 1) if _command_at(data, one.start())[0]), len(data)
-            )
-            yield Part(start if inside or doubtful else at, found, lost=True)
-            at, start, inside, doubtful = found, found, False, True
-            continue
-        if name == b"MULTI":
-            if start < at:
-                yield Part(start, at, lost=inside)
-            start, inside, doubtful = at, True, False
-        elif name == b"EXEC":
-            yield Part(start, end, lost=not inside)
-            inside = doubtful = False
-            start = end
-        elif not inside and not doubtful:
-            yield Part(at, end, lost=False)
-            start = end
-        at = end
-    if start < at:
-        yield Part(start, at, lost=inside)
+def _end_of_change(data: mmap.mmap | bytes, at: int) -> int | None:
+    """Where the command or transaction that begins `at` ends; None if it is damaged, or a part is missing."""
+    first, end = _command(data, at)
+    name = first
+    while first == b"MULTI" and name != b"EXEC":
+        name, end = _command(data, end)
+        if name in (b"", b"MULTI"):
+            return None
+    return None if first in (b"", b"EXEC") else end
 
 
-def _command_at(data: mmap.mmap, at: int) -> tuple[int | None, bytes]:
-    """Where the command that begins `at` ends, None if there is none or it is damaged; and its name."""
-    count = _COUNT.match(data, at)
-    end, name = (count.end() if count else at), b""
+def _command(data: mmap.mmap | bytes, at: int) -> tuple[bytes, int]:
+    """Name and end of the command that begins `at`; the name is empty if it is damaged."""
+    count, name = _COUNT.match(data, at), b""
+    end = count.end() if count else at
     for number in range(int(count[1]) if count else 0):
         length = _LENGTH.match(data, end)
-        if length is None:
-            return None, b""
-        end = length.end() + int(length[1])
-        if data[end : end + 2] != b"\r\n":
-            return None, b""
-        name = name if number else data[length.end() : end].upper()
+        begin, end = (length.end(), length.end() + int(length[1])) if length else (end, end)
+        if length is None or data[end : end + 2] != b"\r\n":
+            return b"", at
+        name = name if number else data[begin:end].upper()
         end += 2
-    return (end, name) if name else (None, b"")
+    return name, end
+
+
+@contextmanager
+def _mapped(path: Path) -> Iterator[mmap.mmap | bytes]:
+    with path.open("rb") as stream:
+        yield mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""

@@ -1,10 +1,8 @@
 """forecast keys repair: the files of the embedded key store after damage."""
 
 import click
-import msgspec
 
 from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stdout
-from service.cli.words import many
 from service.embedded import repair as files
 from service.embedded.disk import FILES
 from service.embedded.owner import EmbeddedServers, wanted
@@ -38,31 +36,29 @@ def repair(yes: bool, as_json: bool) -> None:
         fail(
             "FORECAST_KEYS_URL names a server: only files of the embedded key store are repaired here", as_json=as_json
         )
-    if not any(folder.glob(f"{FILES}*")):
+    if not (folder / FILES).exists():
         fail(f"there are no files of a key store in {folder.absolute()}: import a backup instead", as_json=as_json)
     servers = EmbeddedServers(settings.data_path, ("keys",))
     if not servers.claim():
         fail(f"an instance or a command uses {settings.data_path.absolute()}: stop it first", as_json=as_json)
     try:
         found = files.examine(folder)
-        is_damaged = bool(found.damage) or files.plain_damage(folder) is not None
-        copy = str(files.repair(folder, servers.ensure)) if is_damaged and yes else None
+        copy = str(files.repair(folder, found, servers.ensure)) if found.damage and yes else None
     finally:
         servers.stop()
+    lost = sorted(found.lost_keys)
+    said = {"damage": found.damage, "lost_keys": lost, "restore": found.restore}
     if as_json:
-        print_json({**msgspec.structs.asdict(found), "repaired": copy is not None, "copy": copy})
+        print_json({**said, "repaired": copy is not None, "copy": copy})
     else:
-        for line in (*found.damage, *(f"changes of key {key} are lost" for key in found.lost_keys)):
+        for line in (*found.damage, *(f"changes of key {key} are lost" for key in lost), _outcome(found, copy)):
             stdout().print(line, markup=False, soft_wrap=True)
-        stdout().print(_outcome(found, is_damaged, copy), markup=False, soft_wrap=True)
-    if is_damaged and not yes:
+    if found.damage and not yes:
         raise SystemExit(DAMAGED)
 
 
-def _outcome(found: files.Findings, is_damaged: bool, copy: str | None) -> str:
-    if not is_damaged:
-        return f"Nothing is damaged; {many(found.keys, 'key')} changed since the last rewrite."
+def _outcome(found: files.Findings, copy: str | None) -> str:
     then = "; then import the newest backup before you start an instance" if found.restore else ""
-    if copy is None:
-        return f"Nothing was changed. {many(found.keys, 'key')} can be kept: run this again with --yes{then}."
-    return f"Repaired{then}. The files as they were are in {copy}."
+    if copy is not None:
+        return f"Repaired{then}. The files as they were are in {copy}."
+    return f"Nothing was changed: run this again with --yes{then}." if found.damage else "Nothing is damaged."

@@ -112,7 +112,7 @@ def test_a_missing_increment_is_said_to_be_lost(env: dict[str, str]) -> None:
     issue(env, "first")
     increment(folder_of(env)).unlink()
     code, said = run(env, "repair", "--yes")
-    assert (code, said["keys"], "is missing, with the changes in it" in said["damage"][0]) == (0, 0, True)
+    assert (code, "is missing, with the changes in it" in said["damage"][0]) == (0, True)
     assert forecast_here(env, "keys", "list").returncode == 1  # the store is empty, and says so
 
 
@@ -133,6 +133,7 @@ def rewritten(env: dict[str, str]) -> dict[str, str]:
 
 def test_without_the_base_a_backup_is_needed_and_newer_changes_stay(rewritten: dict[str, str]) -> None:
     """A key that was issued or revoked since the backup is as it was."""
+    assert run(rewritten, "repair")[0] == 0  # the new increment is empty
     second = issue(rewritten, "second")
     (first,) = ids(rewritten) - {second}
     assert forecast_here(rewritten, "keys", "revoke", first).returncode == 0
@@ -181,28 +182,36 @@ def test_what_cannot_be_loaded_is_not_put_in_place(env: dict[str, str]) -> None:
         raise EmbeddedError("it cannot be read")
 
     with pytest.raises(EmbeddedError, match="cannot be read"):
-        files.repair(folder_of(env).parent, refuse)
+        files.repair(folder_of(env).parent, files.examine(folder_of(env).parent), refuse)
     assert {path.name: path.read_bytes() for path in folder_of(env).iterdir()} == before
-    assert [path.name for path in folder_of(env).parent.iterdir() if "repaired" in path.name] == []
 
 
-def test_an_interrupted_repair_is_finished(env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+class Interrupted(BaseException):
+    """As if the process was killed: nothing is tidied up."""
+
+
+@pytest.mark.parametrize("step", ["sync_tree", "replacing", "write_atomically"])
+@pytest.mark.parametrize("damage", [zeros, lambda folder: manifest(folder).unlink()])
+def test_an_interrupted_repair_is_finished(
+    env: dict[str, str], monkeypatch: pytest.MonkeyPatch, step: str, damage: Callable[[Path], object]
+) -> None:
     """At each of its steps: no server starts on half of it."""
     first = issue(env, "first")
-    zeros(folder_of(env))
+    folder = folder_of(env)
+    damage(folder)
+
     with monkeypatch.context() as broken:
-        broken.setattr(files, "sync_tree", lambda _: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            files.repair(folder_of(env).parent, lambda: None)
-    assert files.examine(folder_of(env).parent).damage
-    files.repair(folder_of(env).parent, lambda: None)
-    shutil.move(folder_of(env), f"{folder_of(env)}.repaired")  # between the two steps
-    servers = EmbeddedServers(Path(env["FORECAST_DATA_DIR"]), ("keys",))
-    with pytest.raises(EmbeddedError, match="a repair was interrupted"):
-        servers.ensure()
-    servers.stop()
-    code, said = run(env, "repair", "--yes")
-    assert (code, said["damage"]) == (0, ["a repair was interrupted: it must be finished"])
+
+        def interrupt(*_: object) -> None:
+            broken.setattr(shutil, "copytree", lambda *_, **__: None)
+            raise Interrupted
+
+        broken.setattr(files, step, interrupt)
+        with pytest.raises(Interrupted):
+            files.repair(folder.parent, files.examine(folder.parent), lambda: None)
+    code, said = run(env, "list")
+    assert code == 1 or {key["key_id"] for key in said} == {first}
+    assert run(env, "repair", "--yes")[0] == 0
     assert ids(env) == {first}
 
 
