@@ -140,6 +140,10 @@ def test_every_caller_is_who_it_is(both: Both) -> None:
             key = both.keys["free"] if number % 3 else both.running.key
             data = request(TARGETS[number % 2], key, f"X-Request-Id: {number}", *CLOSING)
             answer = single(data, f"192.0.2.{number % 5}")
+            if not isinstance(answer, bytes):  # on a busy machine, the trust in the key ends meanwhile
+                await both.look_at_keys()
+                await both.running.app.verifier.check(both.running.key)
+                answer = single(data, f"192.0.2.{number % 5}")
             assert isinstance(answer, bytes)
             told.append(answer)
             assert isinstance(single(request(TARGETS[0], both.keys["revoked"], *CLOSING), "192.0.2.9"), LightConnection)
