@@ -35,39 +35,35 @@ class CachePolicy:
         `key` is what the caches know the entry by, if they may have it. Raises ApiError (412), as all here do.
         """
         kept = Kept(key, outcome) if key is not None else None
-        return self._answer(head, fetched, release, outcome, (b"cache-status", cache_status(fetched)), kept)
+        return self._answer(head, fetched.entry, release, outcome, ((b"cache-status", cache_status(fetched)),), kept)
 
     def stale_answer(self, head: RequestHead, fetched: Fetched, release: str, outcome: str, age: int) -> Reply:
         """The same from a release that was current `age` seconds ago: it says so (RFC 9111 5.1, RFC 9211 2.3)."""
         status = b"forecast; hit; ttl=-%d; detail=previous-release" % age
-        reply = self._answer(head, fetched, release, outcome, (b"cache-status", status), None)
+        reply = self._answer(head, fetched.entry, release, outcome, ((b"cache-status", status),))
         return msgspec.structs.replace(reply, headers=(*reply.headers, (b"age", b"%d" % age)))
 
     def own_answer(self, head: RequestHead, entry: CacheEntry, release: str, content_type: Header = JSON) -> Reply:
         """The same for what no cache of ours keeps."""
-        compressed = bool(entry.gzipped) and accepts_gzip(head.accept_encoding)
-        etag = etag_of(entry, compressed=compressed)
-        shared = ((b"etag", etag), *self.headers(release))
-        if _has_the_same(head, etag):
-            return Reply(304, shared, b"", "not_modified")
-        coding = (_GZIP,) if compressed else ()
-        return Reply(200, (content_type, *coding, *shared), entry.gzipped if compressed else entry.body, "answered")
+        return self._answer(head, entry, release, content_type=content_type)
 
     def _answer(
-        self, head: RequestHead, fetched: Fetched, release: str, outcome: str, status: Header, kept: Kept | None
+        self,
+        head: RequestHead,
+        entry: CacheEntry,
+        release: str,
+        outcome: str = "answered",
+        status: tuple[Header, ...] = (),
+        kept: Kept | None = None,
+        content_type: Header = JSON,
     ) -> Reply:
-        entry = fetched.entry
         compressed = bool(entry.gzipped) and accepts_gzip(head.accept_encoding)
         etag = etag_of(entry, compressed=compressed)
-        shared = (
-            (b"etag", etag),
-            *self.headers(release),
-            status,
-        )
+        shared = ((b"etag", etag), *self.headers(release), *status)
         if _has_the_same(head, etag):
             return Reply(304, shared, b"", "not_modified", kept)
         coding = (_GZIP,) if compressed else ()
-        return Reply(200, (JSON, *coding, *shared), entry.gzipped if compressed else entry.body, outcome, kept)
+        return Reply(200, (content_type, *coding, *shared), entry.gzipped if compressed else entry.body, outcome, kept)
 
 
 def etag_of(entry: CacheEntry, *, compressed: bool) -> bytes:
