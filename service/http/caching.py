@@ -8,7 +8,7 @@ from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
 from service.cache.read_through import Fetched
 from service.http.head import RequestHead
-from service.http.preconditions import Conditions, is_unchanged
+from service.http.preconditions import is_unchanged
 from service.http.reply import JSON, Header, Kept, Reply
 
 VARY: Header = (b"vary", b"accept, accept-encoding, x-api-key")
@@ -76,7 +76,7 @@ def _has_the_same(head: RequestHead, etag: bytes) -> bool:
     that does not change them keeps their tag. Raises ApiError (412)."""
     if head.if_match is None and not head.if_none_match:
         return False
-    return is_unchanged(Conditions(head.if_match, head.if_none_match or None), etag)
+    return is_unchanged({b"if-match": head.if_match, b"if-none-match": head.if_none_match or None}, etag)
 
 
 def accepts_gzip(accept_encoding: bytes) -> bool:

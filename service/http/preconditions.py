@@ -5,10 +5,8 @@ A resource without a modification date ignores conditions on dates.
 
 import calendar
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-
-import msgspec
 
 from service.http.errors import ApiError
 from service.http.reply import Header
@@ -19,13 +17,8 @@ _LONGEST_DATE = 40  # characters
 _NAMES = (b"if-match", b"if-none-match", b"if-unmodified-since", b"if-modified-since")
 
 
-class Conditions(msgspec.Struct, frozen=True):
-    """The precondition fields of a request; None if absent. Repeated fields are one list."""
-
-    if_match: bytes | None = None
-    if_none_match: bytes | None = None
-    if_unmodified_since: bytes | None = None
-    if_modified_since: bytes | None = None
+# The precondition fields of a request, by their names. Repeated fields are one list.
+Conditions = Mapping[bytes, bytes | None]
 
 
 def conditions_in(headers: Iterable[Header]) -> Conditions:
@@ -34,7 +27,7 @@ def conditions_in(headers: Iterable[Header]) -> Conditions:
     for name, value in headers:
         if name in _NAMES:
             found[name] = found[name] + b"," + value if name in found else value
-    return Conditions(*map(found.get, _NAMES))
+    return found
 
 
 def is_unchanged(conditions: Conditions, etag: bytes, modified: int | None = None) -> bool:
@@ -45,20 +38,19 @@ def is_unchanged(conditions: Conditions, etag: bytes, modified: int | None = Non
     Raises:
         ApiError: 412 if If-Match or If-Unmodified-Since fails.
     """
-    if conditions.if_match is not None:
-        if not matches(conditions.if_match, etag, strongly=True):
-            detail = None
-            if matches(conditions.if_match, etag):
-                detail = "A weak ETag (W/) never matches in If-Match. Send the ETag as it came, without W/."
-            raise ApiError("precondition_failed", detail)
+    wanted, known = conditions.get(b"if-match"), conditions.get(b"if-none-match")
+    if wanted is not None:
+        if not matches(wanted, etag, strongly=True):
+            advice = "A weak ETag (W/) never matches in If-Match. Send the ETag as it came, without W/."
+            raise ApiError("precondition_failed", advice if matches(wanted, etag) else None)
     elif modified is not None:
-        unmodified_since = read_date(conditions.if_unmodified_since)
-        if unmodified_since is not None and modified > unmodified_since:
+        since = read_date(conditions.get(b"if-unmodified-since"))
+        if since is not None and modified > since:
             raise ApiError("precondition_failed")
-    if conditions.if_none_match is not None:
-        return matches(conditions.if_none_match, etag)
-    modified_since = read_date(conditions.if_modified_since) if modified is not None else None
-    return modified_since is not None and modified is not None and modified <= modified_since
+    if known is not None:
+        return matches(known, etag)
+    since = read_date(conditions.get(b"if-modified-since"))
+    return modified is not None and since is not None and modified <= since
 
 
 def matches(tags: bytes, etag: bytes, *, strongly: bool = False) -> bool:
