@@ -17,26 +17,17 @@ from service.base.masking import has_key
 from service.http.corrections import is_key_name
 from service.http.errors import CODES
 
-_NO_LENGTH = "Transfer-Encoding has to be chunked, once, at its end. Send the GET without a body."
 NO_TARGET = "The address must begin with a slash, as in GET /v1/."
 # By how the parser's error begins. If no version is behind the address, the address most often goes on there.
 _PARSER_ERRORS = {
     "Expected HTTP/": "The address has a space in it. Percent-encode it: %20, or + in the query.",
     "Invalid char in url": "The address has a character in it that must be percent-encoded, as UTF-8: %C3%BC for ü.",
-    "Request has invalid `Transfer-Encoding`": _NO_LENGTH,
-    "Invalid `Transfer-Encoding`": _NO_LENGTH,
-    **dict.fromkeys(
-        (
-            "Missing expected LF after header value",
-            "Missing expected CR after header value",
-            "Unexpected whitespace after header value",
-            "Invalid header value char",
-        ),
-        "A header has a line break or a control character in its value, often at the end of an API key. Remove it.",
-    ),
+    "(Request has i|I)nvalid `Transfer-Encoding`": "Transfer-Encoding has to be chunked, once, at its end. Send the "
+    "GET without a body.",
+    "(Missing expected (LF|CR)|Unexpected whitespace) after header value|Invalid header value char": "A header has a "
+    "line break or a control character in its value, often at the end of an API key. Remove it.",
     "Invalid header token": "A header's name has a character in it that names cannot have, perhaps an invisible one.",
-    "Unexpected start char in url": NO_TARGET,
-    "Unexpected char in url schema": NO_TARGET,
+    "Unexpected (start char in url|char in url schema)": NO_TARGET,
 }
 # What begins a connection in another protocol; version 2 of PROXY begins with empty lines, which are skipped.
 _OTHER_PROTOCOLS = {
@@ -129,7 +120,7 @@ def _asked_below(path: str, known: Iterable[str]) -> str | None:
 
 def of_parser_error(text: str) -> str | None:
     """What to do about a request that the parser refused with this error."""
-    return next((advice for error, advice in _PARSER_ERRORS.items() if text.startswith(error)), None)
+    return next((advice for error, advice in _PARSER_ERRORS.items() if re.match(error, text)), None)
 
 
 def of_other_protocol(data: bytes) -> str | None:
