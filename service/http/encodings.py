@@ -5,20 +5,10 @@ import re
 from collections.abc import Callable
 from urllib.parse import unquote
 
-import msgspec
-
 from config.invisible import as_utf8
 
 _MOST_LAYERS = 4
 _ESCAPE = re.compile(r"(?:%u|\\u|\\x)([0-9A-Fa-f]{4}|[0-9A-Fa-f]{2})")
-
-
-class Encoding(msgspec.Struct, frozen=True):
-    """One way to encode a text. `sign` is found in it then."""
-
-    said: str
-    sign: "re.Pattern[str]"
-    decode: Callable[[str], str]
 
 
 def _without_escapes(text: str) -> str:
@@ -27,12 +17,13 @@ def _without_escapes(text: str) -> str:
     return characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-_ENCODINGS = (
-    Encoding("has %u escapes, which are not for URLs", re.compile(r"%u[0-9A-Fa-f]{4}"), _without_escapes),
-    Encoding("was percent-encoded twice", re.compile(r"%[0-9A-Fa-f]{2}"), unquote),
-    Encoding("has HTML entities", re.compile(r"&(?:#[0-9]{2,5}|#[xX][0-9A-Fa-f]{2,4}|[A-Za-z]{2,8});"), html.unescape),
-    Encoding("has escapes of a program", re.compile(r"\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}"), _without_escapes),
-    Encoding("was encoded as UTF-8 twice", re.compile("[\xc2-\xf4][\x80-\xbf]"), as_utf8),
+# How each is named, what is found in a text then, and what decodes it.
+_ENCODINGS: tuple[tuple[str, "re.Pattern[str]", Callable[[str], str]], ...] = (
+    ("has %u escapes, which are not for URLs", re.compile(r"%u[0-9A-Fa-f]{4}"), _without_escapes),
+    ("was percent-encoded twice", re.compile(r"%[0-9A-Fa-f]{2}"), unquote),
+    ("has HTML entities", re.compile(r"&(?:#[0-9]{2,5}|#[xX][0-9A-Fa-f]{2,4}|[A-Za-z]{2,8});"), html.unescape),
+    ("has escapes of a program", re.compile(r"\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}"), _without_escapes),
+    ("was encoded as UTF-8 twice", re.compile("[\xc2-\xf4][\x80-\xbf]"), as_utf8),
 )  # fmt: skip
 
 
@@ -40,10 +31,10 @@ def encoded_in(text: str) -> tuple[str, str] | None:
     """How `text`, which was decoded as part of a URL, is still encoded, and what it stands for; None if it is not."""
     said: dict[str, None] = {}
     for _ in range(_MOST_LAYERS):
-        for encoding in _ENCODINGS:
-            decoded = encoding.decode(text) if encoding.sign.search(text) else text
+        for name, sign, decode in _ENCODINGS:
+            decoded = decode(text) if sign.search(text) else text
             if decoded != text and "\ufffd" not in decoded:  # else it only looks so, as %FACILITY% does
-                said[encoding.said], text = None, decoded
+                said[name], text = None, decoded
                 break
         else:
             break

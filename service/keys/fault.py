@@ -47,16 +47,15 @@ def _decoded(text: str) -> tuple[str, list[str]]:
     """`text` without what encodes a key or hides in it, and the names of that."""
     names: dict[str, None] = {}
     for _ in range(_MOST_LAYERS):
-        hidden = invisible_in(text)
-        if hidden is not None:
-            decoded, names[hidden] = visible(text), None
-        elif (decoded := _LINE_BREAKS.sub("", text)) != text:
-            names["a line break"] = None
-        elif (decoded := unquote(text)) != text:
-            names["percent-encoding"] = None
-        else:
+        layers = {
+            invisible_in(text) or "": visible(text),
+            "a line break": _LINE_BREAKS.sub("", text),
+            "percent-encoding": unquote(text),
+        }
+        name = next((name for name, decoded in layers.items() if decoded != text), None)
+        if name is None:
             break
-        text = decoded
+        text, names[name] = layers[name], None
     return text, list(names)
 
 
