@@ -40,18 +40,8 @@ _OTHER_NAMES = {
                "continuation", "pagenumber"),
 }  # fmt: skip
 _PLACES = ("location", "place", "address", "query", "q", "search", "where", "citystate", "area", "locality", "text")
-_KEYS = (
-    "apikey",
-    "xapikey",
-    "key",
-    "token",
-    "accesstoken",
-    "authorization",
-    "auth",
-    "appid",
-    "secret",
-    "subscriptionkey",
-)
+_KEYS = ("apikey", "xapikey", "key", "token", "accesstoken", "authorization", "auth", "appid", "secret",
+         "subscriptionkey")  # fmt: skip
 _UNSET = ("undefined", "null", "none", "nan", "nil", "na", "n/a", "[object object]", "true", "false")
 _PLACEHOLDER = re.compile(r"[{<$%].*[}>A-Z_%]|:[a-z_]+")
 _PADDED = "".maketrans("OoIlL", "00111")

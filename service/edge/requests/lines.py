@@ -21,6 +21,9 @@ _MOST_WAITING = 20_000  # lines that standard error has not taken
 _WRITE_SECONDS = 0.05
 # A pipe keeps what is written at once together, up to so many bytes (POSIX, PIPE_BUF): all workers share it.
 _AT_ONCE_BYTES = 4096
+# Of a line for a person, behind time, level and message.
+_SHOWN = ("request_id", "outcome", "milliseconds", "tier", "key_id", "partner", "test", "address", "count", "trace_id",
+          "detail", "query")  # fmt: skip
 
 
 def json_line(request: LoggedRequest) -> bytes:
@@ -34,22 +37,8 @@ def json_line(request: LoggedRequest) -> bytes:
 
 def text_line(request: LoggedRequest) -> bytes:
     """For a person."""
-    shown = (
-        "request_id",
-        "outcome",
-        "milliseconds",
-        "tier",
-        "key_id",
-        "partner",
-        "test",
-        "address",
-        "count",
-        "trace_id",
-        "detail",
-        "query",
-    )
     members = _members(request)
-    extra = " ".join(f"{name}={members[name]}" for name in shown if name in members)
+    extra = " ".join(f"{name}={members[name]}" for name in _SHOWN if name in members)
     level = logging.getLevelName(_level(request)).lower()
     return masked(printable(f"{request.time[11:19]} {level:7} {_message(request)}  {extra}", None)).encode() + b"\n"
 
