@@ -12,7 +12,20 @@ from service.http.areas import AREAS
 from service.http.errors import CODES, Problem, title_of
 from service.http.index import Index
 from service.http.live_examples import LiveExample
-from service.http.openapi_headers import ALWAYS, HEADERS, KEPT, LIMITS, MATCHED, Document, error_headers, header_refs
+from service.http.openapi_headers import (
+    ALWAYS,
+    HEADERS,
+    KEPT,
+    LIMITS,
+    MATCHED,
+    REF,
+    Document,
+    error_headers,
+    header,
+    header_refs,
+    json_body,
+    parameter,
+)
 from service.http.own_usage.routes import SCHEMAS as USAGE_SCHEMAS
 from service.http.own_usage.routes import described as described_usage
 from service.http.paths import GUIDE_PATH, OPENAPI_PATH
@@ -22,7 +35,6 @@ from service.http.releases.description import Described, described
 
 _ENDPOINTS = [(area, endpoint) for area in AREAS for endpoint in area.endpoints]
 
-_REF = "#/components/schemas/{name}"
 # Any request can end so, whatever it asks for.
 _COMMON = (
     "bad_request",
@@ -55,32 +67,16 @@ _LOCATION = (
     Parameter("state_code", "Two letters, in any case.", {"type": "string", "pattern": "^[A-Za-z]{2}$"}, None),
 )
 _FIELDS = (
-    {
-        "name": "If-None-Match",
-        "in": "header",
-        "schema": {"type": "string"},
-        "description": "An ETag: if the answer still has it, the status is 304 and there is no body.",
-    },
-    {
-        "name": "If-Match",
-        "in": "header",
-        "schema": {"type": "string"},
-        "description": "An ETag: if the answer has another one, the status is 412. Weak ETags (W/) never match.",
-    },
-    {
-        "name": "X-Request-Id",
-        "in": "header",
-        "schema": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
-        "description": "An id of your own; it comes back with the answer, and logs have it.",
-    },
+    header("If-None-Match", "An ETag: if the answer still has it, the status is 304 and there is no body."),
+    header("If-Match", "An ETag: if the answer has another one, the status is 412. Weak ETags (W/) never match."),
+    header(
+        "X-Request-Id",
+        "An id of your own; it comes back with the answer, and logs have it.",
+        "^[A-Za-z0-9._-]{1,64}$",
+    ),
 )
 # Of what test keys get too.
-_ON_PURPOSE = {
-    "name": "X-Test-Error",
-    "in": "header",
-    "schema": {"type": "string"},
-    "description": "Of a test key alone: the code of the error that it wants for an answer.",
-}
+_ON_PURPOSE = header("X-Test-Error", "Of a test key alone: the code of the error that it wants for an answer.")
 _TESTED = (*_FIELDS, _ON_PURPOSE)
 _STRICT = "An unknown parameter is an error. A trailing slash answers the same; HEAD answers as GET, without the body."
 _INDEX = "Release, sources, data areas, and what your key may use"
@@ -111,7 +107,7 @@ def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = Mappi
     """The document. `live` are examples by operation id; those of other operations are made up, and say so."""
     _, schemas = msgspec.json.schema_components(
         (*(endpoint.operation.body for _, endpoint in _ENDPOINTS), *RELEASE_SCHEMAS, *USAGE_SCHEMAS, Index, Problem),
-        ref_template=_REF,
+        ref_template=REF,
     )
     schemas["Problem"]["properties"]["code"]["enum"] = list(CODES)
     return {
@@ -167,7 +163,7 @@ def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Documen
     answer = {
         "description": operation.matched,
         "headers": header_refs((*KEPT, "Content-Encoding", *by_name)),
-        "content": _content(operation.body.__name__, *samples),
+        "content": json_body(operation.body.__name__, *samples),
         **({"links": _next_page(operation.id, parameters)} if endpoint.has_pages else {}),
     }
     return {
@@ -175,7 +171,13 @@ def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Documen
         "tags": [area],
         "summary": endpoint.description,
         "description": f"{_QUERYING if operation.by_location else _STRICT} {operation.description}",
-        "parameters": [*(_parameter(one, asked.get(one.name)) for one in parameters), *_TESTED],
+        "parameters": [
+            *(
+                parameter(one.name, one.description, one.schema, asked.get(one.name), required=one.required)
+                for one in parameters
+            ),
+            *_TESTED,
+        ],
         "responses": {
             "200": answer,
             "304": _unchanged((*KEPT, *by_name)),
@@ -222,7 +224,7 @@ def _of_release(one: Described) -> Document:
 
 def _plain(operation: str, summary: str, schema: str | None, example: Any) -> Document:
     kept = ("ETag", "Cache-Control", "Vary", "X-Data-Release", *ALWAYS)
-    content = _content(schema, {"index": example}) if schema else {"application/json": {"schema": {"type": "object"}}}
+    content = json_body(schema, {"index": example}) if schema else {"application/json": {"schema": {"type": "object"}}}
     return {
         "operationId": operation,
         "tags": ["service"],
@@ -256,26 +258,5 @@ def _error(status: int, codes: list[str], *, limited: bool) -> Document:
     return {
         "description": f"{title_of(status)}: {', '.join(codes)}",
         "headers": header_refs(error_headers(status, codes, limited=limited)),
-        "content": _content("Problem", {code: examples.example_problem(code) for code in codes}),
-    }
-
-
-def _content(schema: str, samples: Mapping[str, Any], note: str | None = None) -> Document:
-    summary = {"summary": note} if note is not None else {}
-    return {
-        "application/json": {
-            "schema": {"$ref": _REF.format(name=schema)},
-            "examples": {name: {**summary, "value": value} for name, value in samples.items()},
-        }
-    }
-
-
-def _parameter(one: Parameter, example: Any) -> Document:
-    return {
-        "name": one.name,
-        "in": "query",
-        "required": one.required,
-        "description": one.description,
-        "schema": one.schema,
-        **({"example": example} if example is not None else {}),
+        "content": json_body("Problem", {code: examples.example_problem(code) for code in codes}),
     }

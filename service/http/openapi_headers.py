@@ -1,8 +1,32 @@
-"""The headers of answers as the OpenAPI description has them, and which answers have which."""
+"""Parts of the OpenAPI description: parameters, bodies, and the headers of answers: which answers have which."""
 
+from collections.abc import Mapping
 from typing import Any
 
 Document = dict[str, Any]
+REF = "#/components/schemas/{name}"
+
+
+def parameter(
+    name: str, description: str, schema: Document, example: Any = None, *, place: str = "query", required: bool = False
+) -> Document:
+    """A parameter of an operation; it has no example where that is None."""
+    shown = {"example": example} if example is not None else {}
+    return {"name": name, "in": place, "required": required, "description": description, "schema": schema, **shown}
+
+
+def header(name: str, description: str, pattern: str | None = None) -> Document:
+    """A header of a request, with the pattern that its text has to match."""
+    schema = {"type": "string", "pattern": pattern} if pattern is not None else {"type": "string"}
+    return parameter(name, description, schema, place="header")
+
+
+def json_body(schema: str | Document, samples: Mapping[str, Any], note: str | None = None) -> Document:
+    """A body, of a schema or the component of that name. `samples` by their names; `note` is said of each."""
+    reference = {"$ref": REF.format(name=schema)} if isinstance(schema, str) else schema
+    summary = {"summary": note} if note is not None else {}
+    shown = {name: {**summary, "value": value} for name, value in samples.items()}
+    return {"application/json": {"schema": reference, "examples": shown}}
 
 
 def header_refs(names: tuple[str, ...]) -> Document:

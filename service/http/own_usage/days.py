@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from service.base.terms import Quota
 from service.http.errors import NO_STORE, ApiError
+from service.http.openapi_headers import json_body
 from service.http.own_usage.period import Period, day_parameter, read_period
 from service.http.own_usage.recent import RecentUsage
 from service.http.reply import JSON, Reply
@@ -143,12 +144,7 @@ def usage_operation() -> dict[str, Any]:
             "200": {
                 "description": "remaining is what is left of the quota in its current period; limits are null where "
                 "the key has none.",
-                "content": {
-                    "application/json": {
-                        "schema": {"$ref": "#/components/schemas/Usage"},
-                        "examples": {"month": {"value": _EXAMPLE}},
-                    }
-                },
+                "content": json_body("Usage", {"month": _EXAMPLE}),
             }
         },
     }

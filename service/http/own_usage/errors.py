@@ -12,6 +12,7 @@ from litestar.types import ASGIApp
 from msgspec import Meta
 
 from service.http.errors import NO_STORE, ApiError
+from service.http.openapi_headers import json_body, parameter
 from service.http.query import read_limit, read_strictly
 from service.http.reply import JSON, Reply
 from service.keys.record import ApiKey
@@ -131,24 +132,17 @@ def errors_operation() -> dict[str, Any]:
         "414, 431, bad_request, body_not_allowed) is in no list, a batch only if it failed as a whole. Asking is "
         "neither counted nor limited by the key's terms.",
         "parameters": [
-            {
-                "name": "limit",
-                "in": "query",
-                "required": False,
-                "description": "The most that are wanted.",
-                "schema": {"type": "integer", "minimum": 1, "maximum": MOST_KEPT, "default": DEFAULT_LIMIT},
-                "example": DEFAULT_LIMIT,
-            }
+            parameter(
+                "limit",
+                "The most that are wanted.",
+                {"type": "integer", "minimum": 1, "maximum": MOST_KEPT, "default": DEFAULT_LIMIT},
+                DEFAULT_LIMIT,
+            )
         ],
         "responses": {
             "200": {
                 "description": "None if nothing went wrong, or nothing is kept of it any more.",
-                "content": {
-                    "application/json": {
-                        "schema": {"$ref": "#/components/schemas/OwnErrors"},
-                        "examples": {"errors": {"value": msgspec.json.decode(msgspec.json.encode(example))}},
-                    }
-                },
+                "content": json_body("OwnErrors", {"errors": msgspec.json.decode(msgspec.json.encode(example))}),
             }
         },
     }

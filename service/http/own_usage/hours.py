@@ -12,6 +12,7 @@ from litestar.types import ASGIApp
 from msgspec import Meta
 
 from service.http.errors import NO_STORE, ApiError
+from service.http.openapi_headers import json_body
 from service.http.own_usage.period import Period, day_parameter, read_period
 from service.http.own_usage.recent import RecentUsage
 from service.http.reply import JSON, Reply
@@ -114,12 +115,7 @@ def usage_hours_operation() -> dict[str, Any]:
         "responses": {
             "200": {
                 "description": "No hours if the key was not used.",
-                "content": {
-                    "application/json": {
-                        "schema": {"$ref": "#/components/schemas/UsageByHour"},
-                        "examples": {"hours": {"value": _EXAMPLE}},
-                    }
-                },
+                "content": json_body("UsageByHour", {"hours": _EXAMPLE}),
             }
         },
     }

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from service.http.errors import ApiError
+from service.http.openapi_headers import parameter
 from service.http.query import read_day, read_strictly
 
 
@@ -31,12 +32,4 @@ def read_period(query: bytes, today: date, first_by: Callable[[date], date]) -> 
 
 
 def day_parameter(name: str, description: str, example: str) -> dict[str, Any]:
-    schema = {"type": "string", "format": "date"}
-    return {
-        "name": name,
-        "in": "query",
-        "required": False,
-        "description": description,
-        "schema": schema,
-        "example": example,
-    }
+    return parameter(name, description, {"type": "string", "format": "date"}, example)

@@ -1,28 +1,21 @@
 """The OpenAPI description of these endpoints; errors and headers that all share are added by that (http/openapi.py)."""
 
-from typing import Any
-
 import msgspec
 
-from service.http.area import Parameter
+from service.http.openapi_headers import REF, Document, header, json_body, parameter
 from service.http.pages import page_parameters
 from service.http.releases.changes import AREA_NAMES, ForecastChanges, ProjectChanges
 from service.http.releases.files import CONTENT_TYPES, FILES
 from service.http.releases.listing import FEED_PATH, PATH, Releases
 
-Document = dict[str, Any]
-
 SCHEMAS = (Releases, ForecastChanges, ProjectChanges)
 _ID = "20261105T120000Z-0123456789ab"
 _BEFORE = "20261005T120000Z-ba9876543210"
-_RELEASE: Document = {
-    "name": "release",
-    "in": "path",
-    "required": True,
-    "description": "The id of a release that GET /v1/releases lists, or current.",
-    "schema": {"type": "string"},
-    "example": "current",
-}
+_RELEASE = parameter(
+    *("release", "The id of a release that GET /v1/releases lists, or current.", {"type": "string"}, "current"),
+    place="path",
+    required=True,
+)
 LISTED = {
     "releases": [
         {
@@ -74,7 +67,7 @@ def _list() -> Described:
         "summary": "The current release and those before it that are kept",
         "description": "Newest first. Neither counted nor limited.",
         "parameters": [],
-        "responses": {"200": {"description": "The releases.", "content": _json({"$ref": _ref("Releases")}, LISTED)}},
+        "responses": {"200": {"description": "The releases.", "content": json_body("Releases", {"example": LISTED})}},
     }
     return Described(PATH, operation, ("unknown_parameter",))
 
@@ -94,23 +87,17 @@ def _feed() -> Described:
 
 def _changes() -> Described:
     schema = {"type": "string", "enum": list(AREA_NAMES)}
-    area = Parameter("area", "Whose changes.", schema, "forecast", required=True)
+    area = parameter("area", "Whose changes.", schema, "forecast", required=True)
+    pages = (parameter(one.name, one.description, one.schema, one.example) for one in page_parameters("ids"))
+    bodies: Document = {"oneOf": [{"$ref": REF.format(name=name)} for name in ("ForecastChanges", "ProjectChanges")]}
     operation = {
         "operationId": "getReleaseChanges",
         "summary": "What a release changed",
         "description": "The ZIP codes (or projects) whose answer differs from that of the release that was current "
         "before, those that came or went included. Counted and limited as a request in that area.",
-        "parameters": [
-            _RELEASE,
-            *(_query(one) for one in (area, *page_parameters("ids"))),
-        ],
+        "parameters": [_RELEASE, area, *pages],
         "responses": {
-            "200": {
-                "description": "One page, ascending.",
-                "content": _json(
-                    {"oneOf": [{"$ref": _ref("ForecastChanges")}, {"$ref": _ref("ProjectChanges")}]}, CHANGED
-                ),
-            }
+            "200": {"description": "One page, ascending.", "content": json_body(bodies, {"example": CHANGED})}
         },
     }
     errors = ("missing_parameter", "invalid_parameter", "duplicate_parameter", "unknown_parameter", "invalid_cursor")
@@ -127,18 +114,13 @@ def _files() -> Described:
         "Each request counts once, whatever it brings.",
         "parameters": [
             _RELEASE,
-            {
-                "name": "file",
-                "in": "path",
-                "required": True,
-                "description": "An area, and the form of the file.",
-                "schema": name,
-                "example": "forecast.parquet",
-            },
-            _field("Range", "One range of bytes, on GET; of several, the whole file is sent."),
-            _field("If-Range", "An ETag, or a Last-Modified: if the file has another one, all of it is sent."),
-            _field("If-Unmodified-Since", "A Last-Modified: if the file changed since then, the status is 412."),
-            _field("If-Modified-Since", "A Last-Modified: if the file did not change since then, the status is 304."),
+            parameter(
+                "file", "An area, and the form of the file.", name, "forecast.parquet", place="path", required=True
+            ),
+            header("Range", "One range of bytes, on GET; of several, the whole file is sent."),
+            header("If-Range", "An ETag, or a Last-Modified: if the file has another one, all of it is sent."),
+            header("If-Unmodified-Since", "A Last-Modified: if the file changed since then, the status is 412."),
+            header("If-Modified-Since", "A Last-Modified: if the file did not change since then, the status is 304."),
         ],
         "responses": {
             "200": {"description": "The file.", "content": binary},
@@ -148,26 +130,3 @@ def _files() -> Described:
     headers = (*_KEPT, "Accept-Ranges", "Content-Disposition", "Last-Modified")
     errors = ("unknown_parameter", "range_not_satisfiable", "not_found")
     return Described(f"{PATH}/{{release}}/{{file}}", operation, errors, headers, limited=True)
-
-
-def _ref(name: str) -> str:
-    return f"#/components/schemas/{name}"
-
-
-def _json(schema: Document, example: Any) -> Document:
-    return {"application/json": {"schema": schema, "examples": {"example": {"value": example}}}}
-
-
-def _query(one: Parameter) -> Document:
-    return {
-        "name": one.name,
-        "in": "query",
-        "required": one.required,
-        "description": one.description,
-        "schema": one.schema,
-        "example": one.example,
-    }
-
-
-def _field(name: str, description: str) -> Document:
-    return {"name": name, "in": "header", "schema": {"type": "string"}, "description": description}
