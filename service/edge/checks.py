@@ -93,7 +93,7 @@ class Checks:
         return None
 
     def _refusal_of_key(self, head: RequestHead) -> Ruling:
-        presented = head.api_keys[0].decode("latin-1").strip() if head.api_keys else ""
+        presented = head.api_keys[0].strip().decode("latin-1") if head.api_keys else ""
         if not presented:
             self._telemetry.count(KEY_CHECKS, "missing")
             return problem("missing_api_key", head.request_id, hints.of_missing_key(head.headers, head.query))

@@ -19,7 +19,7 @@ def fault_of(presented: str) -> str | None:
     """Says it to its sender; None if nothing is. It has no part of the key."""
     if form.parse(presented) is not None:
         return None
-    sent = as_utf8(presented[:_MOST_CHARACTERS].strip())
+    sent = as_utf8(presented[:_MOST_CHARACTERS].strip(" \t"))
     text, beside = _decoded(sent)
     before, key, behind = form.split(text)
     if key:

@@ -49,4 +49,4 @@ class KnownCallers:
 
 def text_of(presented: bytes) -> str:
     """A presented key as the checks read it."""
-    return presented.decode("latin-1").strip()
+    return presented.strip().decode("latin-1")

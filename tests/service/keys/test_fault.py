@@ -32,6 +32,10 @@ WRONG = [
     (as_sent(as_sent(f"\ufeff{KEY}")), "U+FEFF, byte-order mark"),
     (as_sent(f"{KEY}\u200b"), "U+200B, zero width space"),
     (as_sent(f"{KEY[:30]}\u00ad{KEY[30:]}"), "U+00AD, soft hyphen"),
+    *(
+        (as_sent(f"{KEY}{sign}"), f"U+{ord(sign):04X}")
+        for sign in "\u00a0\u2003\u2028\u202f\u2060\u3000\u3164\u2800\ufff9\U000e0041"
+    ),
     (as_sent(f"\u200e'{KEY}'"), "left-to-right mark), quotation marks"),
     (KEY.upper(), "letter case"),
     (f"{KEY[:30]} {KEY[30:]}", "spaces in it"),
