@@ -134,12 +134,12 @@ class Checks:
 
 
 def _syntax(head: RequestHead) -> tuple[str, str | None] | None:
+    if head.version not in ("1.0", "1.1"):
+        return "bad_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
     if head.hosts != 1 and not (head.hosts == 0 and head.version == "1.0"):
         return "bad_request", "Send the Host header, once."
     if head.host is not None and not valid_host(head.host):
         return "bad_request", "The Host header is not a host name or address."
-    if head.version not in ("1.0", "1.1"):
-        return "bad_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
     # other methods get a 405 instead: the method is what their sender must change
     if head.has_body and head.method in _METHODS:
         return "body_not_allowed", None

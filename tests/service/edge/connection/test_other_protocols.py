@@ -28,6 +28,9 @@ PROTOCOLS = {
     ),
     "PROXY 2, local": (b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0" + REQUEST, "PROXY protocol (version 2)", "send-proxy-v2"),
     "TLS": (b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03" + bytes(range(256)) * 2, "TLS", "http://"),
+    "PROXY 2, cut": (b"\r\n\r\n\0\r\nQ", "PROXY protocol (version 2)", "send-proxy-v2"),
+    "TLS, cut": (b"\x16", "TLS", "http://"),
+    "TLS, an alert": (b"\x15\x03\x01\0\2\2\x28", "TLS", "http://"),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x12\4\0\0\0\0\0", "HTTP/2", "http2_protocol_options"),
 }
 
