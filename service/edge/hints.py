@@ -36,8 +36,8 @@ _OTHER_PROTOCOLS = {
     "the balancer: send-proxy in HAProxy, proxy_protocol in nginx, ProxyProtocol in an AWS Classic Load Balancer.",
     rb"\0": "The PROXY protocol (version 2) arrived, which is not supported. Turn it off at the balancer: "
     "send-proxy-v2 in HAProxy, proxy_protocol_v2.enabled in an AWS target group, proxy_protocol in an Envoy cluster.",
-    rb"\x16|\x15\x03": "TLS arrived, but this port speaks plain HTTP. Use http:// here, or end TLS at the balancer: no ssl "
-    "on a HAProxy server, http:// in proxy_pass of nginx, protocol HTTP of an AWS target group.",
+    rb"\x16|\x15\x03": "TLS arrived, but this port speaks plain HTTP. Use http:// here, or end TLS at the balancer: no "
+    "ssl on a HAProxy server, http:// in proxy_pass of nginx, protocol HTTP of an AWS target group.",
     rb"PRI \* HTTP/2": "HTTP/2 arrived, but this port speaks HTTP/1.1. Use that in the client, or at the balancer: no "
     "proto h2 on a HAProxy server, no http2_protocol_options in an Envoy cluster, HTTP1 in an AWS target group.",
 }
