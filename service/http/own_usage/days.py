@@ -12,16 +12,14 @@ from litestar.types import ASGIApp
 from msgspec import Meta
 
 from service.base.terms import Quota
-from service.http.errors import NO_STORE, ApiError
+from service.http.errors import ApiError
 from service.http.openapi_headers import json_body
 from service.http.own_usage.period import Period, day_parameter, read_period
 from service.http.own_usage.recent import RecentUsage
-from service.http.reply import JSON, Reply
 from service.keys.record import ApiKey
 from service.quota.names import day_of
 from service.quota.report import UsageReport, UsageRow
 from service.quota.usage_store import UsageStore
-from service.redis.errors import StoreUnavailable
 
 PATH = "/v1/usage"
 # As many as a leap year has: one request reads at most 13 records.
@@ -100,11 +98,7 @@ def usage_route(
             return msgspec.json.encode(_usage(key, period, remaining, rows))
 
         months = (period.last.year - period.first.year) * 12 + period.last.month - period.first.month
-        try:
-            body = await recent.body((key, period.first, period.last), months + 1, make)
-        except StoreUnavailable as error:
-            raise ApiError("unavailable") from error
-        return Reply(200, (JSON, NO_STORE), body, "answered")
+        return await recent.reply((key, period.first, period.last), months + 1, make)
 
     return usage
 

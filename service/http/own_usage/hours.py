@@ -11,15 +11,13 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 from msgspec import Meta
 
-from service.http.errors import NO_STORE, ApiError
+from service.http.errors import ApiError
 from service.http.openapi_headers import json_body
 from service.http.own_usage.period import Period, day_parameter, read_period
 from service.http.own_usage.recent import RecentUsage
-from service.http.reply import JSON, Reply
 from service.keys.record import ApiKey
 from service.quota.names import HOURS_KEPT_DAYS
 from service.quota.report import HourRow, UsageReport
-from service.redis.errors import StoreUnavailable
 
 PATH = "/v1/usage/hours"
 
@@ -78,11 +76,7 @@ def usage_hours_route(
             return msgspec.json.encode(UsageByHour(key.key_id, period, tuple(_hour(row) for row in rows)))
 
         days = max(0, (last - period.first).days + 1)
-        try:
-            body = await recent.body((key, period.first, period.last), days, make)
-        except StoreUnavailable as error:
-            raise ApiError("unavailable") from error
-        return Reply(200, (JSON, NO_STORE), body, "answered")
+        return await recent.reply((key, period.first, period.last), days, make)
 
     return usage_hours
 
