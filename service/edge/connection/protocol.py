@@ -132,13 +132,8 @@ class LimitedProtocol(RequestParsing):
         self._is_old = True
 
     def _count(self) -> None:
-        over = len(self.connections) - self.app.most_connections
-        if over > 0:
-            self._make_room(over)
-
-    def _make_room(self, over: int) -> None:
-        """There are `over` connections too many, this one included."""
-        self._is_one_too_many = True
+        over = len(self.connections) - self.app.most_connections  # this one included
+        self._is_one_too_many = over > 0
         if over > limits.MOST_TURNED_AWAY:
             self.app.rejected("unavailable")
             closing.reset(self.transport)
@@ -173,14 +168,11 @@ class LimitedProtocol(RequestParsing):
         if self.flow.held is not None:
             self.flow.hold(data)
             return
-        size = self._size_of_rest(data)
+        size, end = self._size_of_rest(data), data.find(END_OF_HEAD)
         if size < len(data):
             self._parse(data[:size])
-            self.flow.hold(data[size:])
-            self._go_on()
-            return
-        end = data.find(END_OF_HEAD)
-        if (end < 0 or end + len(END_OF_HEAD) == len(data)) and not self._must_wait():
+            data = data[size:]
+        elif (end < 0 or end + len(END_OF_HEAD) == len(data)) and not self._must_wait():
             self._parse(data)
             return
         self.flow.hold(data)
@@ -340,13 +332,11 @@ class LimitedProtocol(RequestParsing):
         if self._in_message and not self._is_arriving and not self.cycle.response_started:
             self.cycle.disconnected = True  # this is the only answer to the request: its own goes nowhere
             self.cycle.message_event.set()
-        if self._is_idle() or self.cycle.disconnected:
-            self._write_refusal()
-
-    def _write_refusal(self) -> None:
+        if not self._is_idle() and not self.cycle.disconnected:
+            return
         request_id = new_request_id().decode()
         address = self.client[0] if self.client else None
-        reply = self.app.refusal(self._refusal or "bad_request", request_id, address, self._advice)
+        reply = self.app.refusal(code, request_id, address, self._advice)
         behind = ((b"x-request-id", request_id.encode()), (b"connection", b"close"))
         self.transport.write(whole_answer(reply, behind, self.server_state.default_headers))
         closing.linger(self.transport, self.connections)
@@ -387,5 +377,5 @@ class LimitedProtocol(RequestParsing):
             return
         if self._is_idle() and not self.flow.held:
             self._close()
-        elif self.cycle is None or self.cycle.response_complete:
-            self.loop.call_later(self.idle_linger_seconds, self._close_if_idle)
+        else:
+            self.shutdown()
