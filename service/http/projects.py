@@ -1,31 +1,38 @@
-"""GET /v1/development-projects."""
+"""GET /v1/development-projects, and its filters: which of a place are wanted, by status, type and dates."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
 
-from service.http.area import QUERY_ERRORS, Endpoint, Operation, PartnerArea, Resolved
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
+
+from service.http import corrections
+from service.http.area import QUERY_ERRORS, Endpoint, Operation, Parameter, PartnerArea, Resolved
+from service.http.errors import ApiError
 from service.http.pages import page_of, page_parameters
-from service.http.project_filters import FILTERS, filter_parameters, read_filters
-from service.http.query import (
-    LOCATION_PARAMETERS,
-    PageQuery,
-    read_limit,
-    read_location,
-    read_strictly,
-)
+from service.http.query import LOCATION_PARAMETERS, PageQuery, read_day, read_limit, read_location, read_strictly
 from warehouse.areas import projects
 from warehouse.areas.paging import Cursors
+from warehouse.areas.projects import ProjectFilters
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet, Match, NoMatch
+from warehouse.schema.vocabulary import ProjectStatus
 
 PATH = "/v1/development-projects"
 NAME = projects.PROJECTS_AREA.name
-_PARAMETERS = (*LOCATION_PARAMETERS, *FILTERS, "limit", "cursor")
+_DATES = ("status_date", "start_date", "completion_date")
+_STATUSES = sorted(get_args(ProjectStatus))
+_MOST_TYPOS = 3
+_SHORTEST_PART = 3  # characters that one word has of another, or it is chance
+_MOST_SHOWN = 20
+_SEPARATORS = str.maketrans(" -", "__")
+_DAY = {"type": "string", "format": "date"}
 
 
 def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | NoMatch:
     """What a partner's query string asks for. Raises ApiError (400)."""
     values = read_strictly(query_string, _PARAMETERS)
-    filters = read_filters(values, keys.types)
+    filters = _read_filters(values, keys.types)
     wanted = PageQuery(read_limit(values.get("limit")), values.get("cursor"))
     query = read_location(values, (), keys.states_with, of_forecast=False)
     match = keys.resolve(query.zip_code, query.city_name, query.state_code)
@@ -41,6 +48,68 @@ def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | N
 
     return Resolved(cursors.name(asked, page), match.keys, look_up, cities=match.cities)
 
+
+def _read_filters(values: Mapping[str, str], types: Sequence[str]) -> ProjectFilters:
+    """The filters among a query's values by name. `types` are those of the release. Raises ApiError (400)."""
+    status, kind = values.get("status"), values.get("project_type")
+    days: dict[str, str] = {}
+    for date in _DATES:
+        first, last = f"{date}_from", f"{date}_to"
+        days |= {name: read_day(name, values[name]).isoformat() for name in (first, last) if name in values}
+        if first in days and last in days and days[first] > days[last]:
+            raise ApiError("invalid_parameter", f"{first} is after {last}. Exchange them.", first)
+    return ProjectFilters(
+        status=None if status is None else _read_status(status),
+        project_type=None if kind is None else _read_type(kind, types),
+        **days,
+    )
+
+
+def _read_status(text: str) -> str:
+    word = text.lower().translate(_SEPARATORS)
+    if word in _STATUSES:
+        return word
+    raise ApiError(
+        "invalid_parameter", f"{corrections.shown(text)} is no status. {_nearest(word, _STATUSES)}", "status"
+    )
+
+
+def _read_type(text: str, types: Sequence[str]) -> str:
+    word = text.lower()
+    known = [name.lower() for name in types]
+    if not known or word in known:
+        return word
+    detail = f"No project has the type {corrections.shown(text)}. {_nearest(word, known)}"
+    raise ApiError("invalid_parameter", detail, "project_type")
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    """The one of the `known` words that was probably meant; some of them, if none is near."""
+    most = min(_MOST_TYPOS, len(word) // 2)
+    near = process.extractOne(word, known, scorer=OSA.distance, score_cutoff=most)
+    if near is not None:
+        return f"Did you mean {near[0]}?"
+    within = next((one for one in known if len(word) >= _SHORTEST_PART and (word in one or one in word)), None)
+    if within is not None:
+        return f"Did you mean {within}?"
+    return f"Give one of {', '.join(known[:_MOST_SHOWN])}{', ...' if len(known) > _MOST_SHOWN else '.'}"
+
+
+_FILTERS = (
+    Parameter("status", "Projects with this status alone.", {"type": "string", "enum": _STATUSES}, None),
+    Parameter(
+        "project_type",
+        "Projects of this type alone, in any case. A type that no project of the release has is an error.",
+        {"type": "string", "maxLength": 100},
+        None,
+    ),
+    *(
+        Parameter(f"{date}_{end}", f"The {which} {date}, included; those without one are left out.", _DAY, None)
+        for date in _DATES
+        for end, which in (("from", "first"), ("to", "last"))
+    ),
+)
+_PARAMETERS = (*LOCATION_PARAMETERS, *(one.name for one in _FILTERS), "limit", "cursor")
 
 EXAMPLE: dict[str, Any] = {
     "total_results": 1,
@@ -88,7 +157,7 @@ PROJECTS = Endpoint(
         examples={"page": EXAMPLE},
         asked=("94103", "San Francisco", "CA"),
         query_errors=(*QUERY_ERRORS, "unknown_parameter"),
-        parameters=(*filter_parameters(), *page_parameters("projects")),
+        parameters=(*_FILTERS, *page_parameters("projects")),
         errors=("invalid_cursor",),
     ),
     resolve=resolve,
