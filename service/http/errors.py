@@ -120,22 +120,15 @@ def error_reply(
     return Reply(status, required, b"%b%b%b" % (form.before, request_id.encode(), form.behind), code)
 
 
-class _Form(msgspec.Struct, frozen=True):
-    """An error without its request's id: that is between `before` and `behind`."""
-
-    headers: tuple[Header, ...]
-    before: bytes
-    behind: bytes
-
-
 @lru_cache(maxsize=1_000)
-def _form(code: str, status: int, detail: str, parameter: str | None) -> _Form:
+def _form(code: str, status: int, detail: str, parameter: str | None) -> KeptError:
     """The one place where the text of an error is written: whatever it repeats of a request, it shows no key."""
     detail, parameter = masked(detail), masked(parameter) if parameter is not None else None
     bare = Problem(type="about:blank", title=title_of(status), status=status, detail=detail, code=code, request_id="")
     before = _encoder.encode(bare).removesuffix(b'"}')
     whole = _encoder.encode(msgspec.structs.replace(bare, parameter=parameter))
-    return _Form((JSON, NO_STORE, *_required(status)), before, whole.removeprefix(before))
+    headers = (JSON, NO_STORE, *_required(status))
+    return KeptError("", status, code, headers, before, whole.removeprefix(before))
 
 
 def title_of(status: int) -> str:
@@ -157,7 +150,7 @@ def of_exception(error: Exception, request_id: str) -> Reply:
         if error.release is None:
             return reply
         form = _form(error.code, reply.status, error.detail or CODES[error.code][1], error.parameter)
-        kept = KeptError(error.release, reply.status, error.code, reply.headers, form.before, form.behind)
+        kept = msgspec.structs.replace(form, release=error.release, headers=reply.headers)
         return msgspec.structs.replace(reply, kept=kept)
     if 400 <= getattr(error, "status_code", 500) < 500:  # the framework's own word for what a client did wrong
         return problem("bad_request", request_id)
