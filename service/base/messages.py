@@ -131,9 +131,7 @@ class WatchOrders(msgspec.Struct, frozen=True, kw_only=True):
     log_json: bool
 
 
-class MirrorOrders(msgspec.Struct, frozen=True, kw_only=True):
+class MirrorOrders(WatchOrders, frozen=True, kw_only=True):
     """To the mirror of the store of releases."""
 
-    settings: Settings
-    log_json: bool
     instance: str  # the id of its instance

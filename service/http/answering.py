@@ -228,11 +228,7 @@ class Answers:
 
     def _failed(self, release: OpenRelease, error: LookupFailure) -> None:
         self._lookups.failed(error)
-        if not isinstance(error, LookupBusy | LookupTimeout):
-            self._fails(release, error)
-
-    def _fails(self, release: OpenRelease, error: LookupFailure) -> None:
-        if release is not self._follower.current:
+        if isinstance(error, LookupBusy | LookupTimeout) or release is not self._follower.current:
             return
         problem = f"look-ups in release {release.id} fail: {error}"
         if self.problem is None:

@@ -94,10 +94,10 @@ def nearest_parameter(name: str, known: Sequence[str]) -> str | None:
 
 def of_unknown(unknown: Sequence[tuple[str, str]], known: Sequence[str]) -> str | None:
     """What is said of unknown parameters, with their values; None if nothing is like them."""
-    key = of_key_in_address(unknown)
-    if key is not None:
+    if (key := of_key_in_address(unknown)) is not None:
         return key
-    several = _several(unknown)
+    zip_codes = (value for name, value in unknown[:_MOST_NAMES] if nearest_parameter(name, ("zip_code",)) is not None)
+    several = [zip_code for value in zip_codes for zip_code in listed_in(value)]
     if len(several) > 1 and "zip_code" in known:
         asked = "&".join(f"zip_code={zip_code}" for zip_code in several[:2])
         one = f"There is no parameter {shown(unknown[0][0])}. Send zip_code={several[0]}"
@@ -108,8 +108,7 @@ def of_unknown(unknown: Sequence[tuple[str, str]], known: Sequence[str]) -> str 
         corrected = _meant(name, value, known)
         if corrected:
             named.append(shown(name))
-            for parameter, text in corrected.items():
-                meant.setdefault(parameter, text)
+            meant |= {parameter: text for parameter, text in corrected.items() if parameter not in meant}
     if not meant:
         return None
     subject = f"There is no parameter {named[0]}" if len(named) == 1 else f"There are no parameters {', '.join(named)}"
@@ -135,15 +134,6 @@ def of_region(state_code: str | None, unknown: Sequence[tuple[str, str]]) -> str
             return f"All of a county: {BY_COUNTY}, with its five digits, which every answer names."
     code = nearest_state(state_code) if state_code is not None else None
     return f"All of a state: {_FORECAST}/by-state?state_code={code}" if code else None
-
-
-def _several(unknown: Sequence[tuple[str, str]]) -> list[str]:
-    """The ZIP codes that unknown parameters list, under any name for them."""
-    found: list[str] = []
-    for name, value in unknown[:_MOST_NAMES]:
-        if nearest_parameter(name, ("zip_code",)) is not None:
-            found.extend(listed_in(value))
-    return found
 
 
 def listed_in(text: str) -> list[str]:

@@ -127,7 +127,7 @@ class Admission:
             if head.standing is None:
                 head.limits = _limits(terms, head.decision, None)
             else:
-                head.limits_after = partial(_limits_after, terms, head.decision, head.standing)
+                head.limits_after = partial(_limits, terms, head.decision, head.standing)
         return ruling
 
     def _refusal_of_quota(self, head: RequestHead, key: ApiKey, number: int) -> Ruling:
@@ -340,17 +340,12 @@ def _ahead(standing: QuotaState) -> int:
     return max(0, min(standing.remaining // 1000, standing.unwarned - 1))
 
 
-def _limits(terms: Terms, decision: Decision | None, standing: QuotaState | None) -> tuple[Header, ...]:
+def _limits(
+    terms: Terms, decision: Decision | None, standing: QuotaState | None, billed: int = 0
+) -> tuple[Header, ...]:
+    standing = standing.after(billed) if standing is not None else None
     limits = limit_headers(terms.rate, decision, terms.quota, standing)
     if terms.quota is not None and standing is not None and standing.warning:
-        return (*limits, _warning(terms.quota, standing))
+        text = b"%d of %d used this %s" % (standing.used, terms.quota.requests, terms.quota.period.encode())
+        return (*limits, (b"x-quota-warning", text))
     return limits
-
-
-def _limits_after(terms: Terms, decision: Decision | None, standing: QuotaState, billed: int) -> tuple[Header, ...]:
-    return _limits(terms, decision, standing.after(billed))
-
-
-def _warning(quota: Quota, standing: QuotaState) -> Header:
-    text = b"%d of %d used this %s" % (standing.used, quota.requests, quota.period.encode())
-    return (b"x-quota-warning", text)

@@ -33,6 +33,8 @@ _MOST_FOR_STRANGERS = 100
 
 # Instead of an attribute, in `_FIELDS`: a header without meaning here, and one that only the parser can judge.
 _OTHER, _UNUSUAL = "", "unusual"
+_FOR_PARSER = (b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"te", b"trailer", b"proxy-connection",
+               b"if-match")  # fmt: skip
 # The attribute of `HeaderValues` that a header sets.
 _FIELDS = {
     b"x-api-key": "presented",
@@ -41,19 +43,7 @@ _FIELDS = {
     b"accept-encoding": "accept_encoding",
     b"if-none-match": "if_none_match",
     b"connection": "connection",
-    **dict.fromkeys(
-        (
-            b"content-length",
-            b"transfer-encoding",
-            b"expect",
-            b"upgrade",
-            b"te",
-            b"trailer",
-            b"proxy-connection",
-            b"if-match",
-        ),
-        _UNUSUAL,
-    ),
+    **dict.fromkeys(_FOR_PARSER, _UNUSUAL),
 }
 # Attributes that may differ from head to head on a connection; it is read anew where others do.
 _VARYING = ("request_id", "presented", "if_none_match")

@@ -26,9 +26,10 @@ def render_guide(about: About) -> str:
     tokens = markdown.parse(text.replace(_SAMPLE_URL, about.public_url or about.local_url or _SAMPLE_URL))
     sections = _anchored(tokens)
     body = markdown.renderer.render(tokens[3:], markdown.options, {})  # without the title, which the template has
+    body = body.replace("<pre>", '<pre tabindex="0">')  # so that keys scroll it
     template = pages.joinpath("guide.html").read_text(encoding="utf-8")
     contents = "\n".join(f'<li><a href="#{anchor}">{escape(text)}</a></li>' for anchor, text in sections)
-    told = {"title": TITLE, "contents": contents, "contact": _contact(about.contact), "body": _scrollable(body)}
+    told = {"title": TITLE, "contents": contents, "contact": _contact(about.contact), "body": body}
     return Template(template).substitute(told)
 
 
@@ -49,8 +50,3 @@ def _anchored(tokens: list[Token]) -> list[tuple[str, str]]:
             if opening.tag == "h2":
                 sections.append((anchor, text.content))
     return sections
-
-
-def _scrollable(body: str) -> str:
-    """Lets those who have no mouse scroll what is wider than the screen."""
-    return body.replace("<pre>", '<pre tabindex="0">')

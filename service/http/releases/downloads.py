@@ -50,6 +50,7 @@ class Downloads:
         A reader that goes away ends it. It raises ApiError before anything is sent: 429 or 503 if too many downloads
         are under way, 503 if the file cannot be read; and OSError afterwards: the server then closes the connection.
         """
+        status, headers = start
 
         async def answer(_: Any, receive: Any, send: Send) -> None:
             with self._place(key_id):
@@ -59,7 +60,8 @@ class Downloads:
                     raise ApiError("unavailable") from error
                 gone = asyncio.create_task(_until_gone(receive))
                 try:
-                    await _start(send, start)
+                    begin = {"type": "http.response.start", "status": status, "headers": [*headers]}
+                    await send({**begin, OUTCOME: "answered"})
                     await self._send(file, part, gone, send)
                 finally:
                     gone.cancel()
@@ -92,11 +94,6 @@ class Downloads:
         finally:
             self._under_way[key_id] -= 1
             self._under_way += Counter()  # forgets keys without downloads
-
-
-async def _start(send: Send, start: tuple[int, tuple[Header, ...]]) -> None:
-    status, headers = start
-    await send({"type": "http.response.start", "status": status, "headers": [*headers], OUTCOME: "answered"})
 
 
 def _open(path: Path, size: int) -> FileIO:
