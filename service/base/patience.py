@@ -7,9 +7,12 @@ however long it takes.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Generator
 from types import TracebackType, coroutine
 from typing import Any, TypeVar
+
+log = logging.getLogger("forecast.base")
 
 T = TypeVar("T")
 
@@ -37,6 +40,34 @@ class Alarm:
             self._timer = self._loop.call_later(self._part, self._next)
         else:
             self._ring()
+
+
+class Waiting:
+    """Callbacks of all who wait for one call, from when it is sent until it ends."""
+
+    __slots__ = ("_alarm", "_waiting")
+
+    def __init__(self) -> None:
+        self._waiting: list[Callable[[], None]] = []
+        self._alarm: Alarm | None = None
+
+    def wait(self, told: Callable[[], None], seconds: float, late: Callable[[], None] | None = None) -> None:
+        """Calls `told` at the `end`. If the first who waits has waited for `seconds`, calls `late`, or else `end`."""
+        if self._alarm is None:
+            self._alarm = Alarm(seconds, late or self.end)
+        self._waiting.append(told)
+
+    def end(self) -> None:
+        """Calls all who wait."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        waiting, self._waiting = self._waiting, []
+        for told in waiting:
+            try:
+                told()
+            except Exception:  # a defect of one must not keep the others waiting
+                log.exception("a callback failed")
 
 
 class Patience:

@@ -18,13 +18,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import blake2b
 
+from service.base.patience import Waiting
 from service.base.single_flight import SingleFlight
 from service.base.tasks import hold_until_done
 from service.keys import form
 from service.keys.fault import fault_of
 from service.keys.going_back import GoingBack
 from service.keys.names import key_id_of
-from service.keys.recheck import Recheck
 from service.keys.record import ApiKey, KeyStatus
 from service.keys.store import Found, KeyStore
 from service.keys.trust import StoreTrust
@@ -60,7 +60,7 @@ class Verified:
         self.key = key
         self.asked = asked
         self.forgotten = False
-        self.recheck: Recheck | None = None
+        self.recheck: Waiting | None = None
         self.checked(checked_at)
 
     def checked(self, at: float) -> None:
@@ -270,10 +270,10 @@ class KeyVerifier:
             raise found
         return found
 
-    def _start_recheck(self, known: Verified) -> Recheck:
+    def _start_recheck(self, known: Verified) -> Waiting:
         recheck = known.recheck
         if recheck is None:
-            recheck = known.recheck = Recheck()
+            recheck = known.recheck = Waiting()
             sent = min(self._clock(), self._store.redis.agreed_at)
             changes, asked = self._changes, self._next_number()
 

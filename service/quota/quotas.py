@@ -30,7 +30,7 @@ from functools import partial
 
 import msgspec
 
-from service.base.patience import Alarm
+from service.base.patience import Waiting
 from service.base.terms import Quota, QuotaPeriod, period_of
 from service.quota.batch import NO_BATCH, Batch
 from service.quota.kept import KeptBatches
@@ -56,27 +56,6 @@ _MOST_KNOWN = 100_000  # keys
 _PERIODS: tuple[QuotaPeriod, ...] = ("day", "month")
 
 
-class _Read:
-    """A total that is being read. `waiting`: whom to tell when it was, or when that takes too long."""
-
-    __slots__ = ("alarm", "waiting")
-
-    def __init__(self) -> None:
-        self.alarm: Alarm | None = None
-        self.waiting: list[Callable[[], None]] = []
-
-    def tell(self) -> None:
-        if self.alarm is not None:
-            self.alarm.cancel()
-            self.alarm = None
-        waiting, self.waiting = self.waiting, []
-        for told in waiting:
-            try:
-                told()
-            except Exception:  # a defect of one must not keep the others waiting
-                log.exception("who waited for a quota could not go on")
-
-
 class QuotaGuard:
     """The quotas as one of `workers` (at least 1) keeps them, for as long as it lives. Only billable answers count.
 
@@ -97,7 +76,7 @@ class QuotaGuard:
         self._workers = workers
         self._clock = clock
         self._known: dict[str, Known] = {}
-        self._reads: dict[str, _Read] = {}
+        self._reads: dict[str, Waiting] = {}
         self._soon: set[str] = set()
         self._asked = 0
         self._unheard_at = -math.inf  # when a call failed last, in monotonic seconds
@@ -171,9 +150,7 @@ class QuotaGuard:
     def when_primed(self, key_id: str, told: Callable[[], None]) -> None:
         """`prime` without a task: `told` is called once, after this returned, from the event loop."""
         read = self._start(key_id)
-        read.waiting.append(told)
-        if read.alarm is None:
-            read.alarm = Alarm(WAIT_SECONDS, lambda: self._goes_on_without(key_id, read))
+        read.wait(told, WAIT_SECONDS, lambda: self._goes_on_without(key_id, read))
 
     def asking(self) -> int:
         """Numbers a question. Call before asking the store; `stored` takes the number."""
@@ -251,7 +228,7 @@ class QuotaGuard:
         if self._counters.is_waiting(key_id):
             self._start(key_id)
 
-    def _start(self, key_id: str) -> _Read:
+    def _start(self, key_id: str) -> Waiting:
         """Reads the totals, and stores what waits so that the other workers know of it. The flusher may store the same
         batch, with the same number, at the same moment."""
         read = self._reads.get(key_id)
@@ -260,7 +237,7 @@ class QuotaGuard:
             batch = counters.to_send_of(key_id)
             told = partial(self._heard, key_id, batch, asked)
             self._store.ask(counters.worker_id, key_id, batch, self._today(), counters.kept, told)
-            read = self._reads[key_id] = _Read()
+            read = self._reads[key_id] = Waiting()
         return read
 
     def _heard(self, key_id: str, batch: Batch | None, asked: int, reply: Reply | StoreUnavailable) -> None:
@@ -274,7 +251,7 @@ class QuotaGuard:
         except Exception:  # a defect of ours must keep nobody waiting
             log.exception("reading the quota of %s failed", key_id)
             self._go_on(key_id)
-        self._reads.pop(key_id).tell()
+        self._reads.pop(key_id).end()
 
     def _take(self, key_id: str, batch: Batch, asked: int, reply: Reply | StoreUnavailable) -> None:
         self._remembered(key_id)
@@ -287,10 +264,10 @@ class QuotaGuard:
             log.debug("quota of %s is taken as it was: %s", key_id, reply)
             self._go_on(key_id, cut_off=isinstance(reply, StoreUnavailable))
 
-    def _goes_on_without(self, key_id: str, read: _Read) -> None:
+    def _goes_on_without(self, key_id: str, read: Waiting) -> None:
         """The store takes too long for those who wait."""
         self._go_on(key_id)
-        read.tell()
+        read.end()
 
     def _today(self) -> int:
         return int(self._clock() // DAY_SECONDS)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from service.base import patience
 from service.base.terms import parse_quota
 from service.quota import quotas
 from service.quota.batch import NO_BATCH, Batch
@@ -114,7 +115,7 @@ async def test_a_read_that_nobody_waits_for_sets_no_alarm(scene: Scene, monkeypa
     """Nothing is to be decided yet: what is known is good for a while."""
     scene.wait("first")
     scene.store.asked[0].told(Totals(TODAY, 7, 7))
-    monkeypatch.setattr(quotas, "Alarm", lambda *_: pytest.fail("an alarm"))
+    monkeypatch.setattr(patience, "Alarm", lambda *_: pytest.fail("an alarm"))
     scene.clock.now += quotas.DUE_SECONDS
     assert (scene.used, len(scene.store.asked)) == (7, 2)
 
