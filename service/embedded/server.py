@@ -19,7 +19,7 @@ _LOOPING = 2
 _LOG_BYTES = 4096
 # Warnings of a server that cannot read its own files.
 _DAMAGED = re.compile(
-    r"^(?!.*(?:write error|fsync)).*(?:append.only file|append log|\bAOF\b|\bRDB\b|manifest|loading DB)"
+    r"^(?!.*(?:write error|fsync)).*(?:append.only file|append log|\b(?:AOF|aof|RDB)\b|manifest|loading DB)"
 )
 # Its advice names a tool that is not there.
 _ADVICE = re.compile(r": make a backup|\. You can")
@@ -77,7 +77,7 @@ class Server:
         """
         damage = plain_damage(self._log.parent) if self._role == "keys" else None
         if damage is not None:
-            raise EmbeddedError(_REPAIR.format(damage))
+            raise EmbeddedError(damage)
         self._told_full = is_full(self._disk_error)
         return ["--maxmemory", str(DISK_FULL_BYTES), "--auto-aof-rewrite-percentage", "0"] if self._told_full else []
 
@@ -104,8 +104,6 @@ class Server:
         """Why it ended last, and what to do."""
         if self._disk_error is not None:
             return self._of_disk(self._disk_error)
-        if self.cause.startswith(_REPAIR[:10]):
-            return self.cause
         if self._role == "keys" and _DAMAGED.search(self.cause):
             return _REPAIR.format(self.cause)
         return f"{self.cause}; see {self._log}"
