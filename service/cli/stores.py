@@ -9,8 +9,7 @@ from service.cli.output import load_settings
 from service.embedded.owner import borrowed, running_url
 from service.embedded.probe import check_answers_redis
 from service.keys import pepper
-from service.keys.opening import open_key_store
-from service.keys.store import KeyStore
+from service.keys.store import KeyStore, open_key_store
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.opening import CacheStore, opened

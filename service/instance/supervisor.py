@@ -24,7 +24,6 @@ from service.embedded import owner
 from service.embedded.owner import EmbeddedServers
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import EmbeddedError
-from service.instance.first_words import FirstWords
 from service.instance.forks import Forks
 from service.instance.kept_process import KeptProcess
 from service.instance.peers import Peers
@@ -32,7 +31,7 @@ from service.instance.registry import Peer
 from service.instance.stand_in import StandIn
 from service.instance.stopping import LastResort
 from service.instance.view import InstanceView
-from service.instance.workers import Workers
+from service.instance.workers import FirstWords, Workers
 from service.keys import pepper
 from service.operators.actions import Actions
 from service.operators.listener import OperatorsListener

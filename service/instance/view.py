@@ -1,9 +1,14 @@
 """What operators see of an instance: gathered from its workers, its stores, its watcher and its data folder."""
 
 import asyncio
-import contextlib
+import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
 
 from config.settings import Settings
 from service.base import tasks
@@ -19,14 +24,15 @@ from service.instance.store_checks import StoreChecks
 from service.instance.worker_process import WorkerProcess
 from service.instance.workers import Workers
 from service.operators.actions import Purged
-from service.operators.folder_news import FolderNews, read_folder_news
 from service.operators.history import Span
 from service.operators.live import Broadcast, Rounds
 from service.operators.observer import Observer
 from service.operators.overview import History, Overview
 from service.operators.state import InstanceState, WorkerState
+from service.publishing.inbox_status import Status, shown_status
 from warehouse.files.file_access import FileAccess
 from warehouse.releases.catalog import Catalog
+from warehouse.releases.deliveries import last_delivery
 from warehouse.schema.errors import CatalogError, FilesHang
 
 _LOOK_SECONDS = 1.0
@@ -34,6 +40,37 @@ _LOOK_SECONDS = 1.0
 _FRESH_SECONDS = 0.5
 # Threads for accesses to the data folder that may never return: nobody replaces a supervisor.
 _FILE_THREADS = 4
+
+_RELEASES = 10
+
+
+class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read last. The supervisor keeps the newest one."""
+
+    inbox: Status = Status()  # of all watchers on the data folder
+    delivered: datetime | None = None  # when the last drop was; None before the first
+    releases: tuple[str, ...] = ()  # ids of the newest, newest first
+    disk_free: int | None = None  # bytes
+    disk_size: int | None = None
+
+    def last_drop_age(self) -> float | None:
+        """Seconds since the last drop was delivered."""
+        return None if self.delivered is None else max(0.0, time.time() - self.delivered.timestamp())
+
+
+def read_folder_news(data: Path) -> FolderNews:
+    """The workers tell of a data folder that cannot be read; here it is empty."""
+    delivered = free = size = None
+    releases: tuple[str, ...] = ()
+    with suppress(OSError):
+        delivered = last_delivery(data)
+    with suppress(OSError):
+        releases = tuple(Catalog(data).names()[:_RELEASES])
+    with suppress(OSError):
+        found = os.statvfs(data)
+        free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    status = shown_status(data)
+    return FolderNews(inbox=status, delivered=delivered, releases=releases, disk_free=free, disk_size=size)
 
 
 class InstanceView:
@@ -111,7 +148,7 @@ class InstanceView:
     async def look_at_disk(self) -> None:
         """Lets the embedded key store reserve space, and notices whether there is none."""
         if self._servers.owned:
-            with contextlib.suppress(FilesHang):  # `state` says so
+            with suppress(FilesHang):  # `state` says so
                 await self._disk.run(
                     f"reserving space in {self._settings.data_path}", self._servers.look_at_disk, wait=1
                 )
@@ -140,7 +177,7 @@ class InstanceView:
         """The overview. If workers have said since the last look that they serve another release, or that something
         else is wrong, it is looked at anew: whoever published waits for the same workers, and asks right after."""
         if self.observer.is_behind(self.state()):
-            with contextlib.suppress(Exception):  # what fails here is told of where it is looked at regularly
+            with suppress(Exception):  # what fails here is told of where it is looked at regularly
                 await asyncio.wait_for(self._looks.get(), _FRESH_SECONDS)
         return self.overview()
 
@@ -188,7 +225,7 @@ class InstanceView:
     async def _read_folder(self) -> None:
         folder = self._settings.data_path
         async with self._reading:
-            with contextlib.suppress(FilesHang):  # `state` says so
+            with suppress(FilesHang):  # `state` says so
                 self._news = await self._files.run(f"reading {folder}", read_folder_news, folder, wait=1)
 
     async def _look_who_switched(self) -> None:
@@ -198,7 +235,7 @@ class InstanceView:
             return
         self._served, self._switched_by = release, None
         if before is not None:
-            with contextlib.suppress(FilesHang, CatalogError, OSError):  # then it is not told
+            with suppress(FilesHang, CatalogError, OSError):  # then it is not told
                 pointer = await self._files.run(f"reading {folder}/current.json", Catalog(folder).pointer, wait=1)
                 self._switched_by = pointer.by if pointer is not None and pointer.release == release else None
 

@@ -5,16 +5,15 @@ in one step (change.lua), so both must be on one server (with its replicas), not
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from redis.asyncio import Redis
-from redis.exceptions import OutOfMemoryError
+from redis.exceptions import NoPermissionError, OutOfMemoryError, ResponseError
 
-from service.keys.durable import confirmed
 from service.keys.record import State
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
@@ -24,6 +23,7 @@ AUDIT = "a:audit"
 LINE = "line"
 PURGED = "purged"
 _PAGE = 1000  # lines
+_WAIT_MILLISECONDS = 2000
 # The script's reply: done, but the trail is damaged.
 _WITHOUT_LINES = 2
 # Put before the script, lets a full server run it (Redis 7, Valkey).
@@ -122,7 +122,7 @@ async def apply(store: RedisStore, edits: list[Edit], *, replicas: int = 0, quie
 
 
 async def confirm(store: RedisStore, records: Mapping[str, bytes], replicas: int) -> None:
-    """Returns when the records, as they were read, are durable. They are written again: see durable.py.
+    """Returns when the records, as they were read, are durable. They are written again: see `confirmed`.
 
     Raises:
         StoreUnavailable: if the store does not answer, or does not confirm it, or they were changed meanwhile.
@@ -251,3 +251,43 @@ def said(change: Change) -> str:
 def _say(change: Change) -> None:
     members: dict[str, Any] = msgspec.to_builtins(change)
     log.info("%s", said(change), extra=members)
+
+
+async def confirmed(client: Redis, command: Sequence[Any], replicas: int) -> tuple[Any, str | None]:
+    """The reply to `command`, which writes, and what is not confirmed about it; None if all is.
+
+    `replicas` must have it, besides the server's append-only file, if it has one and can say so. Raises the error that
+    `command` is answered with. WAIT and WAITAOF speak of what their own connection wrote, so all travel on one.
+    """
+    async with client.pipeline(transaction=False) as pipeline:
+        pipeline.execute_command(*command)
+        if replicas:
+            pipeline.execute_command("WAIT", replicas, _WAIT_MILLISECONDS)
+        pipeline.execute_command("WAITAOF", 1, 0, _WAIT_MILLISECONDS)
+        reply, *waited, on_disk = await pipeline.execute(raise_on_error=False)
+    if isinstance(reply, Exception):
+        raise reply
+    return reply, (_of_replicas(waited[0], replicas) if waited else None) or _of_disk(on_disk)
+
+
+def _of_replicas(reply: object, wanted: int) -> str | None:
+    if isinstance(reply, NoPermissionError):
+        return "its user may not ask which replicas have it; grant it +wait"
+    if not isinstance(reply, int):
+        return f"the server does not say which replicas have it: {reply}"
+    if reply >= wanted:
+        return None
+    return (
+        f"{reply} of the {wanted} replicas that FORECAST_KEYS_REPLICAS asks for confirmed it within "
+        f"{_WAIT_MILLISECONDS // 1000} s: if the primary is lost now, it can be lost too"
+    )
+
+
+def _of_disk(reply: object) -> str | None:
+    if isinstance(reply, NoPermissionError):
+        return "its user may not ask whether it is on disk; grant it +waitaof"
+    if isinstance(reply, ResponseError):
+        return None  # older than 7.2, or without the file: its own configuration decides
+    if isinstance(reply, list) and reply and reply[0]:
+        return None
+    return "its disk has not confirmed it; check it"

@@ -1,4 +1,4 @@
-"""What an operator can change about a key that works: its end, its terms, its secret (by rotation)."""
+"""What an operator can change about a key that works, its end, terms and secret; and adopting the store as it is."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -6,7 +6,11 @@ from datetime import datetime, timedelta
 import msgspec
 
 from service.base.terms import Terms
+from service.base.whoami import whoami
+from service.keys import audit
+from service.keys.audit import Change, Edit
 from service.keys.errors import KeyStoreError
+from service.keys.names import CONTROL
 from service.keys.record import ApiKey, Control, KeyExpiry
 from service.keys.store import KeyStore, edit_of, now
 
@@ -96,3 +100,23 @@ async def _refuse_second(store: KeyStore, old: ApiKey) -> None:
             )
         passed.add(next_id)
         next_id = successor.rotated_to if successor is not None else None
+
+
+async def adopt(store: KeyStore) -> None:
+    """Makes this store ours for every worker, after a loss or a deliberate change of the pepper.
+
+    What the workers knew before no longer counts; keys of another pepper become void.
+
+    Raises:
+        KeyStoreError: if somebody else adopts it at the same moment.
+        StoreUnavailable: if the store does not answer.
+    """
+    raw, control = await store.sentinel()
+    decided = store.memory.decision(control)
+    if control is None or control.pepper_fingerprint != store.fingerprint:
+        control = msgspec.structs.replace(store.new_control(), adopted_at=now())
+    adopted = msgspec.structs.replace(control, accepted_at=decided)
+    edit = Edit(CONTROL, raw, msgspec.json.encode(adopted), Change(what="adopted", by=whoami()))
+    if not await audit.apply(store.redis, [edit], replicas=store.replicas):
+        raise KeyStoreError("somebody else has just adopted the key store; look again")
+    store.memory.keep(adopted)

@@ -16,16 +16,68 @@ from service.keys.audit import AUDIT, LINE, Change, Edit, Line
 from service.keys.backup import BackupHead, KeyItem, LineItem
 from service.keys.errors import KeyStoreError
 from service.keys.listing import readable
-from service.keys.names import CONTROL, record_name
+from service.keys.names import CONTROL
 from service.keys.record import ApiKey, DamagedKey, State
-from service.keys.replay import Replay, merged
-from service.keys.store import KeyStore
+from service.keys.store import KeyStore, edit_of
 
 # Records or lines; few enough that the server serves others in between.
 _BATCH = 200
 _TRIES = 10
 # Comes after every id.
 _LAST = (1 << 64, 0)
+
+
+class Replay:
+    """Collects, for one import, the last state of every key that was changed, and every revocation.
+
+    A record from a backup may be older than the trail that survived, and than the trail in the same file.
+    """
+
+    def __init__(self) -> None:
+        self.revoked: dict[str, datetime] = {}
+        self._states: dict[str, tuple[int, State]] = {}
+
+    def note(self, line: Line) -> None:
+        change = line.change
+        if change is None or change.key_id is None or change.after is None:
+            return
+        if change.after.revoked_at is not None:
+            self.revoked.setdefault(change.key_id, change.after.revoked_at)
+        # issued and imported keys are in records as they were; keeping these too would take the whole store
+        if change.what not in ("issued", "imported"):
+            revision, _ = self._states.get(change.key_id, (0, None))
+            if change.revision > revision:
+                self._states[change.key_id] = change.revision, change.after
+
+    def brought_up(self, key: ApiKey) -> ApiKey:
+        """`key` with the changes since it was written. A revocation is never undone."""
+        revision, state = self._states.get(key.key_id, (0, None))
+        if state is not None and revision > key.revision:
+            key = msgspec.structs.replace(
+                key,
+                expires_at=state.expires_at,
+                # it is no longer known whether a rotation or an operator changed the end
+                unrotated=key.unrotated if state.expires_at == key.expires_at else None,
+                terms=state.terms,
+                revoked_at=key.revoked_at or state.revoked_at,
+                revision=revision,
+            )
+        return _revoked(key, self.revoked.get(key.key_id))
+
+
+def merged(existing: ApiKey | None, imported: ApiKey) -> ApiKey:
+    """The newer of two records of a key; revoked if either is."""
+    if existing is None:
+        return imported
+    if existing.revision >= imported.revision:
+        return _revoked(existing, imported.revoked_at)
+    return _revoked(imported, existing.revoked_at)
+
+
+def _revoked(key: ApiKey, revoked_at: datetime | None) -> ApiKey:
+    if revoked_at is None or key.revoked_at is not None:
+        return key
+    return msgspec.structs.replace(key, revoked_at=revoked_at, revision=key.revision + 1)
 
 
 class Restored(msgspec.Struct, kw_only=True):
@@ -181,13 +233,13 @@ class Restore:
         counted.updated += raw is not None
         was = existing or key
         counted.revoked += target.revoked_at is not None and was.revoked_at is None
-        return self._edit(raw, existing, target)
+        return edit_of(raw, existing, target, "imported", by=self._by)
 
     async def _revoke(self, key_ids: list[str]) -> None:
         """Revokes keys that are not in the file, but that its trail says are revoked."""
         for _ in range(_TRIES):
             edits = [
-                self._edit(raw, existing, self._replay.brought_up(existing))
+                edit_of(raw, existing, self._replay.brought_up(existing), "imported", by=self._by)
                 async for raw, existing, _ in self._existing(key_ids)
                 if existing is not None and existing.revoked_at is None
             ]
@@ -201,19 +253,6 @@ class Restore:
         for key_id, raw in zip(key_ids, await self._store.raw(key_ids), strict=True):
             record = readable(raw, key_id)
             yield raw, None if isinstance(record, DamagedKey) else record, key_id
-
-    def _edit(self, raw: bytes | None, existing: ApiKey | None, target: ApiKey) -> Edit:
-        change = Change(
-            what="imported",
-            by=self._by,
-            key_id=target.key_id,
-            partner=target.partner,
-            test=target.test,
-            before=None if existing is None else State.of(existing),
-            after=State.of(target),
-            revision=target.revision,
-        )
-        return Edit(record_name(target.key_id), raw, msgspec.json.encode(target), change)
 
     async def _apply(self, edits: list[Edit]) -> bool:
         return self._dry_run or not edits or await audit.apply(self._store.redis, edits, quiet=True)

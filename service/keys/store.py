@@ -23,7 +23,10 @@ from service.keys.sentinel import MEND, Memory
 from service.redis.client import WRONG_TYPE, RedisStore, checked, raise_errors
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.line import GetLine
+from service.redis.primary import Primary, open_store
 
+# Of a command: more than the server has for confirming that a change is on disk (`audit.confirmed`).
+_TIMEOUT_SECONDS = 3.0
 # A try fails if somebody else changed the key meanwhile.
 _TRIES = 10
 
@@ -293,3 +296,13 @@ def edit_of(
 
 def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
+
+
+def open_key_store(primary: Primary, secret: bytes, data: Path, replicas: int = 0) -> KeyStore:
+    """A store for an operator's command, which waits. It is not connected yet.
+
+    Call `redis.stop()` at the end, and first `redis.start()` if it lives long.
+    `replicas` must have a change before it counts as durable.
+    """
+    store = open_store("key store", primary, timeout=_TIMEOUT_SECONDS, retries=1)
+    return KeyStore(store, secret, data, replicas)

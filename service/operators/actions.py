@@ -13,9 +13,8 @@ from service.http.errors import ApiError
 from service.keys import form
 from service.keys.audit import PURGED, Change, note, said
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
-from service.keys.opening import open_key_store
 from service.keys.record import KeyView
-from service.keys.store import KeyStore
+from service.keys.store import KeyStore, open_key_store
 from service.operators.overview import EventKind
 from service.publishing.rollback import RollBack, RolledBack, roll_back_and_wait
 from service.redis.errors import StoreUnavailable

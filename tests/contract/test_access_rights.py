@@ -23,8 +23,8 @@ from service.instance import store_checks
 from service.instance.registry import Peer, Registry, peers_in
 from service.instance.store_checks import StoreChecks
 from service.keys import audit, backup, changes
-from service.keys.adopting import adopt
 from service.keys.backup import Dump
+from service.keys.changes import adopt
 from service.keys.listing import every_key
 from service.keys.restore import Restore
 from service.keys.store import KeyStore

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.keys import audit
-from service.keys.durable import confirmed
+from service.keys.audit import confirmed
 from service.keys.names import record_name
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client

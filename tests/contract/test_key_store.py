@@ -12,8 +12,8 @@ import pytest
 from service.embedded.runtime import server_program
 from service.keys import audit, backup, changes, form
 from service.keys import store as key_store
-from service.keys.adopting import adopt
 from service.keys.backup import Dump
+from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.listing import every_key
 from service.keys.names import CONTROL, record_name

@@ -17,7 +17,7 @@ from service.cli.keys.show import list_keys, show
 from service.cli.keys.terms import Dropped, Given, editor, terms_options
 from service.cli.output import fail, json_option, load_settings, reports_errors, stderr, stdout
 from service.keys import changes, pepper
-from service.keys.adopting import adopt
+from service.keys.changes import adopt
 from service.keys.record import KeyView
 from service.reports.text_table import plain
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.instance.first_words import FirstWords
+from service.instance.workers import FirstWords
 from tests.support.waiting import eventually
 
 
@@ -31,7 +31,7 @@ async def test_it_is_said_once_when_all_workers_serve() -> None:
 
 async def test_a_worker_that_cannot_start_does_not_keep_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is it said again when that one serves after all."""
-    monkeypatch.setattr("service.instance.first_words._PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("service.instance.workers._PATIENCE_SECONDS", 0.01)
     instance = Instance()
     instance.report(1)
     await eventually(lambda: instance.said == 1)
@@ -41,7 +41,7 @@ async def test_a_worker_that_cannot_start_does_not_keep_it_back(monkeypatch: pyt
 
 async def test_it_is_not_said_if_none_serves_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is, once another one does."""
-    monkeypatch.setattr("service.instance.first_words._PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("service.instance.workers._PATIENCE_SECONDS", 0.01)
     instance = Instance()
     instance.report(1)
     instance.serving = 0  # it died, which no report tells

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from service.instance.trail_watch import TrailWatch
-from service.keys import adopting, audit
+from service.keys import audit, changes
 from service.keys.audit import AUDIT
 from service.keys.record import ApiKey
 from service.redis.errors import StoreRefused
@@ -78,7 +78,7 @@ async def test_a_trail_that_lost_lines_is_a_problem_until_an_operator_decides(
     assert "the key store went back" in watch.problem
     await watch.look()
     assert [kind for kind, _ in happened] == ["key", "store", "key"]
-    await adopting.adopt(store)
+    await changes.adopt(store)
     await watch.look()
     assert watch.problem is None
 
@@ -107,7 +107,7 @@ async def test_a_loss_that_was_accepted_at_once_is_no_problem(store: HeldKeyStor
     await store.revoke(key.key_id)
     await watch.look()
     await went_back(store, before)
-    await adopting.adopt(store)
+    await changes.adopt(store)
     await watch.look()
     assert watch.problem is None
     _, now = await store.read(key.key_id)

@@ -11,8 +11,8 @@ import pytest
 
 from service.base.terms import Terms
 from service.keys import audit, changes, form
-from service.keys.adopting import adopt
 from service.keys.audit import AUDIT, Line
+from service.keys.changes import adopt
 from service.keys.errors import KeyStoreError
 from service.keys.names import CONTROL, record_name
 from service.redis.errors import StoreRefused

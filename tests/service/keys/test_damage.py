@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.keys import audit
-from service.keys.adopting import adopt
+from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import ApiKey, Control, DamagedRecordError, KeyView, State, decode_record, decoded_key
-from service.keys.replay import merged
+from service.keys.restore import merged
 from service.keys.sentinel import Memory
 from service.quota.gcra import pace_of
 from service.redis.errors import StoreUnavailable

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from service.base.terms import Terms
-from service.keys import adopting, changes
+from service.keys import changes
 from service.keys.names import record_name
 from service.keys.verifier import Verified
 from tests.support.verifying import Scene
@@ -83,7 +83,7 @@ async def test_lost_terms_hold_where_they_were_seen_until_an_operator_decides(sc
         assert await checked_again(scene) == "accepted"
     assert terms_kept(scene) == ("forecast",)
     assert scene.verifier.going_back.problem is not None
-    await adopting.adopt(scene.store)
+    await changes.adopt(scene.store)
     assert await checked_again(scene) == "accepted"
     assert terms_kept(scene) is None
     assert scene.verifier.going_back.problem is None
@@ -102,7 +102,7 @@ async def test_a_revocation_outlives_that_decision(scene: Scene) -> None:
     await scene.revoke(push=False)
     await checked_again(scene)
     await goes_back_to(scene, before)
-    await adopting.adopt(scene.store)
+    await changes.adopt(scene.store)
     for _ in range(2):
         assert await checked_again(scene) == "revoked"
     assert scene.verifier.going_back.revoked == {scene.key.key_id}

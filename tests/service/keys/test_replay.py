@@ -8,7 +8,7 @@ import pytest
 from service.base.terms import Terms
 from service.keys.audit import Change, Line
 from service.keys.record import ApiKey, State
-from service.keys.replay import Replay, merged
+from service.keys.restore import Replay, merged
 
 NOW = datetime(2026, 11, 5, 12, tzinfo=UTC)
 KEY = ApiKey(key_id="0B1zQmX4ktLw", partner="acme", digest="d" * 64, created_at=NOW)

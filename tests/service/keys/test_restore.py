@@ -10,10 +10,9 @@ import pytest
 
 from service.base.terms import Terms
 from service.keys import audit, backup, changes, restore
-from service.keys.adopting import adopt
-from service.keys.audit import AUDIT, Line
+from service.keys.audit import AUDIT, Line, confirmed
 from service.keys.backup import Dump
-from service.keys.durable import confirmed
+from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import ApiKey

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from service.keys import backup
-from service.keys.adopting import adopt
 from service.keys.backup import Dump
+from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
 from service.keys.names import CONTROL
 from service.keys.record import Control

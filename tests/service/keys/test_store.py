@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from service.keys import form
-from service.keys.adopting import adopt
 from service.keys.audit import AUDIT
+from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.names import CONTROL, key_id_of, record_name
 from service.keys.sentinel import SEEN

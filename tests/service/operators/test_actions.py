@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.keys import audit, form
-from service.keys.opening import open_key_store
-from service.keys.store import KeyStore
+from service.keys.store import KeyStore, open_key_store
 from service.operators.actions import Actions
 from service.operators.app import OperatorsApp
 from service.redis.primary import Primary

@@ -3,7 +3,7 @@
 import pytest
 
 from service.base.terms import Rate
-from service.quota.local_share import LocalShare
+from service.quota.holding import LocalShare
 
 RATE = Rate(100, 1, 40)
 

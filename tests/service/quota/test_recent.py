@@ -1,6 +1,6 @@
 """A bounded memory: what is used stays, what is not is forgotten."""
 
-from service.quota.recent import Recent
+from service.quota.rates import Recent
 
 
 def test_what_is_used_stays_while_others_come_and_go() -> None:

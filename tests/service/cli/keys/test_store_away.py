@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.embedded.owner import EmbeddedServers
-from service.keys import opening
+from service.keys import store as key_store
 from tests.service.conftest import Cli, issue
 
 
@@ -36,7 +36,7 @@ def test_a_store_that_hangs_leaves_open_whether_a_key_was_revoked(
     """It says so, and to run the command again."""
     key_id = issue(cli)["key_id"]
     (server,) = running
-    monkeypatch.setattr(opening, "_TIMEOUT_SECONDS", 0.1)
+    monkeypatch.setattr(key_store, "_TIMEOUT_SECONDS", 0.1)
     os.kill(server, signal.SIGSTOP)
     try:
         done = cli("keys", "revoke", key_id, keys_url=EmbeddedServers(cli.data, ("keys",)).url("keys"))

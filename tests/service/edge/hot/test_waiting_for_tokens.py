@@ -12,9 +12,8 @@ from service.base.terms import Quota, Rate, Terms
 from service.edge.connection.light import LightConnection
 from service.keys.store import KeyStore
 from service.quota.gcra import allowed
-from service.quota.holding import Holding
+from service.quota.holding import Holding, LocalShare
 from service.quota.lease_store import TellLease
-from service.quota.local_share import LocalShare
 from service.redis.errors import StoreUnavailable
 from tests.support.both_ways import TARGETS, Both, request
 from tests.support.connection import Connection
