@@ -117,7 +117,7 @@ class Peers:
         return 0.0
 
     async def _beat(self) -> None:
-        sent = time.monotonic()
+        sent, purged = time.monotonic(), self._purged
         try:
             heard = await self._registry.beat(self._me)
         except StoreUnavailable as error:
@@ -126,7 +126,7 @@ class Peers:
         if self.clock.heard(heard.at, sent, time.monotonic()):
             self._changed()
         self._take(heard)
-        if heard.purged != self._purged:
+        if heard.purged != self._purged == purged:  # else it is older than an order of this instance
             await self._obey(heard.purged)
 
     async def _obey(self, mark: str) -> None:

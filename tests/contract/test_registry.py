@@ -127,6 +127,26 @@ async def test_a_purge_reaches_all_and_is_carried_out_once(pair: list[Supervised
     assert (first.purges, second.purges) == (0, 1)
 
 
+async def test_a_beat_that_was_under_way_at_an_order_is_not_obeyed(
+    pair: list[Supervised], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is older than the order."""
+    peers = pair[0].peers
+    await end_task(peers._task)
+    beat = peers._registry.beat
+
+    async def while_ordering(me: Peer) -> Heard:
+        monkeypatch.setattr(peers._registry, "beat", beat)
+        heard = await beat(me)
+        await peers.order_purge()
+        return heard
+
+    monkeypatch.setattr(peers._registry, "beat", while_ordering)
+    for _ in range(2):
+        await peers._beat()
+    assert pair[0].purges == 0
+
+
 async def test_who_does_not_obey_is_named(pair: list[Supervised], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peers_module, "_REACH_SECONDS", 0.1)
     first, second = pair
