@@ -56,8 +56,10 @@ def arm() -> None:
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
 
-    def interrupt(_: int, __: FrameType | None) -> None:
+    def interrupt(number: int, _: FrameType | None) -> None:
         begun = _asked is not None
+        if number == signal.SIGALRM and not begun:
+            return  # somebody else's alarm
         note(signal.SIGINT)
         if _held:
             return

@@ -114,7 +114,7 @@ class ReleasesStore:
             version, reason = self.objects.version(POINTER), str(error).partition(";")[0]
         whole = self._whole_releases()
         lost = (
-            f"{reason}, which has releases: `forecast extracts rollback RELEASE` makes one current again; "
+            f"{reason}; the store has releases: `forecast extracts rollback RELEASE` makes one current again; "
             f"the newest is {whole[0]}"
             if whole
             else f"{reason}, and no release is whole: delete {POINTER} in {self.url}, and publish"

@@ -112,7 +112,7 @@ def test_a_pointer_that_somebody_deleted_is_missed_and_can_be_made_again(run: Ru
     release = run("publish", drops[0]).splitlines()[0]
     run.store.objects.delete(POINTER)
     told = run("list", code=1)
-    assert told.startswith(f"forecast: current.json is missing in {run.url}, which has releases: ")
+    assert told.startswith(f"forecast: current.json is missing in {run.url}; the store has releases: ")
     assert told.endswith(f"the newest is {release}")
     run("rollback", release)
     assert release in run("list")
