@@ -18,7 +18,6 @@ _STALE = (
 DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="vanished-figure",
-        severity="error",
         about="Years and housing figures that the current release has, but no ZIP code of the drop.",
         remedy="check the export: an older drop, or one without its forecasts, lacks them",
         limit=0,
@@ -27,14 +26,12 @@ DRIFT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="zip-codes-gained",
-        severity="error",
         about="ZIP codes that the current release lacks, as a share of those it has.",
         limit=0.02,
         override=True,
     ),
     Rule(
         name="coverage-lost",
-        severity="error",
         about="Share of the ZIP codes with a figure that lost it, while others keep it; "
         f"twice as much of {OPEN_FIGURES}.",
         limit=0.02,
@@ -43,7 +40,6 @@ DRIFT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="total-drift",
-        severity="error",
         about=f"Change of a national total, up or down, as a share of the old total; twice as much of {OPEN_FIGURES}.",
         limit=0.03,
         override=True,
@@ -51,21 +47,18 @@ DRIFT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="rows-lost",
-        severity="error",
         about="Share of its rows that a table without figures and ids (aliases) lost.",
         limit=0.2,
         override=True,
     ),
     Rule(
         name="records-lost",
-        severity="error",
         about="Share of the current release's records (projects) that no query would find any more.",
         limit=0.2,
         override=True,
     ),
     Rule(
         name="records-changed",
-        severity="error",
         about="Share of the records (projects) of both releases whose value in a column changed, if 20 or more did.",
         remedy="check the export against its source",
         limit=0.25,
@@ -73,7 +66,6 @@ DRIFT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="delivered-before",
-        severity="error",
         about="A table of the drop must not be that of an older release, which newer ones replaced.",
         remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
         override=True,
@@ -81,7 +73,6 @@ DRIFT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="older-than-current",
-        severity="error",
         about="The date that a table carries (UPDATED_AT, MONTH_CODE) must not be before the one that releases knew.",
         remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
         override=True,

@@ -11,55 +11,45 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(name="foreign-file", severity="warning", about="A file beside the extracts that is not Parquet is ignored."),
     Rule(
         name="unread-table",
-        severity="error",
         about="A file that may hold a table, but is not Parquet, must not come where the drop lacks a table.",
         remedy="export the table as Parquet, or leave the file out",
     ),
     Rule(
         name="table-format",
-        severity="error",
         about="The folder of a Delta, Iceberg or Hudi table is no extract: it also has files of deleted rows.",
         remedy="unload the current rows as plain Parquet: COPY (FROM delta_scan('TABLE')) TO 'housing.parquet' in "
         "DuckDB (iceberg_scan for Iceberg), or spark.table('TABLE').write.parquet('FOLDER') in Spark",
     ),
     Rule(
         name="link-out-of-drop",
-        severity="error",
         about="A link must not lead out of the drop.",
         remedy="copy its target into the drop",
     ),
-    Rule(name="unreadable-file", severity="error", about="Every file must be readable Parquet.", remedy=EXPORT_AGAIN),
-    Rule(
-        name="truncated-file", severity="error", about="A file must end with the Parquet marker.", remedy=EXPORT_AGAIN
-    ),
+    Rule(name="unreadable-file", about="Every file must be readable Parquet.", remedy=EXPORT_AGAIN),
+    Rule(name="truncated-file", about="A file must end with the Parquet marker.", remedy=EXPORT_AGAIN),
     Rule(
         name="not-parquet",
-        severity="error",
         about="A file that is named like Parquet, or given by name, must be Parquet: no archive, CSV or other format.",
         remedy="export the table as Parquet",
     ),
     Rule(
         name="unfinished-file",
-        severity="error",
         about="A Parquet file must not have a name such as .tmp, .part or .crdownload.",
         remedy="wait until it is complete, then rename it or leave it out",
     ),
     Rule(
         name="changed-file",
-        severity="error",
         about="A file must not change while it is read, or while its drop is held.",
         remedy="publish when the export is complete",
     ),
     Rule(
         name="mixed-months",
-        severity="error",
         about="Tables of a drop, and files and rows of a table, must be of the same month.",
         remedy="drop files of one month only",
         override=True,
     ),
     Rule(
         name="wrong-folder",
-        severity="error",
         about="The year= and month= folders of a file must agree with its UPDATED_AT, MONTH_CODE and year.",
         remedy="check which month was dropped",
         override=True,
@@ -79,7 +69,6 @@ FILE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="too-many-rows",
-        severity="error",
         about="All files together must not claim more rows than the limit.",
         remedy="check what was exported, or raise the limit",
         limit=50_000_000,
@@ -87,31 +76,26 @@ FILE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="oversized-file",
-        severity="error",
         about="A file must not have more columns, row groups, footer or unpacked bytes than any export has.",
         remedy="check what was exported: one table, with its own columns only",
     ),
     Rule(
         name="reader-failed",
-        severity="error",
         about="A drop must be read within limits on memory, disk and time, in a separate process.",
         remedy="look for a damaged or very large file",
     ),
     Rule(
         name="overtaken",
-        severity="error",
         about="A drop of the inbox that failed or was held does not replace a newer one that went live meanwhile.",
         remedy="to publish it over the newer one, move it back into the inbox",
     ),
     Rule(
         name="already-held",
-        severity="error",
         about="A drop of the inbox must not have the same contents as one that is held.",
         remedy="approve or discard the one that is held",
     ),
     Rule(
         name="required-table",
-        severity="error",
         about="A drop of the inbox must bring the tables that FORECAST_INBOX_TABLES names.",
         remedy="deliver all tables of a month together",
         override=True,
@@ -121,14 +105,12 @@ FILE_RULES: tuple[Rule, ...] = (
 COLUMN_RULES: tuple[Rule, ...] = (
     Rule(
         name="unrecognised-file",
-        severity="error",
         about="The columns of every file must be those of a table.",
         remedy="unload with headers (Snowflake: HEADER = TRUE)",
     ),
-    Rule(name="missing-column", severity="error", about="A table must have all of its columns."),
+    Rule(name="missing-column", about="A table must have all of its columns."),
     Rule(
         name="missing-figure",
-        severity="error",
         about="Every housing figure in the answers must be there. If accepted, a missing one is published as null.",
         remedy="export it",
         override=True,
@@ -136,7 +118,6 @@ COLUMN_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="ambiguous-column",
-        severity="error",
         about="The names of two columns must not differ in case or spaces only.",
         remedy="export each column once",
     ),
@@ -149,7 +130,6 @@ COLUMN_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="missing-table",
-        severity="error",
         about="Locations, population and housing must be in the drop or in the current release.",
     ),
     Rule(name="carried-table", severity="info", about="Tables that the drop does not bring stay as they are."),

@@ -1,10 +1,9 @@
 """Rules on locations and aliases that are well-formed and may be wrong."""
 
-from warehouse.rules.plausibility_rule import PlaceRule, PlausibilityRule
+from warehouse.rules.plausibility_rule import PlaceChangeRule, PlaceRule, PlausibilityRule
 
-STATES_LOST = PlaceRule(
+STATES_LOST = PlaceChangeRule(
     name="zip-codes-lost",
-    among="old_places",
     limit=0.005,
     about="Share of the current release's ZIP codes that the drop lacks.",
     told="are gone",
@@ -24,9 +23,8 @@ STATES_LOST = PlaceRule(
 
 PLACE_RULES: tuple[PlausibilityRule, ...] = (
     STATES_LOST,
-    PlaceRule(
+    PlaceChangeRule(
         name="place-value-lost",
-        among="old_places",
         limit=0.02,
         about="Share of the ZIP codes that lost their county or coordinates.",
         told="lost their county or coordinates",
@@ -35,7 +33,6 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlaceRule(
         name="place-value-missing",
-        compares=False,
         limit=0.02,
         about="Share of the ZIP codes without a county or coordinates, military ones aside.",
         told="have no county or coordinates",
@@ -43,7 +40,6 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlaceRule(
         name="place-outside-state",
-        compares=False,
         limit=0.005,
         about="Share of the ZIP codes whose coordinates are outside their state.",
         told="have coordinates outside their state",
@@ -52,7 +48,6 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlaceRule(
         name="zip-of-other-state",
-        compares=False,
         limit=0.001,
         about="Share of the ZIP codes whose first three digits belong to another state.",
         told="belong to another state by their first three digits",
@@ -68,9 +63,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
             "figures-shuffled",
         ),
     ),
-    PlaceRule(
+    PlaceChangeRule(
         name="state-changed",
-        among="old_places",
         limit=0.001,
         about="Share of the ZIP codes that are in another state than before.",
         told="are in another state than before",
@@ -79,7 +73,6 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlaceRule(
         name="county-of-other-state",
-        compares=False,
         limit=0.01,
         about="Share of the ZIP codes whose county code begins with the number of another state.",
         told="have a county code of another state",
@@ -88,7 +81,6 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlaceRule(
         name="same-place",
-        compares=False,
         limit=0.001,
         about="Share of the ZIP codes in one county of over 1,500, or at one point with over 500 others.",
         told="share one county, or one point",
@@ -97,25 +89,22 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlaceRule(
         name="county-name-differs",
-        compares=False,
         limit=0.005,
         about="Share of the ZIP codes whose county has another name in most ZIP codes with its code.",
         told="have another county name than others with their county code",
         cause="county names or codes may be shuffled",
         explains=("other-county",),
     ),
-    PlaceRule(
+    PlaceChangeRule(
         name="other-county",
-        among="old_places",
         limit=0.02,
         about="Share of the ZIP codes now in a county, by code or name, that others were in before; new ones aside.",
         told="are in another county of those known before",
         cause="counties may be shuffled or exchanged",
         explains=("scattered-place",),
     ),
-    PlaceRule(
+    PlaceChangeRule(
         name="other-city",
-        among="old_places",
         limit=0.01,
         about="Share of the ZIP codes that now have a city that others of the state had before; new names aside.",
         told="are in another city of those known before",
@@ -124,7 +113,6 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlaceRule(
         name="city-like-county",
-        compares=False,
         limit=0.01,
         about="Share of the ZIP codes whose city is called a county.",
         told="have a city that is called a county",
@@ -140,33 +128,31 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlaceRule(
         name="cut-to-length",
-        compares=False,
         limit=0.005,
         about="Share of the ZIP codes whose city is as long as the longest one.",
         told="have a city of exactly the greatest length",
         cause="names may have been cut off",
         explains=("name-cut", "renamed-city", "other-city", "primary-alias-differs"),
     ),
-    PlaceRule(
+    PlaceChangeRule(
         name="name-cut",
-        among="old_places",
         limit=0.002,
         about="Share of the ZIP codes whose city or county is only the beginning of its former name.",
         told="have a name that is only the beginning of the former one",
         cause="names may have been cut off, or lost a word",
         explains=("renamed-city", "other-city", "primary-alias-differs", "county-name-differs"),
     ),
-    PlaceRule(
+    PlaceChangeRule(
         name="renamed-city",
-        among="old_places",
         limit=0.05,
         about="Share of the ZIP codes whose city has a new name, beyond case, accents and punctuation.",
         told="have another city name",
         cause="cities may come from another column or source",
         explains=("primary-alias-differs",),
     ),
-    PlaceRule(
+    PlaceChangeRule(
         name="moved-place",
+        among="new_places",
         limit=0.01,
         about="Share of the ZIP codes whose coordinates moved by more than 25 km.",
         told="moved by more than 25 km",
@@ -175,7 +161,6 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlaceRule(
         name="scattered-place",
-        compares=False,
         limit=0.05,
         about="Share of the ZIP codes that are more than 100 km from the middle of their county.",
         told="are more than 100 km from the middle of their county",
@@ -184,7 +169,6 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlaceRule(
         name="alias-of-other-state",
         among="new_aliases",
-        compares=False,
         limit=0.005,
         about="Share of the aliases that are in another state than their ZIP code.",
         told="are in another state than their ZIP code",
@@ -194,14 +178,13 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlaceRule(
         name="primary-alias-differs",
         among="new_aliases WHERE status = 'primary'",
-        compares=False,
         limit=0.05,
         about="Share of the primary aliases that are not the city of their ZIP code.",
         told="are primary and not the city of their ZIP code",
         cause="aliases or cities may be shuffled, or from another month",
         explains=("aliases-gained", "aliases-lost"),
     ),
-    PlaceRule(
+    PlaceChangeRule(
         name="alias-status-changed",
         among="old_aliases",
         limit=0.05,
@@ -209,7 +192,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         told="have another status",
         cause="acceptable and unacceptable names may be exchanged",
     ),
-    PlaceRule(
+    PlaceChangeRule(
         name="aliases-gained",
         among="new_aliases",
         limit=0.2,
@@ -217,7 +200,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         told="are new",
         cause="a join may have multiplied aliases, or they may be shuffled",
     ),
-    PlaceRule(
+    PlaceChangeRule(
         name="aliases-lost",
         among="old_aliases",
         limit=0.1,

@@ -8,7 +8,6 @@ share of ZIP codes may be at fault that may be in the whole country.
 from typing import Literal
 
 from warehouse.rules.rule import Rule, Unit
-from warehouse.schema.findings import Severity
 from warehouse.schema.tables import ALIASES, LOCATIONS
 
 
@@ -25,7 +24,6 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
     compares: bool = True  # with the release before
     told: str  # what was found: "`told` in TX", or "12 of 42,094 ZIP codes `told`"
     cause: str  # what it is likely to come from
-    severity: Severity = "error"
     override: bool = True
     unit: Unit = "share"
     by_state: bool = True
@@ -57,7 +55,15 @@ class CellRule(PlausibilityRule, frozen=True, kw_only=True):
 
 
 class PlaceRule(PlausibilityRule, frozen=True, kw_only=True):
-    """A rule on places. In a state, ten times the share may fail that may in the country."""
+    """A rule on places of one release. In a state, ten times the share may fail that may in the country."""
 
     asks: Literal["totals", "cells", "places"] = "places"
+    compares: bool = False
     state_factor: int = 10
+
+
+class PlaceChangeRule(PlaceRule, frozen=True, kw_only=True):
+    """A rule on places of the release before: what became of them."""
+
+    among: str = "old_places"
+    compares: bool = True

@@ -85,13 +85,11 @@ _NAMES = ("renamed-city", "other-city", "county-name-differs", "name-cut", "prim
 ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="empty-table",
-        severity="error",
         about="A table must have rows.",
         remedy="leave the file out to keep the table of the current release",
     ),
     Rule(
         name="unreadable-value",
-        severity="error",
         about="Every value must fit its column: ZIP codes have five digits, whole numbers have no fraction.",
         remedy=CORRECT,
         offends="offends_unreadable_value",
@@ -100,7 +98,6 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="missing-value",
-        severity="error",
         about="A required column must have a value in every row.",
         remedy="add a value to every row",
         offends="offends_missing_value",
@@ -109,7 +106,6 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="odd-name",
-        severity="error",
         about=f"City and county names and project ids have at most {LONGEST_NAME} characters, no control characters.",
         remedy=CORRECT,
         offends="offends_odd_name",
@@ -118,7 +114,6 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="zero-coordinate",
-        severity="error",
         about="A latitude or longitude of 0 is in no state: it stands for an unknown place.",
         remedy="leave unknown coordinates empty (NULL)",
         limit=0,
@@ -131,7 +126,6 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="garbled-name",
-        severity="error",
         about="City and county names must not have been read in the wrong encoding, or be escaped.",
         remedy="read and write text as UTF-8 throughout, without escaping it",
         limit=0,
@@ -144,7 +138,6 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="placeholder-name",
-        severity="error",
         about="City and county names must not be words for a missing name, or numbers.",
         remedy="leave missing names empty (NULL)",
         limit=0,
@@ -157,7 +150,6 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="unknown-state",
-        severity="error",
         about="State codes must be those of states, territories and military areas that have ZIP codes.",
         remedy=CORRECT,
         limit=0,
@@ -170,7 +162,6 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="out-of-range",
-        severity="error",
         about="Figures and coordinates must be plausible: not negative, not absurdly large.",
         remedy=CORRECT,
         offends="offends_out_of_range",
@@ -179,7 +170,6 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="duplicate-key",
-        severity="error",
         about="No two rows may have the same key: ZIP code, ZIP code and year, or project id.",
         remedy="keep one row for each; check whether a file was dropped twice",
         faults="faults_duplicate_key",
@@ -190,7 +180,6 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="unknown-status",
-        severity="error",
         about=f"The status of an alias must be {_ALIAS_STATUSES}.",
         remedy=f"use {_ALIAS_STATUSES}",
         offends="offends_unknown_status",

@@ -25,7 +25,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """One rule for drops. Declared in this folder, constant."""
 
     name: str
-    severity: Severity
+    severity: Severity = "error"
     about: str  # one sentence for `forecast extracts rules`
     remedy: str | None = None  # what to do about a finding
     limit: float | None = None  # default; FORECAST_LIMITS can set another. Larger always means laxer
