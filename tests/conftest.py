@@ -30,7 +30,7 @@ from tests.support.s3_server import CREDENTIALS, S3Server, s3_server
 from tests.support.served import Served, served
 from tests.support.skipped import MAY_SKIP_NOTHING, fails_for_skipping, line_of_skipped
 from tests.support.valkey import ValkeyProcess
-from warehouse.drops import working_connection
+from warehouse.drops import disk_budget
 from warehouse.publishing import publish as publisher
 from warehouse.publishing.publish import PublishOptions, dry_run, publish
 from warehouse.releases.catalog import Catalog
@@ -161,7 +161,7 @@ def _small_drops() -> Iterator[None]:
     """
     reader = ReadOnce()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(working_connection, "processors", lambda: 1)
+        patched.setattr(disk_budget, "processors", lambda: 1)
         for call in (publish, dry_run):
             assert call.__kwdefaults__ is not None
             patched.setitem(call.__kwdefaults__, "reader", reader)

@@ -30,8 +30,7 @@ from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.schema.errors import CatalogError, LostRaceError, StoreError
 from warehouse.upstream.changes import retire, roll_back
-from warehouse.upstream.documents import POINTER
-from warehouse.upstream.files import holds
+from warehouse.upstream.documents import POINTER, holds
 from warehouse.upstream.mirror import Mirror
 from warehouse.upstream.objects import open_objects
 from warehouse.upstream.store import ReleasesStore

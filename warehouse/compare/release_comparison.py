@@ -12,7 +12,6 @@ from pathlib import Path
 import duckdb
 
 from warehouse import sql
-from warehouse.compare.answer_comparison import compare_answers
 from warehouse.compare.pairing import pair_releases
 from warehouse.compare.state_comparison import compare_states, figure_change, key_figures
 from warehouse.releases.catalog import Catalog
@@ -20,8 +19,11 @@ from warehouse.releases.table_files import table_file
 from warehouse.schema.comparison import (
     CHANGE_STEPS,
     SIZE_STEPS,
+    AnswerChanges,
+    AnswerExample,
     Comparison,
     Distribution,
+    FieldChange,
     FigureChange,
     Mover,
     PlaceChanges,
@@ -36,6 +38,8 @@ _MAX_MOVERS = 10
 _MAX_SAMPLES = 5
 _MAX_DISTRIBUTIONS = 3
 _MAX_STATES = 100
+_MAX_FIELDS = 8  # of an example
+_PLACE_FIELDS = ("city_name", "state_code", "county_name", "county_fips_code", "latitude", "longitude")
 
 
 def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, first_open_year: int) -> Comparison:
@@ -60,7 +64,7 @@ def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, first_o
         key_figures=key,
         states=_largest(states),
         distributions=_distributions(connection, figures),
-        answers=compare_answers(connection, states, figures),
+        answers=_compare_answers(connection, states, figures),
     )
 
 
@@ -198,3 +202,48 @@ def _count(connection: duckdb.DuckDBPyConnection, folder: Path, name: str) -> in
 def _number(connection: duckdb.DuckDBPyConnection, text: str) -> int:
     row = connection.execute(text).fetchone()
     return int(row[0]) if row else 0
+
+
+def _compare_answers(
+    connection: duckdb.DuckDBPyConnection, states: tuple[StateChange, ...], figures: tuple[FigureChange, ...]
+) -> AnswerChanges:
+    """What changes for partners. Asks `zip_changes`, and the places and aliases of both releases."""
+    for release in ("old", "new"):
+        connection.execute(sql.statement("city_answers", release=release))
+    ((gained, lost, changed),) = connection.execute(sql.statement("city_changes")).fetchall()
+    return AnswerChanges(
+        gained=sum(state.gained for state in states),
+        lost=sum(state.lost for state in states),
+        changed=sum(state.changed for state in states),
+        without=sum(state.without for state in states),
+        cities_gained=gained,
+        cities_lost=lost,
+        cities_changed=changed,
+        old_figures=sum(figure.old_count for figure in figures),
+        new_figures=sum(figure.new_count for figure in figures),
+        examples=_answer_examples(connection),
+    )
+
+
+def _answer_examples(connection: duckdb.DuckDBPyConnection) -> tuple[AnswerExample, ...]:
+    """Each ZIP code once, with the first of the reasons for which it was chosen."""
+    reasons: dict[int, str] = {}
+    for zip_code, why in connection.execute(sql.statement("example_zip_codes")).fetchall():
+        reasons.setdefault(zip_code, why)
+    fields: dict[int, list[FieldChange]] = defaultdict(list)
+    for zip_code, figure, old, new in connection.execute(sql.statement("example_figures"), [list(reasons)]).fetchall():
+        fields[zip_code].append(FieldChange(figure, old, new))
+    for zip_code, *values in connection.execute(sql.statement("example_places"), [list(reasons)]).fetchall():
+        middle = len(_PLACE_FIELDS)
+        for name, old, new in zip(_PLACE_FIELDS, values[:middle], values[middle:], strict=True):
+            if old != new:
+                fields[zip_code].append(FieldChange(name, old, new))
+    return tuple(
+        AnswerExample(
+            zip_code=f"{zip_code:05}",
+            why=why,
+            fields=tuple(fields[zip_code][:_MAX_FIELDS]),
+            more=max(0, len(fields[zip_code]) - _MAX_FIELDS),
+        )
+        for zip_code, why in reasons.items()
+    )

@@ -1,4 +1,4 @@
-"""How much disk a drop may use, and whether the drop is to blame when that is not enough."""
+"""How much disk and memory a drop may use, and whether the drop is to blame when that is not enough."""
 
 import errno
 import os
@@ -9,11 +9,15 @@ from pathlib import Path
 import duckdb
 import msgspec
 
+from config.resources import processors
+from warehouse import sql
 from warehouse.files.remedies import says_full
+from warehouse.sql import connections
 
 # Stays free for the key store, usage, the pointer and records, which may be on the same disk.
 _RESERVE_BYTES = 256 << 20
 _MAX_SPILL_BYTES = 8 << 30
+_MEMORY_BYTES = 512 << 20  # of the DuckDB that reads, compares and builds a drop
 # A well-behaved drop needs a small part of this to be read and built. A malicious one takes any multiple.
 _BASE_ALLOWANCE_BYTES = 64 << 20
 _ALLOWANCE_PER_DROP_BYTE = 20
@@ -79,3 +83,18 @@ def _on_disk(path: Path) -> int:
 
 def _is_spill(error: Exception) -> bool:
     return "max_temp_directory_size" in str(error)
+
+
+def connect_within(budget: DiskBudget, folder: Path) -> duckdb.DuckDBPyConnection:
+    """A new in-memory database that spills into `folder`, at most as much as `budget` allows."""
+    connection = connections.connect()
+    connection.execute(
+        sql.statement(
+            "limit_publisher",
+            memory=str(_MEMORY_BYTES),
+            spill=str(budget.spill_limit),
+            threads=str(processors()),
+            folder=sql.quoted(str(folder)),
+        )
+    )
+    return connection

@@ -4,7 +4,7 @@ This is the only place that reads raw files. It runs in a separate process (read
 so a hostile or broken file harms nothing else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import duckdb
@@ -14,14 +14,13 @@ from config.printable import MAX_LINES, printable_struct
 from warehouse import sql
 from warehouse.drops import parquet_integrity
 from warehouse.drops.collection import Drop, DropFile, collect
-from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
-from warehouse.drops.foreign_tables import unread_as_errors
+from warehouse.drops.disk_budget import DiskBudget, connect_within, disk_budget_for
+from warehouse.drops.file_kinds import UnreadFile
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.months import month_findings, read_dates, with_dates
-from warehouse.drops.recognition import recognise
+from warehouse.drops.recognition import nearest_table, recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate, write_faults
-from warehouse.drops.working_connection import connect_within
 from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, footer_marks, write_tables
 from warehouse.releases.table_files import table_file
 from warehouse.rules.all_rules import RuleLimits, make_finding
@@ -30,6 +29,8 @@ from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import LOCATIONS, TABLES, Table
+
+_LEAST_SCORE = 0.5  # of the columns of a table, so that a file with them is taken for one
 
 
 def read_drop(request: ReadRequest, progress: ProgressCallback = lambda _: None) -> ReadResult:
@@ -231,3 +232,49 @@ def _lacking(required: Iterable[str], brought: set[str], findings: Iterable[Find
         return []
     message = f"the drop does not bring {', '.join(lacking)}"
     return [make_finding("required-table", message, count=len(lacking), samples=tuple(lacking))]
+
+
+def unread_as_errors(drop: Drop, findings: list[Finding], lacking: Collection[str]) -> list[Finding]:
+    """The findings; if the drop lacks tables, a foreign file that may hold one is an error.
+
+    A copy in another format, beside the Parquet file of the same name, stays a warning.
+    """
+    read = {_stem(file.label) for file in drop.files}
+    return [
+        _unread(finding.file, drop.unread[finding.file], lacking)
+        if lacking
+        and finding.rule == "foreign-file"
+        and finding.file in drop.unread
+        and _stem(finding.file) not in read
+        else finding
+        for finding in findings
+    ]
+
+
+def _unread(label: str, file: UnreadFile, lacking: Collection[str]) -> Finding:
+    meant = _table_by_columns(file) or _table_by_name(label)
+    # a table that is needed is more likely meant than one that many drops never bring
+    lacks = ", ".join(one.name for one in sorted(TABLES, key=lambda one: not one.needed) if one.name in lacking)
+    if meant is None:
+        what = f"which is not read; the drop lacks {lacks}"
+    elif meant.name in lacking:
+        what = f"which is not read; the drop lacks {meant.name}, which it probably holds"
+    else:
+        what = f"which is not read; it probably holds {meant.name}"
+    message = f"{label} is {file.kind.name}, {what}"
+    return make_finding("unread-table", message, file=label, remedy=f"{file.kind.remedy}, or leave the file out")
+
+
+def _table_by_columns(file: UnreadFile) -> Table | None:
+    table, score = nearest_table(file.columns)
+    return table if score >= _LEAST_SCORE else None
+
+
+def _table_by_name(label: str) -> Table | None:
+    """The table that a file is named after, in the singular or plural: `project` for `development_projects`."""
+    words = ((table, table.name.rpartition("_")[2].removesuffix("es").removesuffix("s")) for table in TABLES)
+    return next((table for table, word in words if word in _stem(label)), None)
+
+
+def _stem(label: str) -> str:
+    return Path(label).name.partition(".")[0].lower()

@@ -14,10 +14,9 @@ from warehouse.compare.drift import drift_findings
 from warehouse.compare.plausibility import judge_plausibility, write_implausible
 from warehouse.compare.release_comparison import compare
 from warehouse.drops.collection import check_paths
-from warehouse.drops.disk_budget import DiskBudget, disk_budget_for
+from warehouse.drops.disk_budget import DiskBudget, connect_within, disk_budget_for
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.reader import DropReader, read_in_subprocess
-from warehouse.drops.working_connection import connect_within
 from warehouse.files.remedies import with_remedy
 from warehouse.publishing import build
 from warehouse.publishing.approval import SeenWhenHeld, approval_findings

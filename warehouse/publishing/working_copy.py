@@ -11,8 +11,7 @@ from warehouse.releases.pointer import Pointer, unreadable_current
 from warehouse.releases.retire import remove
 from warehouse.schema.errors import CatalogError, DamagedError, NeedsNewerError, NoSuchReleaseError
 from warehouse.schema.progress import ProgressCallback
-from warehouse.upstream.documents import StoredRelease
-from warehouse.upstream.files import holds
+from warehouse.upstream.documents import StoredRelease, holds
 from warehouse.upstream.store import KnownPointer, ReleasesStore
 
 _TABLES = "tables/"

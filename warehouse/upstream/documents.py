@@ -10,6 +10,7 @@ A document is two lines of JSON: what it says, and the SHA-256 of that line, so 
 """
 
 from hashlib import sha256
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -28,6 +29,8 @@ BEATS = "instances"
 CLOCK = "clock"
 
 T = TypeVar("T")
+
+_BLOCK = 1 << 20
 
 # Beyond it, a pointer is damaged: a change would raise it beyond what JSON holds.
 LAST_SERIAL = 1 << 53
@@ -137,3 +140,20 @@ def blob_name(digest: str) -> str:
 
 def beat_name(instance: str) -> str:
     return f"{BEATS}/{instance}.json"
+
+
+def described(path: Path) -> FileOfRelease:
+    """Size and digest of a file. Raises OSError."""
+    digest = sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            digest.update(block)
+    return FileOfRelease(digest.hexdigest(), path.stat().st_size)
+
+
+def holds(path: Path, file: FileOfRelease) -> bool:
+    """Whether `path` is that file, whole. Raises OSError if it cannot be read."""
+    try:
+        return path.stat().st_size == file.bytes and described(path) == file
+    except FileNotFoundError:
+        return False

@@ -28,8 +28,7 @@ from warehouse.releases.instances import InstanceRecord, live_instances
 from warehouse.releases.pointer import Pointer
 from warehouse.releases.retire import in_use, remove
 from warehouse.schema.errors import BusyError, CatalogError, NeedsNewerError, StoreError
-from warehouse.upstream.documents import LAST_SERIAL, Beat, Followed, StoredPointer
-from warehouse.upstream.files import holds
+from warehouse.upstream.documents import LAST_SERIAL, Beat, Followed, StoredPointer, holds
 from warehouse.upstream.store import BEAT_SECONDS, KnownPointer, ReleasesStore
 
 log = logging.getLogger("forecast.mirror")

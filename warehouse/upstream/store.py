@@ -38,11 +38,11 @@ from warehouse.upstream.documents import (
     StoredRelease,
     beat_name,
     blob_name,
+    described,
     release_name,
     sealed,
     unsealed,
 )
-from warehouse.upstream.files import described
 from warehouse.upstream.objects import ListedObject, Objects, StoredObject, Unchanged, Version
 
 # An instance writes a beat every `BEAT_SECONDS`, and is dead without one for so long.

@@ -1,18 +1,47 @@
-"""forecast cache: the group, and purging. The other commands are in warm.py, stats.py and explain.py."""
+"""forecast cache: the group, warming and purging. The other commands are in stats.py and explain.py."""
+
+import os
+import time
 
 import click
+import msgspec
 
+from service.cache.warm import WarmError
 from service.cli.cache.explain import explain_query
+from service.cli.cache.other_caches import warn
 from service.cli.cache.stats import stats
-from service.cli.cache.warm import warm_cache
 from service.cli.instances.chosen import ask_one, targets_or_fail, tell_unasked, url_option
 from service.cli.instances.client import NO_WRITE_TOKEN, OperatorsClient
-from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.output import (
+    data_folder_member,
+    fail,
+    json_option,
+    load_settings,
+    print_json,
+    reports_errors,
+    stderr,
+    stdout,
+    tell_data_folder,
+)
 from service.operators.actions import Purged
+from service.publishing.warming import warm_again
+from service.reports import terminal
 from service.reports.text_table import plain
+from warehouse.releases.catalog import Catalog
 
+# Answers are compressed for seconds: on a busy machine, serving comes first.
+_NICENESS = 10
 _PURGE_SECONDS = 60.0
 _QUESTION = "Partners are answered from the warehouse, more slowly, until the caches fill. Go on?"
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What one run has done."""
+
+    release: str
+    answers: int
+    seconds: float
+    warnings: tuple[str, ...]
 
 
 @click.group()
@@ -30,8 +59,48 @@ def cache() -> None:
     """
 
 
-for _command in (warm_cache, stats, explain_query):
+for _command in (stats, explain_query):
     cache.add_command(_command)
+
+
+@cache.command(name="warm")
+@json_option
+@reports_errors
+def warm_cache(as_json: bool) -> None:
+    """Put all answers of the current release into the cache.
+
+    For a shared cache that was lost or emptied: partners are answered meanwhile, and those answers come from it again
+    sooner. Publishing does this by itself. Running it twice does no harm. It gives way to whatever else runs on the
+    machine, and Redis serves others between its batches.
+
+    Exit codes: 0 done, 1 failed, or there is no release or no cache, 2 wrong usage, 130 interrupted.
+
+    \b
+    Examples:
+      forecast cache warm
+      forecast cache warm --json
+    """
+    settings = load_settings().settings
+    catalog = Catalog(settings.data_path)
+    manifest = catalog.current()
+    os.nice(_NICENESS)
+    started = time.monotonic()
+    try:
+        with terminal.progress(stderr()) as tell:
+            warmed = warm_again(settings, catalog.folder(manifest.id), manifest, tell)
+    except WarmError as error:
+        fail(str(error), as_json=as_json)
+    warnings = [f"{found.message}; {found.remedy}" if found.remedy else found.message for found in warmed.warnings]
+    now = catalog.current().id
+    if now != manifest.id:
+        warnings.append(f"{now} became current meanwhile; publishing warmed it, unless a warning there says otherwise")
+    done = Done(manifest.id, warmed.stored, round(time.monotonic() - started, 1), tuple(warnings))
+    if as_json:
+        print_json(msgspec.structs.asdict(done) | data_folder_member(settings))
+    else:
+        stdout().print(f"{done.answers:,} answers of release {done.release} are in the cache ({done.seconds:g} s).")
+        tell_data_folder(settings)
+    warn(warnings)
 
 
 @cache.command()

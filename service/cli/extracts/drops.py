@@ -10,7 +10,6 @@ import msgspec
 
 from config.settings import Settings
 from service.base import interruption
-from service.cli.extracts.contract import contract
 from service.cli.extracts.held import approve, discard, held
 from service.cli.extracts.outcome import aftermath, outcome_as_json, print_outcome, print_published
 from service.cli.extracts.releases import (
@@ -22,7 +21,7 @@ from service.cli.extracts.releases import (
     show,
     warn_behind,
 )
-from service.cli.extracts.rules import rules, statuses
+from service.cli.extracts.rules import contract, rules, statuses
 from service.cli.extracts.watch import watch
 from service.cli.output import (
     FAILED,

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.drops import people, write_drop, write_swelling
 from tests.warehouse.helpers import NO_LIMITS
-from warehouse.drops import working_connection
+from warehouse.drops import disk_budget
 from warehouse.drops.disk_budget import disk_budget_for
 from warehouse.drops.messages import ReadRequest, ReadResult
 from warehouse.drops.pipeline import read_drop
@@ -23,7 +23,7 @@ MB = 1_000_000
 @pytest.fixture
 def swelling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A drop that decodes to 380 MB, where reading has 160 MB of memory."""
-    monkeypatch.setattr(working_connection, "_MEMORY_BYTES", 160 * MB)
+    monkeypatch.setattr(disk_budget, "_MEMORY_BYTES", 160 * MB)
     drop = write_drop(tmp_path / "drop")
     write_swelling(drop / "projects.parquet", 14_000)
     return drop

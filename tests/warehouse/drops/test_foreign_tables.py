@@ -9,7 +9,7 @@ import pytest
 from tests.support.drops import write_drop
 from tests.warehouse.helpers import finding
 from warehouse.drops.collection import collect
-from warehouse.drops.foreign_tables import unread_as_errors
+from warehouse.drops.pipeline import unread_as_errors
 from warehouse.schema.findings import Finding, make_report
 
 BOTH = ("development_projects", "housing")

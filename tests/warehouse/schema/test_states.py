@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from warehouse.publishing.illustrative_places import DemoPlace, read_places
+from warehouse.publishing.illustrative import DemoPlace, read_places
 from warehouse.schema.states import STATES, State
 
 BY_CODE = {state.code: state for state in STATES}

@@ -12,8 +12,7 @@ from warehouse.releases.catalog import RELEASE_FORMAT, Catalog, Manifest
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.schema.errors import StoreError
 from warehouse.upstream.changes import roll_back
-from warehouse.upstream.documents import LAST_SERIAL, POINTER, blob_name, release_name, sealed
-from warehouse.upstream.files import holds
+from warehouse.upstream.documents import LAST_SERIAL, POINTER, blob_name, holds, release_name, sealed
 from warehouse.upstream.mirror import Mirror
 from warehouse.upstream.objects import Objects, StoredObject
 from warehouse.upstream.store import ReleasesStore
