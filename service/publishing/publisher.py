@@ -19,7 +19,7 @@ from service.base.whoami import whoami
 from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
 from service.publishing.rollback import SERVED_WITHIN_SECONDS
-from service.publishing.upstream import Upstream
+from service.publishing.upstream import publish_in_store
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
 from warehouse.releases.catalog import Catalog, Manifest, Origin
 from warehouse.releases.deliveries import note_delivery
@@ -98,7 +98,7 @@ def publish_and_wait(
     Raises as `publish`, and StoreError.
     """
     if settings.releases_url is not None:
-        outcome, behind, retired = Upstream(settings).publish(paths, options, progress, leave_behind=leave_behind)
+        outcome, behind, retired = publish_in_store(settings, paths, options, progress, leave_behind=leave_behind)
         if outcome.manifest is not None and outcome.result in ("published", "already_current"):
             _note_delivery(settings, outcome.manifest.id)
         return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))

@@ -1,4 +1,4 @@
-"""Publishing, retiring and reading where `FORECAST_RELEASES_URL` names a store of releases."""
+"""Publishing and reading where `FORECAST_RELEASES_URL` names a store of releases."""
 
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -9,10 +9,10 @@ from config.settings import Settings
 from service.publishing.releases_store import SERVED_WITHIN_SECONDS, open_store
 from warehouse.publishing.going_live import GoingLive, wait_until_served
 from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
-from warehouse.publishing.working_copy import WorkingCopy
-from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.publishing.working_copy import TABLES, WorkingCopy
+from warehouse.releases.catalog import FINDINGS, Catalog, Manifest
 from warehouse.releases.instances import InstanceRecord
-from warehouse.schema.errors import BusyError, CatalogError, NoReleaseError
+from warehouse.schema.errors import BusyError, CatalogError
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.upstream import changes
@@ -22,56 +22,41 @@ from warehouse.upstream.store import KnownPointer
 _WORKING_COPY = "publisher"
 
 
-class Upstream:
-    """The store of releases as one command uses it."""
+def publish_in_store(
+    settings: Settings,
+    paths: Sequence[str],
+    options: PublishOptions,
+    progress: ProgressCallback,
+    *,
+    leave_behind: bool = False,
+) -> tuple[PublishOutcome, list[InstanceRecord], list[str]]:
+    """Returns the outcome, the live instances that do not serve the release yet, and what was retired.
 
-    def __init__(self, settings: Settings) -> None:
-        """Raises StoreError, SettingsError as `open_store`."""
-        self.store = open_store(settings)
-        self._settings = settings
+    Raises:
+        LostRaceError: if somebody else published meanwhile.
+        BusyError: if another publisher works in this data folder.
+        StoreError: if the store cannot be read or written.
+    """
+    store = open_store(settings)
+    copy = WorkingCopy(store, settings.data_path / _WORKING_COPY, progress)
+    known = copy.refresh(whole=True)
+    by = options.origin.by if options.origin is not None else None
+    going_live = GoingLive(store, known, by, progress, leave_behind=leave_behind)
 
-    def publish(
-        self, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback, *, leave_behind: bool = False
-    ) -> tuple[PublishOutcome, list[InstanceRecord], list[str]]:
-        """Returns the outcome, the live instances that do not serve the release yet, and what was retired.
+    def make_current(folder: Path, manifest: Manifest) -> list[Finding]:
+        return going_live.make_current(folder, manifest, copy.digests())
 
-        Raises:
-            LostRaceError: if somebody else published meanwhile.
-            BusyError: if another publisher works in this data folder.
-            StoreError: if the store cannot be read or written.
-        """
-        copy = WorkingCopy(self.store, self._settings.data_path / _WORKING_COPY, progress)
-        known = copy.refresh(whole=True)
-        by = options.origin.by if options.origin is not None else None
-        going_live = GoingLive(self.store, known, by, progress, leave_behind=leave_behind)
-
-        def make_current(folder: Path, manifest: Manifest) -> list[Finding]:
-            return going_live.make_current(folder, manifest, copy.digests())
-
-        outcome = publish(copy.catalog, paths, options, progress, make_current=make_current)
-        if outcome.manifest is None or outcome.result in ("refused", "held"):
-            return outcome, [], []
-        behind = wait_until_served(self.store, outcome.manifest.id, SERVED_WITHIN_SECONDS, progress)
-        retired: list[str] = []
-        if outcome.result == "published":
-            try:
-                retired = changes.retire_all_but(self.store, self._settings.keep_releases)
-            except (BusyError, CatalogError):
-                retired = []  # the release is live all the same; the next publish retires
-        return outcome, behind, retired
-
-    def retire(self, releases: Sequence[str], keep: int | None) -> list[str]:
-        """Raises as `changes.retire`."""
-        if keep is None:
-            return changes.retire(self.store, releases)
-        return changes.retire_all_but(self.store, keep)
-
-    def current(self) -> str | None:
-        """The id of the current release; None before the first."""
+    outcome = publish(copy.catalog, paths, options, progress, make_current=make_current)
+    if outcome.manifest is None or outcome.result in ("refused", "held"):
+        return outcome, [], []
+    behind = wait_until_served(store, outcome.manifest.id, SERVED_WITHIN_SECONDS, progress)
+    retired: list[str] = []
+    if outcome.result == "published":
         try:
-            return self.store.pointer().current()
-        except NoReleaseError:
-            return None
+            retired = changes.retire_all_but(store, settings.keep_releases)
+        except (BusyError, CatalogError):
+            retired = []  # the release is live all the same; the next publish retires
+    return outcome, behind, retired
 
 
 class ReleaseReader:
@@ -98,13 +83,13 @@ class ReleaseReader:
     def need_findings(self, release: str) -> None:
         """Raises NoSuchReleaseError, StoreError."""
         if self._copy is not None:
-            self._copy.fetch_findings(release)
+            self._copy.fetch(release, FINDINGS)
 
     def need_tables(self, *releases: str) -> None:
         """Raises NoSuchReleaseError, StoreError."""
         if self._copy is not None:
             for release in releases:
-                self._copy.fetch_tables(release)
+                self._copy.fetch(release, TABLES)
 
 
 @contextmanager

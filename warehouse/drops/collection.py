@@ -133,11 +133,7 @@ def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
     def unreadable(error: OSError) -> None:
         folder = Path(error.filename)
         label = _shown(Path(root.absolute().name) if folder == root else folder.relative_to(root))
-        found.findings.append(
-            _error(
-                "unreadable-file", label, f"cannot be read: {error.strerror}", remedy=remedy_for(error) or _PERMISSIONS
-            )
-        )
+        found.findings.append(_unreadable(label, error))
 
     if _is_managed(root, found):
         return
@@ -234,11 +230,7 @@ def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterat
             stream.seek(max(0, size - 4))
             tail = stream.read(4)
     except OSError as error:
-        found.findings.append(
-            _error(
-                "unreadable-file", label, f"cannot be read: {error.strerror}", remedy=remedy_for(error) or _PERMISSIONS
-            )
-        )
+        found.findings.append(_unreadable(label, error))
         return
     is_parquet = head.startswith(_MAGIC)
     if is_parquet and not _is_text(str(path.absolute())):
@@ -305,3 +297,8 @@ def _ignored(ignored: list[str]) -> Finding:
 
 def _error(rule: str, label: str, what: str, **members: str) -> Finding:
     return make_finding(rule, f"{label} {what}", file=label, **members)
+
+
+def _unreadable(label: str, error: OSError) -> Finding:
+    remedy = remedy_for(error) or _PERMISSIONS
+    return _error("unreadable-file", label, f"cannot be read: {error.strerror}", remedy=remedy)

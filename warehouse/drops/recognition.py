@@ -189,39 +189,18 @@ def _notes(extract: Extract) -> list[Finding]:
     unnamed = [name for name in extract.columns if extract.table is HOUSING and _is_unnamed_figure(name)]
     known = {*used, *extract.dated, *shadowed, *unnamed}
     ignored = [name for name in extract.columns if name not in known]
-    notes = []
-    if unnamed:
-        notes.append(
-            make_finding(
-                "not-in-v1",
-                f"ignored figure(s) that the v1 answers lack: {', '.join(unnamed)}",
-                table=extract.table.name,
-                file=extract.file.label,
-                count=len(unnamed),
-            )
-        )
-    if shadowed:
-        notes.append(
-            make_finding(
-                "year-in-both",
-                f"{len(shadowed)} year(s) have both a CENSUS and an FX column; the CENSUS column was used",
-                table=extract.table.name,
-                file=extract.file.label,
-                count=len(shadowed),
-                samples=tuple(shadowed[:5]),
-            )
-        )
-    if ignored:
-        notes.append(
-            make_finding(
-                "ignored-column",
-                f"ignored column(s) that no table needs: {', '.join(ignored)}",
-                table=extract.table.name,
-                file=extract.file.label,
-                count=len(ignored),
-            )
-        )
-    return notes
+    both = f"{len(shadowed)} year(s) have both a CENSUS and an FX column; the CENSUS column was used"
+    notes = (
+        ("not-in-v1", unnamed, f"ignored figure(s) that the v1 answers lack: {', '.join(unnamed)}", ()),
+        ("year-in-both", shadowed, both, tuple(shadowed[:5])),
+        ("ignored-column", ignored, f"ignored column(s) that no table needs: {', '.join(ignored)}", ()),
+    )
+    where = {"table": extract.table.name, "file": extract.file.label}
+    return [
+        make_finding(rule, message, count=len(names), samples=samples, **where)
+        for rule, names, message, samples in notes
+        if names
+    ]
 
 
 def _is_unnamed_figure(name: str) -> bool:

@@ -89,14 +89,16 @@ def stage(
             connection.execute(
                 sql.statement("create_staged", staged=staged_name(extract.table), columns=_definition(extract.table))
             )
-        progress(f"reading {extract.file.label}")
+        label = extract.file.label
+        progress(f"reading {label}")
         try:
             damage = parquet_integrity.find_damage(extract.file.path, _read_columns(extract))
         except MemoryError:
-            findings.append(_bomb(extract))
+            what = f"{label} has values that unpack to more memory than a drop may have"
+            findings.append(_fault(extract, "oversized-file", what))
             continue
         if damage is not None:
-            findings.append(_broken(extract, damage, "is damaged"))
+            findings.append(_fault(extract, "unreadable-file", f"{label} is damaged: {damage}"))
             continue
         try:
             _insert(connection, extract)
@@ -104,11 +106,12 @@ def stage(
             excess = budget.excess(error, Path())
             if excess is None:
                 raise
-            findings.append(_too_large(extract, excess))
+            findings.append(_fault(extract, "reader-failed", f"reading {label} {excess}"))
         except duckdb.Error as error:
             if says_full(error):
                 raise  # the file that was being read is not to blame
-            findings.append(_broken(extract, sql.reason(error)))
+            what = f"{label} cannot be read to its end: {sql.reason(error)}"
+            findings.append(_fault(extract, "unreadable-file", what))
         findings.extend(_impossible_years(extract))
     connection.execute(sql.statement("trust_statistics"))
     return list(tables.values()), findings
@@ -253,16 +256,5 @@ def _impossible_years(extract: Extract) -> list[Finding]:
     return [make_finding("out-of-range", message, count=len(columns), samples=tuple(columns[:5]), **found_in)]
 
 
-def _broken(extract: Extract, reason: str, how: str = "cannot be read to its end") -> Finding:
-    message = f"{extract.file.label} {how}: {reason}"
-    return make_finding("unreadable-file", message, table=extract.table.name, file=extract.file.label)
-
-
-def _bomb(extract: Extract) -> Finding:
-    message = f"{extract.file.label} has values that unpack to more memory than a drop may have"
-    return make_finding("oversized-file", message, table=extract.table.name, file=extract.file.label)
-
-
-def _too_large(extract: Extract, excess: str) -> Finding:
-    message = f"reading {extract.file.label} {excess}"
-    return make_finding("reader-failed", message, table=extract.table.name, file=extract.file.label)
+def _fault(extract: Extract, rule: str, what: str) -> Finding:
+    return make_finding(rule, what, table=extract.table.name, file=extract.file.label)

@@ -6,15 +6,15 @@ from pathlib import Path
 import msgspec
 
 from warehouse.publishing.history import baseline_of, kept_releases
-from warehouse.releases.catalog import FINDINGS, Catalog, Manifest
-from warehouse.releases.pointer import Pointer, unreadable_current
+from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.pointer import Pointer, no_such_release, unreadable_current
 from warehouse.releases.retire import remove
 from warehouse.schema.errors import CatalogError, DamagedError, NeedsNewerError, NoSuchReleaseError
 from warehouse.schema.progress import ProgressCallback
 from warehouse.upstream.documents import StoredRelease, holds
 from warehouse.upstream.store import KnownPointer, ReleasesStore
 
-_TABLES = "tables/"
+TABLES = "tables/"
 
 
 class WorkingCopy:
@@ -56,7 +56,7 @@ class WorkingCopy:
             self.catalog.follow(Pointer(pointer.release, pointer.previous, pointer.switched_at, pointer.by))
             if tables or whole:
                 try:
-                    self.fetch(pointer.release, "" if whole else _TABLES)
+                    self.fetch(pointer.release, "" if whole else TABLES)
                 except DamagedError as error:
                     raise unreadable_current(error) from None
                 self._fetch_baseline(self._stored[pointer.release].manifest)
@@ -66,21 +66,16 @@ class WorkingCopy:
         """Of all files of all releases that the pointer names."""
         return {file.digest for stored in self._stored.values() for file in stored.files.values()}
 
-    def fetch_tables(self, release: str) -> None:
-        """Raises NoSuchReleaseError if there is no such release, StoreError if it cannot be read."""
-        self.fetch(release, _TABLES)
-
-    def fetch_findings(self, release: str) -> None:
-        """Raises as `fetch_tables`."""
-        self.fetch(release, FINDINGS)
-
     def fetch(self, release: str, beginning: str) -> None:
-        """Fetches the files of a release whose names begin so. Raises as `fetch_tables`."""
+        """Fetches the files of a release whose names begin so.
+
+        Raises:
+            NoSuchReleaseError: if there is no such release.
+            StoreError: if it cannot be read.
+        """
         stored = self._stored.get(release)
         if stored is None:
-            raise NoSuchReleaseError(
-                f"no release {release} in {self._store.url}; `forecast extracts list` shows the releases"
-            )
+            raise no_such_release(release, self._store.url)
         for name, file in stored.files.items():
             target = self.catalog.folder(release) / name
             if name.startswith(beginning) and not holds(target, file):
@@ -92,7 +87,7 @@ class WorkingCopy:
         """One that is damaged is left out: the next one takes its place."""
         while (baseline := baseline_of(kept_releases(self.catalog, current))) is not None:
             try:
-                self.fetch_tables(baseline.id)
+                self.fetch(baseline.id, TABLES)
                 break
             except DamagedError:
                 shutil.rmtree(self.catalog.folder(baseline.id))

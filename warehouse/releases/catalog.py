@@ -35,6 +35,7 @@ from warehouse.releases.pointer import (
     Pointer,
     gone,
     is_release_id,
+    no_such_release,
     read_pointer,
     unreadable_current,
 )
@@ -170,9 +171,7 @@ class Catalog:
             check_format(release, read_struct(path, NeededFormat).format)
             manifest = read_struct(path, Manifest)
         except FileNotFoundError:
-            raise NoSuchReleaseError(
-                f"no release {release} in {self.data.absolute()}; `forecast extracts list` shows the releases"
-            ) from None
+            raise no_such_release(release, self.data.absolute()) from None
         except OSError as error:
             raise CatalogError(f"{path} cannot be read: {error}") from None
         except ValueError as error:

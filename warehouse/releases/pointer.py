@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from warehouse.files.reading import read_struct
 from warehouse.files.remedies import remedy_for
-from warehouse.schema.errors import CatalogError
+from warehouse.schema.errors import CatalogError, NoSuchReleaseError
 
 # Anything else among the releases (lost+found, somebody's copy) is not a release, and is never retired.
 _RELEASE = r"\d{8}T\d{6}Z-[0-9a-f]{1,80}"
@@ -69,3 +69,8 @@ def _remedy(error: Exception) -> str:
         return f"; remove it, then {_REMEDY}"
     remedy = remedy_for(error) if isinstance(error, OSError) else _REMEDY
     return f"; {remedy}" if remedy else ""
+
+
+def no_such_release(release: str, place: object) -> NoSuchReleaseError:
+    """The error for a release that `place` lacks: a data folder, or the URL of a store."""
+    return NoSuchReleaseError(f"no release {release} in {place}; `forecast extracts list` shows the releases")

@@ -1,10 +1,11 @@
 """Removes old releases, but never the current one, the one before it, or one that a live instance serves."""
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import live_instances
+from warehouse.releases.pointer import no_such_release
 from warehouse.schema.errors import CatalogError
 from warehouse.schema.tables import HOUSING, POPULATION
 
@@ -26,17 +27,17 @@ def retire(catalog: Catalog, releases: Sequence[str]) -> list[str]:
     """
     releases = list(dict.fromkeys(releases))
     with catalog.changing():
-        used = in_use(catalog)
-        for release in releases:
-            if not catalog.has(release):
-                raise CatalogError(
-                    f"no release {release} in {catalog.data.absolute()}; `forecast extracts list` shows the releases"
-                )
-            if release in used:
-                raise CatalogError(
-                    f"{release} is in use: it is current, the one to roll back to, or served by an instance"
-                )
+        check_removable(releases, catalog.names(), in_use(catalog), catalog.data.absolute())
         return remove(catalog, releases)
+
+
+def check_removable(releases: Iterable[str], there: Collection[str], used: Collection[str], place: object) -> None:
+    """Raises CatalogError if one of `releases` is not among those that are `there`, in `place`, or is `used`."""
+    for release in releases:
+        if release not in there:
+            raise no_such_release(release, place)
+        if release in used:
+            raise CatalogError(f"{release} is in use: it is current, the one to roll back to, or served by an instance")
 
 
 def retire_all_but(catalog: Catalog, keep: int) -> list[str]:

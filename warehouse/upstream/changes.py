@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 
 from warehouse.releases.catalog import Manifest
-from warehouse.releases.retire import surplus
-from warehouse.schema.errors import CatalogError, NoSuchReleaseError, StoreError
+from warehouse.releases.pointer import no_such_release
+from warehouse.releases.retire import check_removable, surplus
+from warehouse.schema.errors import CatalogError, StoreError
 from warehouse.upstream.documents import BEATS, BLOBS, RELEASES, StoredPointer, blob_name, release_name
 from warehouse.upstream.objects import ListedObject
 from warehouse.upstream.store import MOST_LISTED, KnownPointer, ReleasesStore, of_new_lineage
@@ -40,9 +41,13 @@ def roll_back(store: ReleasesStore, release: str | None, by: str | None) -> Mani
     pointer = known.pointer
     target = release or _previous(known)
     if pointer.releases and target not in pointer.releases:
-        raise NoSuchReleaseError(f"no release {target} in {store.url}; `forecast extracts list` shows the releases")
+        raise no_such_release(target, store.url)
     stored = store.release(target)
-    _check_blobs(store, target, {file.digest: file.bytes for file in stored.files.values()})
+    blobs = {one.name: one.bytes for one in store.objects.list(BLOBS)}
+    for file in stored.files.values():
+        name = blob_name(file.digest)
+        if blobs.get(name) != file.bytes:
+            raise CatalogError(f"release {target} is damaged: {name} in {store.url} is missing or cut")
     changed = msgspec.structs.replace(
         pointer,
         release=target,
@@ -64,15 +69,8 @@ def retire(store: ReleasesStore, releases: Sequence[str]) -> list[str]:
         LostRaceError: if somebody else changed the pointer meanwhile.
     """
     known = store.pointer()
-    used = in_use(store, known.pointer)
     releases = list(dict.fromkeys(releases))
-    for release in releases:
-        if release not in known.pointer.releases:
-            raise NoSuchReleaseError(
-                f"no release {release} in {store.url}; `forecast extracts list` shows the releases"
-            )
-        if release in used:
-            raise CatalogError(f"{release} is in use: it is current, the one to roll back to, or served by an instance")
+    check_removable(releases, known.pointer.releases, in_use(store, known.pointer), store.url)
     return _remove(store, known, releases)
 
 
@@ -144,10 +142,3 @@ def _previous(known: KnownPointer) -> str:
     if known.pointer.previous is None:
         raise CatalogError("there was no release before the current one")
     return known.pointer.previous
-
-
-def _check_blobs(store: ReleasesStore, release: str, files: dict[str, int]) -> None:
-    there = {one.name: one.bytes for one in store.objects.list(BLOBS)}
-    for digest, size in files.items():
-        if there.get(blob_name(digest)) != size:
-            raise CatalogError(f"release {release} is damaged: {blob_name(digest)} in {store.url} is missing or cut")

@@ -91,16 +91,7 @@ class Mirror:
         """Reads the pointer if it has changed, follows it as far as its release is here, and writes a beat."""
         try:
             leads = self._lead()
-        except OSError as error:
-            self._stuck = with_remedy(f"the data folder cannot follow the store: {error}")
-            self._beat()
-            return
-        try:
             self._read_pointer()
-            self._away = None
-        except StoreError as error:
-            self._away = f"{error}; serving on what is in the data folder"
-        try:
             if leads and self._astray is None and self._pointer is not None:
                 self._follow(self._pointer)
             self._stuck = None
@@ -116,7 +107,12 @@ class Mirror:
             self._store.end_beat(self._name)
 
     def _read_pointer(self) -> None:
-        known = self._store.pointer_unless(self._known)
+        try:
+            known = self._store.pointer_unless(self._known)
+        except StoreError as error:
+            self._away = f"{error}; serving on what is in the data folder"
+            return
+        self._away = None
         if known is None:
             self._astray = None
             return
@@ -200,7 +196,7 @@ class Mirror:
         pointer = self._pointer
         if pointer is None or self._astray is not None:
             return False
-        release = next((one for one in _by_need(pointer) if not self._is_here(one) and self._may_try(one)), None)
+        release = self._first_missing(pointer)
         if release is not None and self._lock is not None:
             try:
                 return self._fetch(release)

@@ -12,7 +12,7 @@ import msgspec
 
 from config.printable import printable_struct
 from warehouse.releases.catalog import RELEASE_FORMAT, Manifest, NeededFormat, check_format
-from warehouse.releases.pointer import is_release_id
+from warehouse.releases.pointer import is_release_id, no_such_release
 from warehouse.schema.errors import (
     CatalogError,
     ConflictError,
@@ -157,7 +157,7 @@ class ReleasesStore:
         # what is no id may be a path
         found = self.objects.get(release_name(release)) if is_release_id(release) else None
         if found is None or isinstance(found, Unchanged):
-            raise NoSuchReleaseError(f"no release {release} in {self.url}; `forecast extracts list` shows the releases")
+            raise no_such_release(release, self.url)
         name = release_name(release)
         check_format(release, unsealed(name, found.data, NeededFormat).format)
         stored = unsealed(name, found.data, StoredRelease)

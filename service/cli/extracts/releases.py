@@ -26,7 +26,7 @@ from service.cli.output import (
 from service.publishing import releases_store
 from service.publishing.publisher import forget_unused
 from service.publishing.rollback import SERVED_WITHIN_SECONDS, rolling_back
-from service.publishing.upstream import Upstream, reading
+from service.publishing.upstream import reading
 from service.reports import terminal
 from service.reports.terminal_comparison import print_comparison
 from service.reports.text_table import plain
@@ -35,6 +35,7 @@ from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import InstanceRecord
 from warehouse.releases.retire import retire, retire_all_but
 from warehouse.schema.errors import CatalogError
+from warehouse.upstream import changes
 
 _FORMS = (".csv", ".parquet")
 
@@ -212,7 +213,8 @@ def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) 
 
 def _retire(settings: Settings, releases: tuple[str, ...], keep: int | None) -> list[str]:
     if settings.releases_url is not None:
-        return Upstream(settings).retire(releases, keep)
+        store = releases_store.open_store(settings)
+        return changes.retire(store, releases) if keep is None else changes.retire_all_but(store, keep)
     catalog = Catalog(settings.data_path)
     gone = retire(catalog, releases) if keep is None else retire_all_but(catalog, keep)
     forget_unused(settings, catalog, gone)
@@ -242,7 +244,7 @@ def explains_interruption(settings: Settings) -> Iterator[None]:
 def _current(settings: Settings) -> str | None:
     try:
         if settings.releases_url is not None:
-            return Upstream(settings).current()
+            return releases_store.open_store(settings).pointer().current()
         pointer = Catalog(settings.data_path).pointer()
     except CatalogError:
         return None

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 import redis
 
-from service.cli.cache import warm
+from service.cli.cache import commands
 from service.operators.actions import Purged
 from tests.service.cli.conftest import HERE, Start
 from tests.service.conftest import Cli
@@ -51,7 +51,7 @@ def test_warming_puts_every_answer_back(cli: Cli, release: str, cache: ValkeyPro
         assert (done.code, done.json["release"], done.json["answers"]) == (0, release, expected)
         assert done.json["warnings"] == []
     assert len(names_in(cache)) == expected
-    assert niceness == [warm._NICENESS] * 2
+    assert niceness == [commands._NICENESS] * 2
     assert cli("cache", "explain", "zip_code=36436", "--json").json["shared"] == "hit"
 
 
