@@ -206,9 +206,6 @@ class Catalog:
         folders = (folder.name for folder in self.releases.glob("*/"))
         return sorted((name for name in folders if is_release_id(name)), reverse=True)
 
-    def has(self, release: str) -> bool:
-        return release in self.names()
-
     def all(self) -> list[Manifest]:
         """The manifests of all releases that can be read, newest first."""
         found = []

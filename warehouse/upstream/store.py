@@ -240,12 +240,10 @@ class ReleasesStore:
             try:
                 if time.monotonic() - began > _READING_SECONDS:
                     raise StoreError(f"reading {BEATS}/ takes more than {_READING_SECONDS:g} s")
-                beat = self._read_beat(one)
+                if (beat := self._read_beat(one)) is not None:
+                    beats[Path(one.name).stem] = beat
             except StoreError as error:
                 unread = str(error)
-            else:
-                if beat is not None:
-                    beats[Path(one.name).stem] = beat
         return beats, unread
 
     def now(self) -> datetime:

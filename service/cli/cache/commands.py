@@ -135,7 +135,7 @@ def purge(yes: bool, url: str | None, as_json: bool) -> None:
             answer = asked[-1].answer
             reached |= set(answer.reached) if answer is not None else set()
     if as_json:
-        done = [{"url": one.url, "purged": one.answer, "error": one.error and str(one.error)} for one in asked]
+        done = [{"url": one.url, "purged": one.answer, "error": one.problem} for one in asked]
         print_json({"instances": done})
     for one in asked if not as_json else ():
         if one.answer is not None:

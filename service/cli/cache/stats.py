@@ -122,4 +122,4 @@ def _as_json(settings: Settings, found: Contents, near: Sequence[Asked[Overview]
 def _near_as_json(one: Asked[Overview]) -> dict[str, object]:
     workers = () if one.answer is None else one.answer.workers
     said = [{"pid": each.pid, "entries": each.near_entries, "bytes": each.near_bytes} for each in workers]
-    return {"url": one.url, "error": None if one.error is None else str(one.error), "workers": said}
+    return {"url": one.url, "error": one.problem, "workers": said}

@@ -63,6 +63,11 @@ class Asked(msgspec.Struct, Generic[T], frozen=True):
     answer: T | None
     error: AskError | None = None
 
+    @property
+    def problem(self) -> str | None:
+        """The error in words."""
+        return None if self.error is None else str(self.error)
+
 
 class Target(msgspec.Struct, frozen=True):
     """An instance to ask."""

@@ -106,9 +106,7 @@ def sample(rate: float, url: str | None, as_json: bool) -> None:
     found = targets_or_fail(settings, url, as_json=as_json)
     asked = ask_all(settings, found, lambda client: client.post("/log/sampling", Sampling(rate), Sampling))
     if as_json:
-        print_json(
-            [{"url": one.url, "rate": one.answer and one.answer.rate, "error": _text(one.error)} for one in asked]
-        )
+        print_json([{"url": one.url, "rate": one.answer and one.answer.rate, "error": one.problem} for one in asked])
     for one in asked if not as_json else ():
         if one.answer is not None:
             stdout().print(f"{plain(one.name)} logs {percent(one.answer.rate)} of its requests now.")
@@ -130,7 +128,3 @@ def _print(found: Sequence[tuple[Found, LoggedRequest]]) -> None:
             stdout().print()
         members = ((name.replace("_", " "), str(value)) for name, value in msgspec.to_builtins(line).items())
         stdout().print(facts_table((("instance", one.name), *members)))
-
-
-def _text(error: AskError | None) -> str | None:
-    return None if error is None else str(error)

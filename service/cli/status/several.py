@@ -63,7 +63,7 @@ def screen_of_several(asked: Sequence[AskedOverview]) -> Group:
 
 
 def _as_json(one: AskedOverview) -> dict[str, object]:
-    return {"url": one.url, "error": None if one.error is None else str(one.error), "overview": one.answer}
+    return {"url": one.url, "error": one.problem, "overview": one.answer}
 
 
 def _row(seen: Overview | None) -> Iterable[str]:
