@@ -7,26 +7,33 @@ goes live after a newer one, and none is lost.
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
+from config.printable import printable
 from config.settings import Settings
 from service.base import interruption
 from service.publishing.inbox_events import Telling, outcome_event
 from service.publishing.inbox_folders import Claim, Inbox, Look, SettledPlace
 from service.publishing.inbox_held import HeldWatch, held_drops
 from service.publishing.inbox_report import TextOf, make_drop_report, nothing_new, report_files
-from service.publishing.inbox_retries import Retries, refusal, set_aside
-from service.publishing.inbox_status import StatusFile
+from service.publishing.inbox_status import Failing, StatusFile
 from service.publishing.publisher import Published, inbox_options_of, origin_of, publish_and_wait
 from service.publishing.refusal_hook import run_command
 from warehouse.publishing.publish import PublishOptions, PublishOutcome
-from warehouse.schema.errors import BusyError, DropError, InboxError, WarehouseError
+from warehouse.releases.catalog import Catalog
+from warehouse.rules.all_rules import make_finding
+from warehouse.schema.errors import BusyError, DropError, InboxError, NoReleaseError, WarehouseError
+from warehouse.schema.findings import make_report
 from warehouse.schema.progress import ProgressCallback
 
 log = logging.getLogger("forecast.inbox")
 
+# Tries of a drop before newer ones are tried as well. A full disk fails those too; a problem of this drop alone does
+# not.
+PATIENCE = 3
+_SHOWN = 3  # problems named in one message
 _PLACES: dict[str, SettledPlace] = {"refused": "quarantine", "held": "held"}  # by result; else published
 
 Publish = Callable[[Settings, Sequence[str], PublishOptions, ProgressCallback], Published]
@@ -34,6 +41,42 @@ Publish = Callable[[Settings, Sequence[str], PublishOptions, ProgressCallback], 
 
 class Stopped(BaseException):
     """A signal asked the watcher to stop. It can be raised at any point, and nothing may swallow it."""
+
+
+class Retries:
+    """The claimed drops that failed. `InboxDrops` owns it; a restarted watcher rebuilds it from the status file."""
+
+    def __init__(self, failing: Iterable[Failing] = ()) -> None:
+        self._failing = {one.stamp: one for one in failing}
+
+    def all(self) -> tuple[Failing, ...]:
+        """Oldest first."""
+        return tuple(self._failing[stamp] for stamp in sorted(self._failing))
+
+    def of(self, claim: Claim) -> Failing | None:
+        return self._failing.get(claim.stamp)
+
+    def failed(self, claim: Claim, problem: str) -> None:
+        tries = self._failing[claim.stamp].tries if claim.stamp in self._failing else 0
+        self._failing[claim.stamp] = Failing(claim.stamp, printable(claim.name), tries + 1, printable(problem))
+
+    def forget(self, claim: Claim) -> None:
+        self._failing.pop(claim.stamp, None)
+
+    def keep(self, claims: Sequence[Claim]) -> None:
+        """Forgets drops that are not among `claims`: somebody took them away."""
+        there = {claim.stamp for claim in claims}
+        self._failing = {stamp: one for stamp, one in self._failing.items() if stamp in there}
+
+    def may_be_overtaken(self, claim: Claim) -> bool:
+        failing = self.of(claim)
+        return failing is not None and failing.tries >= PATIENCE
+
+    def all_may_be_overtaken(self) -> bool:
+        return all(one.tries >= PATIENCE for one in self._failing.values())
+
+    def problems(self) -> list[str]:
+        return [f"{one.name}: {one.problem}" for one in self.all()[:_SHOWN]]
 
 
 class InboxDrops:
@@ -234,3 +277,20 @@ def raise_if_stopped() -> None:
     """Raises `Stopped` if a signal asked for it: within a query, DuckDB turns it into an error of its own."""
     if interruption.asked():
         raise Stopped(interruption.asked())
+
+
+def set_aside(data: Path, failing: Failing, newer: str) -> PublishOutcome:
+    """The refusal of a drop that was overtaken by the drop `newer`."""
+    message = f"failed {failing.tries} times ({failing.problem}); meanwhile {newer}, which is newer, went live"
+    return refusal(data, "overtaken", message)
+
+
+def refusal(data: Path, rule: str, message: str, **members: str) -> PublishOutcome:
+    """A refusal for a reason that is not in the drop's rows."""
+    try:
+        current = Catalog(data).current()
+    except NoReleaseError:
+        current = None
+    return PublishOutcome(
+        result="refused", report=make_report([make_finding(rule, message, **members)]), manifest=current
+    )

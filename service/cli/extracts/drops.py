@@ -10,7 +10,7 @@ import msgspec
 
 from config.settings import Settings
 from service.base import interruption
-from service.cli.extracts.held import approve, discard, held
+from service.cli.extracts.held import approve, discard, held, watch
 from service.cli.extracts.outcome import aftermath, outcome_as_json, print_outcome, print_published
 from service.cli.extracts.releases import (
     diff,
@@ -22,7 +22,6 @@ from service.cli.extracts.releases import (
     warn_behind,
 )
 from service.cli.extracts.rules import contract, rules, statuses
-from service.cli.extracts.watch import watch
 from service.cli.output import (
     FAILED,
     json_option,

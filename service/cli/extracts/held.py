@@ -1,4 +1,4 @@
-"""forecast extracts held, approve, discard: a person's decisions on drops that the inbox holds."""
+"""forecast extracts watch, held, approve, discard: the inbox, and a person's decisions on drops that it holds."""
 
 import shlex
 import sys
@@ -8,7 +8,10 @@ from pathlib import Path
 import click
 
 from config.durations import in_words
+from config.printable import json_text
 from config.settings import Settings
+from service.base import logs
+from service.base.signals import log_unused
 from service.cli.extracts.outcome import aftermath, outcome_as_json, print_published
 from service.cli.extracts.releases import explains_interruption, warn_behind
 from service.cli.output import (
@@ -26,8 +29,9 @@ from service.cli.output import (
 )
 from service.publishing import inbox_decisions
 from service.publishing.inbox_decisions import Decided
+from service.publishing.inbox_events import Event, log_event
 from service.publishing.inbox_held import HeldDrop, current_release, held_drops
-from service.publishing.watching import report_text
+from service.publishing.watching import make_watcher, report_text, stoppable
 from service.reports import terminal
 from service.reports.text_table import plain
 from warehouse.releases.catalog import Manifest
@@ -36,6 +40,48 @@ inbox_option = click.option(
     "--inbox", "folder", metavar="FOLDER", help="The inbox, if it is not the one in FORECAST_INBOX."
 )
 reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why; kept with the drop.")
+
+
+@click.command()
+@click.argument("folder", required=False)
+@click.option("--once", is_flag=True, help="Publish what is complete now, then exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON on standard output.")
+@reports_errors
+def watch(folder: str | None, once: bool, as_json: bool) -> None:
+    """Publish the drops that appear in an inbox folder.
+
+    FOLDER is the inbox. Default: FORECAST_INBOX. `forecast serve` does the same by itself if FORECAST_INBOX is set.
+
+    A drop is a folder or one Parquet file. It counts as complete once it holds the file FORECAST_INBOX_MARKER, or once
+    nothing in it has changed for FORECAST_INBOX_QUIET seconds. It is then published, refused, or held for approval, and
+    moved to published/, quarantine/ or held/ in FOLDER with its report.
+
+    SIGTERM, SIGHUP, SIGQUIT and Ctrl-C stop the watcher; a drop under way is published next time.
+
+    Exit codes: 0 stopped, 1 the folder cannot be used (with --once, also: a drop was refused or held), 2 wrong usage, 3
+    another watcher or publisher was first (--once).
+
+    \b
+    Examples:
+      forecast extracts watch /drops/inbox
+      forecast extracts watch /drops/inbox --once
+    """
+    settings, inbox = _inbox(folder)
+    logs.configure(settings.log_format, settings.log_level)
+    log_unused()
+
+    def tell(event: Event) -> None:
+        log_event(event)
+        if as_json:
+            click.echo(json_text(event))
+
+    watcher = make_watcher(settings, str(inbox), tell, once=once)
+    watcher.prepare()  # a mistyped folder is an error; a folder that vanishes later is waited for
+    with stoppable(tell):
+        if not once:
+            watcher.watch()
+        elif not watcher.once():
+            sys.exit(FAILED)
 
 
 @click.command()
@@ -140,7 +186,7 @@ def discard(name: str, reason: str, folder: str | None, as_json: bool) -> None:
 def _inbox(folder: str | None) -> tuple[Settings, Path]:
     settings = load_settings({"inbox": folder}).settings
     if settings.inbox is None:
-        raise click.UsageError("name the inbox with --inbox, or set FORECAST_INBOX")
+        raise click.UsageError("name the inbox, or set FORECAST_INBOX")
     return settings, Path(settings.inbox)
 
 

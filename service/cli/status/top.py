@@ -17,9 +17,8 @@ from config.printable import json_text, printable
 from service.base.signals import stop_signals
 from service.cli.instances.chosen import url_option
 from service.cli.output import json_option, load_settings, reports_errors, stdout
-from service.cli.status.live import hit_rate, keyboard, live_screen
+from service.cli.status.live import Watch, hit_rate, keyboard, live_screen
 from service.cli.status.several import AskedOverview, as_json_of
-from service.cli.status.watch import Watch
 from service.cli.words import clock, latency, percent, rate
 
 _EVERY_SECONDS = 1.0

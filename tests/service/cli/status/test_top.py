@@ -16,8 +16,7 @@ from rich.console import Console
 
 from config.settings import Settings
 from service.cli.status import top
-from service.cli.status.live import live_screen
-from service.cli.status.watch import Watch
+from service.cli.status.live import Watch, live_screen
 from service.operators.overview import Ranked, Rankings
 from tests.service.cli.conftest import HERE, Start
 from tests.service.conftest import Cli
