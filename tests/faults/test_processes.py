@@ -116,7 +116,8 @@ def test_many_connections_leave_an_instance_its_files_and_the_limit_is_named(pub
     with serving(published.env, short / "serve.log", prefix=few) as instance, contextlib.ExitStack() as crowd:
         url = httpx.URL(instance.partners)
         for _ in range(400):
-            crowd.enter_context(socket.create_connection((url.host, url.port or 80), timeout=30))
+            with contextlib.suppress(ConnectionError):  # one too many may be reset as soon as it connects
+                crowd.enter_context(socket.create_connection((url.host, url.port or 80), timeout=30))
         until(lambda: any("256 open files" in reason for reason in instance.ready().json()["reasons"]))
         published.publish(write_drop(short / "another"))
         release = Catalog(published.data).current().id

@@ -60,6 +60,8 @@ def list_releases(as_json: bool) -> None:
         lost = reader.lost
         pointer = reader.catalog.pointer() if lost is None else None
         releases = reader.catalog.all()
+    if lost is not None and not releases:
+        fail(lost, FAILED, as_json=as_json)
     if as_json:
         current = pointer.release if pointer else None
         print_json([_summary(manifest, current) | releases_member(settings) for manifest in releases])

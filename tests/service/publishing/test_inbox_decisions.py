@@ -274,7 +274,7 @@ def test_a_discarded_drop_is_in_quarantine_with_the_decision_and_its_report(site
     assert (decided.place / "2026-10" / "part.parquet").exists()
     report = report_in(decided.place)
     assert report.decision is not None
-    assert (report.decision.what, report.decision.reason) == ("discarded", "too early\\x1b[2J")
+    assert (report.decision.what, report.decision.reason) == ("discarded", "too early\\u001b[2J")
     assert [finding.rule for finding in report.findings] == ["total-drift"]
     text = (decided.place / "report.txt").read_text()
     assert f"discarded by {whoami()}" in text
