@@ -93,7 +93,7 @@ def in_use(store: ReleasesStore, pointer: StoredPointer) -> set[str]:
     beats, unread = store.live_and_unread(store.now())
     if unread is not None:
         raise CatalogError(
-            f"nobody knows which releases instances serve, so none is retired: {unread}. Delete what no instance of "
+            f"it is unknown which releases instances serve, so none is retired: {unread}. Delete what no instance of "
             f"yours wrote below {BEATS}/ of {store.url}: a live instance writes its beat again within 10 s"
         )
     served = {release for beat in beats.values() for release in beat.instance.releases}

@@ -101,7 +101,7 @@ class ReleasesStore:
         try:
             return KnownPointer(unsealed(POINTER, found.data, StoredPointer), found.version)
         except DamagedError as error:
-            raise DamagedError(f"{error}; `forecast extracts rollback RELEASE` writes it anew") from None
+            raise DamagedError(f"{error}; `forecast extracts rollback RELEASE` writes a new one") from None
 
     def pointer_or_rebuilt(self) -> KnownPointer:
         """The pointer. If it is gone or damaged, one without a current release that names all whole releases."""

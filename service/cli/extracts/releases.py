@@ -48,7 +48,7 @@ def list_releases(as_json: bool) -> None:
 
     Shows which one is current, which one a rollback returns to, and who published each, from which host and path.
 
-    Exit codes: 0 listed, 1 failed, or nobody knows which one is current, 2 wrong usage.
+    Exit codes: 0 listed, 1 failed or the current release is unknown, 2 wrong usage.
 
     \b
     Examples:
