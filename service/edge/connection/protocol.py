@@ -132,8 +132,13 @@ class LimitedProtocol(RequestParsing):
         self._is_old = True
 
     def _count(self) -> None:
-        over = len(self.connections) - self.app.most_connections  # this one included
-        self._is_one_too_many = over > 0
+        over = len(self.connections) - self.app.most_connections
+        if over > 0:
+            self._make_room(over)
+
+    def _make_room(self, over: int) -> None:
+        """There are `over` connections too many, this one included."""
+        self._is_one_too_many = True
         if over > limits.MOST_TURNED_AWAY:
             self.app.rejected("unavailable")
             closing.reset(self.transport)
