@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -18,20 +19,42 @@ from warehouse.upstream.objects import StoredObject
 _OTHER = "20990101T000000Z-0123456789ab"
 
 
-@pytest.fixture
-def drops(tmp_path: Path) -> list[str]:
+@pytest.fixture(scope="module")
+def drops(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Each brings other figures than the others."""
+    folder = tmp_path_factory.mktemp("drops")
     figures = [(people("36436", 2023, 783 + at), people("63101", 2023, 2620)) for at in range(4)]
-    return [str(write_drop(tmp_path / f"drop{at}", population=rows)) for at, rows in enumerate(figures)]
+    return [str(write_drop(folder / f"drop{at}", population=rows)) for at, rows in enumerate(figures)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nobody_waits() -> Iterator[None]:
+    """For instances: there are none."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(GoingLive, "_wait_until_ready", lambda *_: [])
+        patched.setattr("service.publishing.upstream.SERVED_WITHIN_SECONDS", 0.0)
+        patched.setattr("service.publishing.releases_store.SERVED_WITHIN_SECONDS", 0.0)
+        yield
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
-    """Nobody waits for instances."""
-    monkeypatch.setattr(GoingLive, "_wait_until_ready", lambda *_: [])
-    monkeypatch.setattr("service.publishing.upstream.SERVED_WITHIN_SECONDS", 0.0)
-    monkeypatch.setattr("service.publishing.releases_store.SERVED_WITHIN_SECONDS", 0.0)
+def run(tmp_path: Path) -> Runner:
     return Runner(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, drops: list[str]) -> tuple[Path, list[str]]:
+    """A bucket with three releases, and their ids."""
+    folder = tmp_path_factory.mktemp("made")
+    runner = Runner(folder)
+    return folder / "bucket", [runner("publish", drop) for drop in drops[:3]]
+
+
+@pytest.fixture
+def releases(run: Runner, made: tuple[Path, list[str]], tmp_path: Path) -> list[str]:
+    """The three releases, in the bucket of `run`."""
+    shutil.copytree(made[0], tmp_path / "bucket", dirs_exist_ok=True)
+    return made[1]
 
 
 def beat(**changes: object) -> bytes:
@@ -44,35 +67,35 @@ def beat(**changes: object) -> bytes:
     return sealed(json.dumps(known).encode())
 
 
-_FORGED = {
-    "serial of 64 bits": beat(serial=2**64 - 1),
-    "serial of 100 bits": beat(serial=2**100),
-    "negative serial": beat(serial=-1),
-    "serial of 5,000 digits": sealed(b'{"serial": ' + b"9" * 5000 + b"}"),
-    "largest serial": beat(serial=2**53),
-    "higher serial": beat(serial=1000),
-    "astray": beat(serial=1000, astray=True),
-    "float": beat(serial=1.5),
-    "not a number": sealed(b'{"serial": NaN}'),
-    "pid of 100 bits": beat(pid=2**100),
-    "no address": beat(cache="redis://["),
-    "ready with what is not there": beat(ready=["../x", _OTHER, ""]),
-    "deep": sealed(b'{"x": ' + b"[" * 60_000 + b"]" * 60_000 + b"}"),
-    "control characters": beat(host="\x1b]0;owned\x07"),
-    "long": beat(problem="x" * 120_000),
-    "huge": beat(problem="x" * 3_000_000),
-    "array": sealed(b"[]"),
-    "utf-16": "{}".encode("utf-16"),
-    "twice": sealed(b'{"serial": 1, "serial": 18446744073709551615}'),
-}
+_FORGED = (
+    beat(serial=2**64 - 1),  # serial of 64 bits
+    beat(serial=2**100),  # serial of 100 bits
+    beat(serial=-1),  # negative serial
+    sealed(b'{"serial": ' + b"9" * 5000 + b"}"),  # serial of 5,000 digits
+    beat(serial=2**53),  # largest serial
+    beat(serial=1000),  # higher serial
+    beat(serial=1000, astray=True),  # astray
+    beat(serial=1.5),  # float
+    sealed(b'{"serial": NaN}'),  # not a number
+    beat(pid=2**100),  # pid of 100 bits
+    beat(cache="redis://["),  # no address
+    beat(ready=["../x", _OTHER, ""]),  # ready with what is not there
+    sealed(b'{"x": ' + b"[" * 60_000 + b"]" * 60_000 + b"}"),  # deep
+    beat(host="\x1b]0;owned\x07"),  # control characters
+    beat(problem="x" * 120_000),  # long
+    beat(problem="x" * 3_000_000),  # huge
+    sealed(b"[]"),  # array
+    "{}".encode("utf-16"),  # utf-16
+    sealed(b'{"serial": 1, "serial": 18446744073709551615}'),  # twice
+)
 
 
-@pytest.mark.parametrize("forged", _FORGED.values(), ids=_FORGED)
-def test_whoever_may_write_beats_stops_no_publish(run: Runner, drops: list[str], forged: bytes) -> None:
-    """While the beat is there and afterwards; nor does it decide what the pointer says."""
+def test_whoever_may_write_beats_stops_no_publish(run: Runner, drops: list[str]) -> None:
+    """While the beats are there and afterwards; nor do they decide what the pointer says."""
 
     def forge() -> None:
-        run.store.objects.put("instances/ab.json", forged)
+        for number, forged in enumerate(_FORGED):
+            run.store.objects.put(f"instances/{number:08x}.json", forged)
 
     run("publish", drops[0])
     forge()
@@ -87,7 +110,8 @@ def test_whoever_may_write_beats_stops_no_publish(run: Runner, drops: list[str],
     assert set(run.store.pointer().pointer.releases) == {first, second}
     forge()
     third = run("publish", drops[2])
-    run.store.objects.delete("instances/ab.json")
+    for number in range(len(_FORGED)):
+        run.store.objects.delete(f"instances/{number:08x}.json")
     fourth = run("publish", drops[3])
     pointer = run.store.pointer().pointer
     assert pointer.releases == (fourth, third, second, first)
@@ -95,17 +119,15 @@ def test_whoever_may_write_beats_stops_no_publish(run: Runner, drops: list[str],
 
 
 def test_thousands_of_beats_delay_a_publish_and_keep_what_would_be_retired(
-    run: Runner, drops: list[str], tmp_path: Path
+    run: Runner, releases: list[str], drops: list[str], tmp_path: Path
 ) -> None:
-    releases = [run("publish", drop) for drop in drops[:3]]
-
     def forge() -> None:
         for number in range(600):
             run.store.objects.put(f"instances/{number:08x}.json", beat())
 
     forge()
-    releases.append(run("publish", drops[3]))
-    assert run.current == releases[3]
+    newest = run("publish", drops[3])
+    assert run.current == newest
     assert len(msgspec.json.encode(run.store.pointer().pointer)) < 2_000
     forge()
     told = run("retire", releases[0], code=1)
@@ -196,9 +218,8 @@ _STATES: dict[str, Callable[[Runner], None]] = {
 
 @pytest.mark.parametrize("damage", _STATES.values(), ids=_STATES)
 def test_following_each_advice_literally_leads_out(
-    run: Runner, drops: list[str], damage: Callable[[Runner], None]
+    run: Runner, releases: list[str], drops: list[str], damage: Callable[[Runner], None]
 ) -> None:
-    releases = [run("publish", drop) for drop in drops[:3]]
     damage(run)
     done: list[str] = []
     command: tuple[str, ...] = ("publish", drops[3])
