@@ -39,6 +39,7 @@ _OUT_OF_MEMORY = (
     "bad_alloc",
     "Out of Memory",
     "cannot allocate memory",
+    "failed to map segment",  # of a library that is loaded
     "error return without exception",
     "without setting an exception",
     "returned a result with an exception set",
