@@ -108,18 +108,6 @@ def test_a_redis_that_is_stopped_is_named(watched: Watched, opened: Opened, name
         expect(page.locator("#events")).to_contain_text(f"{words.removesuffix('away')}back")
 
 
-def test_a_worker_that_is_killed_is_told_with_its_successor(watched: Watched, opened: Opened) -> None:
-    """Its event names it, the count of replaced ones grows, and another serves."""
-    with opened(watched.url) as page:
-        expect(page.locator("#workers tbody tr")).to_have_count(2)
-        pid = page.locator("#workers tbody th").first.inner_text()
-        os.kill(int(pid), signal.SIGKILL)
-        expect(page.locator("#events")).to_contain_text(f"worker {pid} was replaced")
-        expect(page.locator("#restarts")).to_have_text("1 was replaced since the start")
-        expect(page.locator("#workers tbody td", has_text="serving")).to_have_count(2)
-        says(page, WELL)
-
-
 def test_a_lost_file_of_the_release_is_named(watched: Watched, opened: Opened) -> None:
     """Partners feel it where nothing is cached."""
     entries = next(iter(sorted(watched.site.data.glob("releases/*/forecast.parquet"), reverse=True)))
@@ -132,3 +120,16 @@ def test_a_lost_file_of_the_release_is_named(watched: Watched, opened: Opened) -
         says(page, "something is wrong", "release")
         expect(page.locator("#answers")).to_contain_text("503 unavailable")
         kept.rename(entries)  # workers find out by themselves, within half a minute
+
+
+def test_a_worker_that_is_killed_is_told_with_its_successor(watched: Watched, opened: Opened) -> None:
+    """Its event names it, the count of replaced ones grows, and another serves. For a minute not all is well, so this
+    is the last test of the instance."""
+    with opened(watched.url) as page:
+        expect(page.locator("#workers tbody tr")).to_have_count(2)
+        pid = page.locator("#workers tbody th").first.inner_text()
+        os.kill(int(pid), signal.SIGKILL)
+        expect(page.locator("#events")).to_contain_text(f"worker {pid} was replaced")
+        expect(page.locator("#restarts")).to_have_text("1 was replaced since the start")
+        expect(page.locator("#workers tbody td", has_text="serving")).to_have_count(2)
+        says(page, "restarted in the last minute: 1 of the workers")
