@@ -9,6 +9,11 @@ import re
 # Keys begin with one of these.
 LIVE_PREFIX, TEST_PREFIX = "phf_live", "phf_test"
 _HEX = "[0-9A-Fa-f]"
+# Characters of a name that are looked at.
+_LONGEST_NAME = 50
+# Names that people give to parameters and headers that carry a key.
+_KEY_NAMES = ("apikey", "xapikey", "key", "token", "accesstoken", "authorization", "auth", "appid", "secret",
+         "subscriptionkey")  # fmt: skip
 # A percent sign may be encoded several times, so may the signs of other escapes, and a backslash be escaped.
 _PERCENT = "%(?:25){0,8}"
 _BACKSLASH = rf"(?:\\|{_PERCENT}5[Cc]){{1,8}}"
@@ -52,6 +57,11 @@ def masked(text: str) -> str:
 def has_key(text: str) -> bool:
     """Whether anything in `text` looks like a key."""
     return masked(text) != text
+
+
+def is_key_name(name: str) -> bool:
+    """Whether a parameter or header of that name is meant for an API key."""
+    return "".join(filter(str.isalnum, name[:_LONGEST_NAME].casefold())) in _KEY_NAMES
 
 
 def _mask(found: "re.Match[str]") -> str:

@@ -28,11 +28,8 @@ LOOKUPS = Family("forecast_cache_lookups", "Look-ups by tier.", ("tier", "outcom
 STORES_FAILED = Family("forecast_cache_stores_failed", "Answers that the shared cache did not take.", ("reason",))
 NEAR_LEFT = Family("forecast_near_cache_left", "Entries that left the near cache.", ("reason",))
 ANSWERS = Family(
-    "forecast_answers",
-    "Answers of data areas (200 and 304), by the tier that had them; way: direct, or through the router.",
-    ("area", "tier", "release", "way"),
+    "forecast_answers", "Answers of data areas (200 and 304), by the tier that had them.", ("area", "tier", "release")
 )
-DIRECT, ROUTED = "direct", "routed"  # ways: as hot requests are answered, and all others
 OLDER = "older"  # instead of the names of releases long gone
 KEY_CHECKS = Family("forecast_key_checks", "API key checks.", ("outcome",))
 REJECTED = Family("forecast_connections_rejected", "Requests refused before they could be routed.", ("code",))
@@ -102,8 +99,7 @@ class JointCount:
     its time to a histogram.
 
     `n` of them, which took `seconds` in all and none longer than the first of LATENCY_BOUNDS, are added when the
-    figures are read, or when nobody counts here any more. Adding to each figure made a direct answer 1 % longer.
-    Longer ones are `observe`d.
+    figures are read, or when nobody counts here any more. Adding to each figure made an answer 1 % longer.
     """
 
     __slots__ = ("__weakref__", "_counters", "_histogram", "n", "seconds")
@@ -115,6 +111,10 @@ class JointCount:
         self.seconds = 0.0
 
     def observe(self, seconds: float) -> None:
+        if seconds <= LATENCY_BOUNDS[0]:
+            self.n += 1
+            self.seconds += seconds
+            return
         for counter in self._counters:
             counter.value += 1
         self._histogram.observe(seconds)

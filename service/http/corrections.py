@@ -15,7 +15,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from config.invisible import invisible_in, visible
-from service.base.masking import has_key
+from service.base.masking import has_key, is_key_name
 from warehouse.places.spellings import split_state
 from warehouse.places.state_names import STATE_NAMES, nearest_state, state_of
 
@@ -40,8 +40,6 @@ _OTHER_NAMES = {
                "continuation", "pagenumber"),
 }  # fmt: skip
 _PLACES = ("location", "place", "address", "query", "q", "search", "where", "citystate", "area", "locality", "text")
-_KEYS = ("apikey", "xapikey", "key", "token", "accesstoken", "authorization", "auth", "appid", "secret",
-         "subscriptionkey")  # fmt: skip
 _UNSET = ("undefined", "null", "none", "nan", "nil", "na", "n/a", "[object object]", "true", "false")
 _PLACEHOLDER = re.compile(r"[{<$%].*[}>A-Z_%]|:[a-z_]+")
 _PADDED = "".maketrans("OoIlL", "00111")
@@ -65,11 +63,6 @@ _YEAR_LAST = re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})")
 def shown(text: str) -> str:
     """What the caller wrote, as an error may repeat it, which masks keys: short and printable."""
     return "".join(character for character in text[:_SHOWN] if character.isprintable())
-
-
-def is_key_name(name: str) -> bool:
-    """Whether a parameter of that name is meant for an API key."""
-    return _folded(name) in _KEYS
 
 
 def nearest_parameter(name: str, known: Sequence[str]) -> str | None:

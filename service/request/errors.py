@@ -1,7 +1,7 @@
 """Errors as partners see them: RFC 9457 members, a stable code, and a sentence that says what to do.
 
 ApiError
-└── raised anywhere below the edge; becomes the Reply of `problem`
+└── raised by steps and handlers; `problem` makes its answer
 """
 
 import logging
@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from service.base.masking import masked
-from service.http.reply import JSON, Header, KeptError, Reply
+from service.request.response import JSON, NO_STORE, Header, Response, lines_of
 
 log = logging.getLogger("forecast.http")
 
@@ -53,8 +53,6 @@ CODES: dict[str, tuple[int, str]] = {
 
 RETRY_AFTER_SECONDS = 1
 ALLOW = "GET, HEAD"
-# Cached by nobody: the next try may well succeed.
-NO_STORE: Header = (b"cache-control", b"no-store")
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -70,10 +68,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class ApiError(Exception):
-    """Ends a request with the error of `code`. A Cache-Control among `headers` replaces ``no-store``.
-
-    `release`: the same request has the same error as long as this one is served; None if that is not known.
-    """
+    """Ends a request with the error of `code`. A Cache-Control among `headers` replaces ``no-store``."""
 
     def __init__(
         self, code: str, detail: str | None = None, parameter: str | None = None, headers: tuple[Header, ...] = ()
@@ -83,7 +78,6 @@ class ApiError(Exception):
         self.detail = detail
         self.parameter = parameter
         self.headers = headers
-        self.release: str | None = None
 
 
 _NEWER_TITLES = {413: "Content Too Large", 414: "URI Too Long", 416: "Range Not Satisfiable"}
@@ -91,44 +85,29 @@ _encoder = msgspec.json.Encoder()
 
 
 def problem(
-    code: str,
-    request_id: str,
-    detail: str | None = None,
-    parameter: str | None = None,
-    headers: tuple[Header, ...] = (),
-) -> Reply:
-    """The answer for `code`, with the headers that its status calls for, unless `headers` bring them."""
+    code: str, detail: str | None = None, parameter: str | None = None, headers: tuple[Header, ...] = ()
+) -> Response:
+    """Returns the answer for `code`, with the headers that its status calls for, unless `headers` bring them."""
     status, advice = CODES[code]
-    return error_reply(code, status, detail or advice, request_id, parameter, headers)
-
-
-def error_reply(
-    code: str,
-    status: int,
-    detail: str,
-    request_id: str,
-    parameter: str | None = None,
-    headers: tuple[Header, ...] = (),
-) -> Reply:
-    """The same for a code of another listener's than the partners'. A request id needs no escapes (head.py)."""
-    form = _form(code, status, detail, parameter)
-    # application/json and not application/problem+json (contract 10)
-    required = form.headers
-    if headers:
-        given = {name for name, _ in headers}
-        required = (*(header for header in required if header[0] not in given), *headers)
-    return Reply(status, required, b"%b%b%b" % (form.before, request_id.encode(), form.behind), code)
+    return error_response(code, status, detail or advice, parameter, headers)
 
 
 @lru_cache(maxsize=1_000)
-def _form(code: str, status: int, detail: str, parameter: str | None) -> KeptError:
-    """The one place where the text of an error is written: whatever it repeats of a request, it shows no key."""
+def error_response(
+    code: str, status: int, detail: str, parameter: str | None = None, headers: tuple[Header, ...] = ()
+) -> Response:
+    """The same for a code of another listener's than the partners'.
+
+    The text of every error is written here: whatever it repeats of a request, it shows no key.
+    """
     detail, parameter = masked(detail), masked(parameter) if parameter is not None else None
     bare = Problem(type="about:blank", title=title_of(status), status=status, detail=detail, code=code, request_id="")
-    before = _encoder.encode(bare).removesuffix(b'"}')
+    body = _encoder.encode(bare).removesuffix(b'"}')
     whole = _encoder.encode(msgspec.structs.replace(bare, parameter=parameter))
-    headers = (JSON, NO_STORE, *_required(status))
-    return KeptError("", status, code, headers, before, whole.removeprefix(before))
+    given = {name for name, _ in headers}
+    # application/json and not application/problem+json (contract 10)
+    required = (header for header in (JSON, NO_STORE, *_required(status)) if header[0] not in given)
+    return Response(status, lines_of((*required, *headers)), body, code, whole.removeprefix(body))
 
 
 def title_of(status: int) -> str:
@@ -136,34 +115,23 @@ def title_of(status: int) -> str:
     return _NEWER_TITLES.get(status) or HTTPStatus(status).phrase
 
 
-def kept_error(reply: Reply, request_id: str) -> KeptError:
-    """The error without the id of its request; of one that names no parameter."""
-    behind = b'"}'
-    before = reply.body.removesuffix(request_id.encode() + behind)
-    return KeptError("", reply.status, reply.outcome, reply.headers, before, behind)
-
-
-def of_exception(error: Exception, request_id: str) -> Reply:
-    """The answer for an exception: an ApiError says what it is; of anything else nothing is shown."""
+def problem_of(error: Exception) -> Response:
+    """Returns the answer for an exception: an ApiError says what it is; of anything else nothing is shown."""
     if isinstance(error, ApiError):
-        reply = problem(error.code, request_id, error.detail, error.parameter, error.headers)
-        if error.release is None:
-            return reply
-        form = _form(error.code, reply.status, error.detail or CODES[error.code][1], error.parameter)
-        kept = msgspec.structs.replace(form, release=error.release, headers=reply.headers)
-        return msgspec.structs.replace(reply, kept=kept)
+        return problem(error.code, error.detail, error.parameter, error.headers)
     if 400 <= getattr(error, "status_code", 500) < 500:  # the framework's own word for what a client did wrong
-        return problem("bad_request", request_id)
-    return problem("internal", request_id)
+        return problem("bad_request")
+    return problem("internal")
 
 
-def of_failed(error: Exception, request_id: str) -> Reply:
-    """The same, where an endpoint failed: that is logged if it is our fault."""
+def failure_of(error: Exception, request_id: bytes) -> Response:
+    """The same where a step or an endpoint failed: that is logged if it is our fault."""
+    extra = {"request_id": request_id.decode()}
     if not isinstance(error, ApiError):
-        log.error("handler failed", exc_info=error, extra={"request_id": request_id})
+        log.error("handler failed", exc_info=error, extra=extra)
     elif error.__cause__ is not None:
-        log.warning("%s: %s", error.code, error.__cause__, extra={"request_id": request_id})
-    return of_exception(error, request_id)
+        log.warning("%s: %s", error.code, error.__cause__, extra=extra)
+    return problem_of(error)
 
 
 def _required(status: int) -> tuple[Header, ...]:

@@ -13,9 +13,9 @@ from urllib.parse import parse_qsl
 from rapidfuzz import process
 from rapidfuzz.distance import OSA, Indel
 
-from service.base.masking import has_key
-from service.http.corrections import is_key_name
-from service.http.errors import CODES
+
+from service.base.masking import has_key, is_key_name
+from service.request.errors import CODES
 
 NO_TARGET = "The address must begin with a slash, as in GET /v1/."
 # By how the parser's error begins. If no version is behind the address, the address most often goes on there.

@@ -10,7 +10,7 @@ of the policy that refused, and of no other: `Retry-After` is not to end before 
 from functools import lru_cache
 
 from service.base.terms import Quota, Rate
-from service.http.reply import Header
+from service.request.response import Header
 from service.quota.gcra import Decision
 from service.quota.known import QuotaState
 
@@ -24,14 +24,6 @@ def limit_headers(
     """
     told = _told(rate, decision, quota, standing)
     return (told[0], (b"ratelimit", told[1])) if told is not None else ()
-
-
-def limit_lines(
-    rate: Rate | None, decision: Decision | None, quota: Quota | None = None, standing: QuotaState | None = None
-) -> bytes:
-    """`limit_headers` as they travel."""
-    told = _told(rate, decision, quota, standing)
-    return b"%s: %s\r\nratelimit: %s\r\n" % (*told[0], told[1]) if told is not None else b""
 
 
 def rate_limited_headers(

@@ -1,6 +1,6 @@
-"""Looks at some requests: at a sample for the rankings, at another one for the request log, at a third for traces.
+"""Samples requests: for the rankings of the operators' page, for the access log, for traces.
 
-A direct answer only counts down to the next request that is looked at. All else is looked at: it takes far longer.
+Most requests only count down to the next one that is in a sample.
 """
 
 import random
@@ -12,17 +12,56 @@ from functools import lru_cache
 import msgspec
 
 from service.base import tracing
-from service.base.seen import LoggedRequest
+from service.base.masking import masked
+from service.base.seen import LoggedRequest, Sighting, SightingKind
 from service.base.tracing import Trace, Tracer
-from service.edge.requests.log import Kind, Made, Make, RequestLog, gap
-from service.edge.requests.sightings import Sightings
+from service.request.access_log import Kind, Made, Make, RequestLog, gap
 
-# Direct answers of one worker that are looked at for the rankings between two reports, about.
+# Requests of one worker that are looked at for the rankings between two reports, about.
 _SIGHTED = 25
+# Of each kind between two reports. What is asked often is among the first; the supervisor ranks (operators/ranking.py).
+MOST_NAMES = 1_000
+# Names are foreign text: each is kept for long, in several places.
+_LONGEST_NAME = 120
+_MOST_LOOKED_AT = 1_000  # characters: an escaped key is several times as long
+
+
+class Sightings:
+    """Counts of one worker, which owns it: by kind, name and detail, until they are told."""
+
+    def __init__(self) -> None:
+        self._seen: dict[SightingKind, dict[tuple[str, str], int]] = {}
+
+    def add(self, kind: SightingKind, name: str, detail: str = "", count: int = 1) -> None:
+        seen = self._seen.get(kind)
+        if seen is None:
+            seen = self._seen[kind] = {}
+        key = (shortened(name), detail)
+        before = seen.get(key)
+        if before is not None:
+            seen[key] = before + count
+        elif len(seen) < MOST_NAMES:
+            seen[key] = count
+
+    def take(self) -> list[Sighting]:
+        """What was seen since the last call."""
+        seen, self._seen = self._seen, {}
+        return [
+            Sighting(kind, name, detail, count)
+            for kind, names in seen.items()
+            for (name, detail), count in names.items()
+        ]
+
+
+def shortened(text: str) -> str:
+    """`text`, or its beginning, without keys. They are masked first: of a key that is cut, less would be recognised."""
+    text = masked(text[:_MOST_LOOKED_AT])
+    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
 
 
 class RequestWatch:
-    """One per worker, which owns it. While `skip` is above 0, a direct answer takes 1 off it, and is not looked at.
+    """One per worker, which owns it. While `skip` is above 0, a request that is neither slow nor an error nor a miss
+    takes 1 off it, and is not looked at.
 
     `slow`, in seconds: a request that takes longer is logged, whatever the sample. Without a `tracer`, none is traced.
     """
@@ -39,12 +78,12 @@ class RequestWatch:
         self.tracer = tracer
         self.sightings = Sightings()
         self._uniform = uniform
-        self._every = 1  # direct answers to one that is sighted
+        self._every = 1  # requests to one that is sighted
         self.errors = 0  # among them, since the last report
-        # direct answers to the next one that is sighted, logged, traced, when `skip` was `_skipped`
-        self._to_sight = self._to_log = self._to_trace = 0
+        # requests to the next one that is sighted, and logged, when `skip` was `_skipped`
+        self._to_sight = self._to_log = 0
         self.skip = self._skipped = 0
-        self._begin(sight=True, log=True, trace=True)
+        self._begin(sight=True, log=True)
 
     def sample(self, share: float) -> None:
         """From now on, so many of the requests that are neither errors nor slow are logged."""
@@ -52,60 +91,45 @@ class RequestWatch:
         self._count_down()
         self._begin(log=True)
 
-    def adapt(self, direct: int) -> None:
-        """So many direct answers were given since the last report, beside errors."""
-        self._every, self.errors = max(1, (direct + self.errors) // _SIGHTED), 0
+    def adapt(self, answered: int) -> None:
+        """So many requests were answered since the last report, beside errors."""
+        self._every, self.errors = max(1, (answered + self.errors) // _SIGHTED), 0
 
-    def look_directly(self, make: Callable[[], LoggedRequest], note: Callable[[], Trace | None], *, slow: bool) -> None:
-        """A direct answer was given, and it is its turn, or it was slow. `make` makes its line, `note` its trace; None
-        if it must not be traced."""
+    def look_in_turn(self, make: Callable[[], LoggedRequest], *, slow: bool) -> None:
+        """Looks at a request whose turn it is, or which was slow. `make` makes its line."""
         self._count_down(1)
-        sighted, logged, traced = self._to_sight <= 0, self._to_log <= 0, self._to_trace <= 0
-        request = self._traced(make(), note()) if traced else make()
+        sighted, logged = self._to_sight <= 0, self._to_log <= 0
+        request = make()
         if sighted:
             self._sight(request, self._every)
         if logged or (slow and self.log.errors):
             self.log.told(request)
-        self._begin(sight=sighted, log=logged, trace=traced)
+        self._begin(sight=sighted, log=logged)
 
-    def look_at_error(
-        self,
-        kind: Kind,
-        make: Make,
-        now: float,
-        note: Callable[[], Trace | None] = lambda: None,
-    ) -> None:
-        """A request was answered directly, with an error, `now`, in monotonic seconds. It has its turn in the rankings
-        and traces like others."""
+    def look_at_error(self, kind: Kind, make: Make, now: float) -> None:
+        """Looks at an error, `now`, in monotonic seconds. It has its turn in the rankings like other requests."""
         self.errors += 1
         if self.skip > 0:
             self.skip -= 1
         else:
             self._count_down(1)
-            sighted, logged, traced = self._to_sight <= 0, self._to_log <= 0, self._to_trace <= 0
-            if sighted or traced:
-                request = self._traced(make(), note()) if traced else make()
-                if sighted:
-                    self._sight(request, self._every)
+            sighted, logged = self._to_sight <= 0, self._to_log <= 0
+            if sighted:
+                request = make()
+                self._sight(request, self._every)
                 make = Made(request)
-            self._begin(sight=sighted, log=logged, trace=traced)
+            self._begin(sight=sighted, log=logged)
         if self.log.errors:
             self.log.told_error(kind, make, now)
 
-    def begin(self, headers: Iterable[tuple[bytes, bytes]]) -> Trace | None:
-        """The trace of a request that is not answered directly, if it is traced; `look` wants it back. `headers` have
-        lower-case names."""
+    def begin(self, headers: Iterable[tuple[bytes, bytes]], began: float) -> Trace | None:
+        """Returns the trace of a request, if it is traced; `look` wants it back. `headers` have lower-case names."""
         if self.tracer is None or self._uniform() >= self.tracer.share:
             return None
-        return tracing.begin([value for name, value in headers if name == b"traceparent"], time.monotonic())
-
-    def enter(self, trace: Trace | None) -> None:
-        """From now on, the steps of this task are noted in `trace`."""
-        if self.tracer is not None:
-            tracing.enter(trace)  # also without one: the task may have been started in one of another request
+        return tracing.begin([value for name, value in headers if name == b"traceparent"], began)
 
     def look(self, request: LoggedRequest, seconds: float, trace: Trace | None = None) -> None:
-        """A request was answered on the router path, or refused."""
+        """Looks at a request outside its turn."""
         if trace is not None:
             trace.ended = time.monotonic()
             request = self._traced(request, trace)
@@ -122,21 +146,18 @@ class RequestWatch:
         return msgspec.structs.replace(request, trace_id=trace.trace_id)
 
     def _count_down(self, more: int = 0) -> None:
-        """So many direct answers were given since the last time, and `more`."""
+        """So many requests passed since the last time, and `more`."""
         passed = self._skipped - self.skip + more
         self._to_sight -= passed
         self._to_log -= passed
-        self._to_trace -= passed
         self._skipped = self.skip
 
-    def _begin(self, *, sight: bool = False, log: bool = False, trace: bool = False) -> None:
+    def _begin(self, *, sight: bool = False, log: bool = False) -> None:
         if sight:  # at random, so that requests in a fixed order are all seen in the end
             self._to_sight = 1 + int(self._uniform() * (2 * self._every - 1))
         if log:
             self._to_log = gap(self.log.share, self._uniform)
-        if trace:
-            self._to_trace = gap(self.tracer.share if self.tracer is not None else 0.0, self._uniform)
-        self.skip = self._skipped = min(self._to_sight, self._to_log, self._to_trace) - 1
+        self.skip = self._skipped = min(self._to_sight, self._to_log) - 1
 
     def _sight(self, request: LoggedRequest, count: int) -> None:
         add, partner = self.sightings.add, request.partner or ""

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from service.edge.admission import limits
-from service.http.head import REQUEST_ID, valid_request_id
-from service.http.reply import Header
+from service.connection import limits
+from service.request.request import REQUEST_ID, valid_host, valid_request_id
+from service.request.response import Header
 
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 # Header lines to the end of a head: no control characters, no lone CR or LF, ASCII only.
@@ -90,10 +90,6 @@ class Lesson(NamedTuple):
     usual: bytes  # the whole, if there is no rest; else empty
 
 
-def request_line(url: bytes) -> bytes:
-    return b"GET %s HTTP/1.1" % url
-
-
 def as_head(url: bytes, headers: list[Header], method: bytes = b"GET", version: bytes = b"1.1") -> bytes:
     """A head that the parser read."""
     line = b"%s %s HTTP/%s" % (method, url, version)
@@ -101,7 +97,7 @@ def as_head(url: bytes, headers: list[Header], method: bytes = b"GET", version: 
 
 
 class Fields:
-    """What header names mean here, in every spelling that was seen, and matchers of heads. One per worker; `HotAnswers`
+    """What header names mean here, in every spelling that was seen, and matchers of heads. One per worker; the worker
     owns it."""
 
     def __init__(self) -> None:
@@ -122,6 +118,8 @@ class Fields:
             if field == _UNUSUAL or getattr(asked, field) is not None:
                 return False
             if value != value.strip() or (field == "connection" and value.lower() not in _CONNECTION):
+                return False
+            if field == "host" and not valid_host(value):
                 return False
             if field == "request_id" and not valid_request_id(value):
                 value = b""

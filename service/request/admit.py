@@ -1,0 +1,338 @@
+"""Entitlement, quota and rate of a key before an answer, its usage after it.
+
+Only data areas are metered. The index and the OpenAPI description are neither counted nor limited; the usage report
+has a bound of its own (http/own_usage/recent.py).
+"""
+
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from service.base.terms import Quota, Rate, Terms
+from service.base.tracing import step
+from service.keys.record import ApiKey
+from service.quota.batch import UsageOutcome
+from service.quota.gcra import Decision, pace_of
+from service.quota.holding import Holding
+from service.quota.known import Known, QuotaState
+from service.quota.names import HOUR_SECONDS
+from service.quota.quotas import QuotaGuard
+from service.quota.rates import RateLimiter
+from service.quota.usage import Tally, UsageCounters, outcome_of
+from service.request.errors import problem
+from service.request.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
+from service.request.request import Request
+from service.request.response import Header, Response, lines_of
+
+_REPEATED = "zip_code"  # the parameter that a request which counts as several has several of
+_NOT_ENTITLED = "The API key does not include the area {area}. Ask for it to be added; GET /v1/ says what it includes."
+_TOO_MANY = (
+    "This request counts as {number}, and your key's terms never let more than {most} pass together. Ask for at most "
+    "{most} at a time."
+)
+_QUOTA_UNKNOWN = (
+    "What is left of your quota is unknown at the moment. Try again as Retry-After says: this request was not counted."
+)
+# Per area.
+_MOST_ALLOWANCES = 20_000
+# Refusals that are kept, by key and area.
+_MOST_REFUSALS = 20_000
+# How long an allowance is good without another look at the time of day and at what was counted.
+_LOOK_SECONDS = 1.0
+# A refusal for lack of quota is good for this long without another look at the time that is left.
+_QUOTA_SECONDS = 0.1
+_FOR_EVER = float("inf")
+
+
+class Allowance:
+    """What a key passes with in one area. The worker's `Admission` owns it, until the key's record changes.
+
+    It is kept because making it costs more than deciding.
+    """
+
+    __slots__ = ("_unbilled", "decision", "holding", "key", "known", "standing", "tail", "tallies", "until")
+
+    def __init__(self, key: ApiKey) -> None:
+        self.key = key
+        self.until = 0.0  # monotonic seconds; before then it is good without another look
+        self.tail = b""  # the end of an answer's header lines: the limits, as `decision` and `standing` say
+        self.tallies: dict[UsageOutcome, Tally] = {}  # of this hour's answers
+        self.holding: Holding | None = None  # None if the key has no rate
+        self.known: Known | None = None  # None if the key has no quota
+        self.decision: Decision | None = None
+        self.standing: QuotaState | None = None
+        self._unbilled: bytes | None = None
+
+    def update(self, decision: Decision | None, standing: QuotaState | None, ahead: int = 0) -> None:
+        """Writes `tail` for an answer that takes 1 off the quota. `ahead` more are shown as used, so that it stays true
+        for so many more answers."""
+        self.decision, self.standing, self._unbilled = decision, standing, None
+        self.tail = self.tail_after(1 + ahead)
+        if standing is not None and ahead:
+            self._unbilled = self.tail_after(ahead)
+
+    @property
+    def unbilled(self) -> bytes:
+        """`tail` for an answer that takes nothing off a quota."""
+        if self._unbilled is None:
+            self._unbilled = self.tail if self.standing is None else self.tail_after(0)
+        return self._unbilled
+
+    def tail_after(self, billed: int) -> bytes:
+        """`tail` for an answer that takes so much off the quota."""
+        standing = self.standing.after(billed) if self.standing is not None else None
+        return b"\r\n%b\r\n" % lines_of(_limits(self.key.terms, self.decision, standing))
+
+
+class Refusal(msgspec.Struct, frozen=True, gc=False):
+    """What a key is refused with in an area until then, in monotonic seconds, whatever it asks for there."""
+
+    key: ApiKey
+    response: Response
+    until: float
+
+
+class Admission:
+    """Admits and counts what keys ask for. One per worker, which owns it. `areas` are the names of the metered areas."""
+
+    def __init__(
+        self,
+        areas: frozenset[str],
+        limiter: RateLimiter,
+        quotas: QuotaGuard,
+        counters: UsageCounters,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._areas = areas
+        self._limiter = limiter
+        self._quotas = quotas
+        self._counters = counters
+        self._clock = clock
+        self._allowances: dict[str, dict[str, Allowance]] = {area: {} for area in areas}
+        self._refusals: dict[tuple[str, str], Refusal] = {}  # by key id and area
+
+    def admit(self, request: Request) -> Response | Coroutine[Any, Any, Response | None] | None:
+        """Takes a token of the key's rate, and sets the request's allowance. Returns the 403 or 429 that ends it.
+
+        A request that counts as several passes as a whole or not at all, and is a 400 if it never could.
+        """
+        key, area, route = request.key, request.area, request.route
+        if key is None or route is None or area not in self._areas:
+            return None
+        if route.weigh is not None:
+            return self._decide(request, key, route.weigh(request.query))
+        allowance = self._allow(key, area, time.monotonic())
+        if allowance is not None:
+            request.allowance = allowance
+            return None
+        refusal = self._refusals.get((key.key_id, area))
+        if refusal is not None and refusal.key is key and time.monotonic() < refusal.until:
+            return refusal.response
+        return self._decide(request, key, 1)
+
+    def _decide(
+        self, request: Request, key: ApiKey, number: int
+    ) -> Response | Coroutine[Any, Any, Response | None] | None:
+        terms, area = key.terms, request.area
+        if terms.areas is not None and area not in terms.areas:
+            return self._refuse(key, area, problem("not_entitled", _NOT_ENTITLED.format(area=area)), _FOR_EVER)
+        if terms.rate is None and terms.quota is None:
+            request.allowance = self._exact(key, None, None)
+            return None
+        most = _most_together(terms)
+        if number > most:
+            return problem("invalid_parameter", _TOO_MANY.format(number=number, most=most), _REPEATED)
+        # the quota first: what it refuses takes no token of the rate
+        standing = None
+        if terms.quota is not None:
+            standing = self._quotas.check(key.key_id, terms.quota, self._clock(), number)
+            if standing is None:
+                return self._wait(request, key, number)
+            refused = self._refused_by_quota(key, area, terms.quota, standing, number)
+            if refused is not None:
+                return refused
+        if terms.rate is None:
+            request.allowance = self._exact(key, None, standing)
+            return None
+        decision = self._limiter.try_take(key.key_id, terms.rate) if number == 1 else None
+        if decision is None:
+            return self._wait_for_rate(request, key, terms.rate, standing, number)
+        return self._decided(request, key, terms.rate, decision, standing, number)
+
+    async def _wait(self, request: Request, key: ApiKey, number: int) -> Response | None:
+        """Waits for the total of the quota, then for the rate."""
+        quota, rate = key.terms.quota, key.terms.rate
+        standing = None
+        if quota is not None:
+            with step("quota"):
+                standing = await self._quotas.standing(key.key_id, quota, number)
+            refused = self._refused_by_quota(key, request.area, quota, standing, number)
+            if refused is not None:
+                return refused
+        if rate is not None:
+            return await self._wait_for_rate(request, key, rate, standing, number)
+        request.allowance = self._exact(key, None, standing)
+        return None
+
+    async def _wait_for_rate(
+        self, request: Request, key: ApiKey, rate: Rate, standing: QuotaState | None, number: int
+    ) -> Response | None:
+        with step("rate"):
+            if number == 1:
+                decision = await self._limiter.take(key.key_id, rate)
+            else:
+                decision = await self._limiter.take_together(key.key_id, rate, number)
+        return self._decided(request, key, rate, decision, standing, number)
+
+    def _refused_by_quota(
+        self, key: ApiKey, area: str, quota: Quota, standing: QuotaState, number: int
+    ) -> Response | None:
+        if standing.withheld:
+            return problem("unavailable", _QUOTA_UNKNOWN)
+        if standing.remaining >= number:
+            return None
+        headers = quota_exhausted_headers(key.terms.rate, quota, standing)
+        response = problem("quota_exhausted", _few(number, standing.remaining), headers=headers)
+        return self._refuse(key, area, response, time.monotonic() + _QUOTA_SECONDS if number == 1 else 0.0)
+
+    def _decided(
+        self, request: Request, key: ApiKey, rate: Rate, decision: Decision, standing: QuotaState | None, number: int
+    ) -> Response | None:
+        if decision.allowed:
+            request.allowance = self._exact(key, decision, standing)
+            return None
+        headers = rate_limited_headers(rate, decision, key.terms.quota, standing)
+        response = problem("rate_limited", _few(number, decision.remaining), headers=headers)
+        # until a second less is left to wait
+        until = self._limiter.denied_until(key.key_id) - (decision.retry_after - 1) if number == 1 else 0.0
+        return self._refuse(key, request.area, response, until)
+
+    def _refuse(self, key: ApiKey, area: str, response: Response, until: float) -> Response:
+        """Keeps the refusal until then, in monotonic seconds."""
+        if until > time.monotonic():
+            if len(self._refusals) >= _MOST_REFUSALS:
+                self._refusals.clear()
+            self._refusals[key.key_id, area] = Refusal(key, response, until)
+        return response
+
+    def _exact(self, key: ApiKey, decision: Decision | None, standing: QuotaState | None) -> Allowance:
+        """Returns what one request passes with."""
+        allowance = Allowance(key)
+        allowance.update(decision, standing)
+        return allowance
+
+    def _allow(self, key: ApiKey, area: str, now: float) -> Allowance | None:
+        """Returns what a request passes with if it may go on and neither store has to be asked. Takes a token of the
+        rate. None: `_decide` decides, and no token was taken. `now` is in monotonic seconds."""
+        allowance = self._allowances[area].get(key.key_id)
+        if allowance is None or allowance.key is not key or now >= allowance.until:
+            return self._allow_again(key, area, now)
+        known = allowance.known
+        if known is not None:
+            if not known.quick or known.state is not allowance.standing:
+                return self._allow_again(key, area, now)
+            # inline, as is the holding's token below: a call of a method would add 2 % to a hot answer
+            known.quick -= 1
+        holding = allowance.holding
+        if holding is not None:
+            if holding.tokens > holding.low and now < holding.renew_at:
+                holding.tokens -= 1
+                holding.spent += 1
+                if allowance.decision is not holding.passed:
+                    _update(allowance, holding.passed, allowance.standing)
+            elif holding.denies(now) or not self._spend_rate(allowance, allowance.standing, now):
+                return None
+        return allowance
+
+    def _allowance(self, key: ApiKey, area: str) -> Allowance:
+        kept = self._allowances[area]
+        allowance = kept.get(key.key_id)
+        if allowance is None or allowance.key is not key:
+            if len(kept) >= _MOST_ALLOWANCES:
+                kept.clear()
+            allowance = kept[key.key_id] = Allowance(key)
+        return allowance
+
+    def _allow_again(self, key: ApiKey, area: str, now: float) -> Allowance | None:
+        """`_allow` with a look at the time of day, and at what was counted."""
+        terms = key.terms
+        if terms.areas is not None and area not in terms.areas:
+            return None
+        allowance = self._allowance(key, area)
+        wall = self._clock()
+        seconds = min(_LOOK_SECONDS, HOUR_SECONDS - wall % HOUR_SECONDS)
+        standing = None
+        allowance.until = 0.0
+        if terms.quota is not None:
+            standing = self._quotas.check(key.key_id, terms.quota, wall)
+            if standing is None or not standing.unwarned:
+                return None  # `_decide` adds the warning
+            known = allowance.known = self._quotas.known(key.key_id)
+            seconds = min(seconds, known.quick_until - wall)
+        allowance.tallies.clear()  # they may be the last hour's
+        if not self._spend_rate(allowance, standing, now):
+            allowance.holding = self._limiter.holding(key.key_id)
+            if allowance.holding is not None:  # next time `_allow` need not look again, only find a token
+                allowance.until = now + seconds
+                _update(allowance, allowance.decision, standing)
+            return None
+        allowance.until = now + seconds
+        return allowance
+
+    def _spend_rate(self, allowance: Allowance, standing: QuotaState | None, now: float) -> bool:
+        key_id, rate = allowance.key.key_id, allowance.key.terms.rate
+        decision = None
+        if rate is not None:
+            decision = self._limiter.try_take(key_id, rate, now)
+            if decision is None or not decision.allowed:
+                return False
+            allowance.holding = self._limiter.holding(key_id)
+        if not allowance.tail or decision is not allowance.decision or standing is not allowance.standing:
+            _update(allowance, decision, standing)
+        return True
+
+    def count(self, request: Request, status: int, outcome: str, number: int = 1) -> None:
+        """Counts a request that has ended as its key's usage, or `number` of them."""
+        usage, key, allowance = outcome_of(status, outcome), request.key, request.allowance
+        if usage is None or key is None:
+            return
+        if allowance is not None:
+            tally = allowance.tallies.get(usage)
+            if tally is not None and not tally.closed:
+                tally.n += number
+                return
+        elif request.area not in self._areas:
+            return
+        tally = self._counters.count(key.key_id, request.area, usage, number)
+        if allowance is not None:
+            allowance.tallies[usage] = tally
+
+
+def _update(allowance: Allowance, decision: Decision | None, standing: QuotaState | None) -> None:
+    """Of a quota an allowance shows a thousandth as used, so that it is true for longer; but no more than what needs no
+    warning."""
+    ahead = 0 if standing is None else max(0, min(standing.remaining // 1000, standing.unwarned - 1))
+    allowance.update(decision, standing, ahead)
+
+
+def _most_together(terms: Terms) -> int:
+    """How many requests could ever pass together. There is a rate or a quota."""
+    bounds = [pace_of(terms.rate).burst] if terms.rate is not None else []
+    return min([*bounds, terms.quota.requests] if terms.quota is not None else bounds)
+
+
+def _few(number: int, left: int) -> str | None:
+    """What to do if fewer are left than a request counts as. None if none is left: the code's own advice says it."""
+    if not left:
+        return None
+    return f"This request counts as {number}, and {left} may pass now. Ask for fewer, or wait as Retry-After says."
+
+
+def _limits(terms: Terms, decision: Decision | None, standing: QuotaState | None) -> tuple[Header, ...]:
+    limits = limit_headers(terms.rate, decision, terms.quota, standing)
+    if terms.quota is not None and standing is not None and standing.warning:
+        text = b"%d of %d used this %s" % (standing.used, terms.quota.requests, terms.quota.period.encode())
+        return (*limits, (b"x-quota-warning", text))
+    return limits

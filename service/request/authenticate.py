@@ -1,0 +1,83 @@
+"""Authenticates a request: which key it was sent with, and whether that is good."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from service.base.telemetry import KEY_CHECKS, Telemetry
+from service.base.tracing import STEP_OUTCOME, step
+from service.keys.verdict import Accepted, KeyVerdict, Rejected
+from service.keys.verifier import KeyVerifier, Verified
+from service.request import hints
+from service.request.errors import problem
+from service.request.request import Request
+from service.request.response import Response
+
+_MOST_CACHED = 20_000
+
+
+class Authenticator:
+    """Checks the keys of one worker's requests; the worker owns it.
+
+    Verified live keys are cached by header value: making a fingerprint of it costs more than the rest of the check.
+    """
+
+    def __init__(self, verifier: KeyVerifier, telemetry: Telemetry) -> None:
+        self._verifier = verifier
+        self._telemetry = telemetry
+        self._accepted = telemetry.counter(KEY_CHECKS, "accepted")
+        self._cache: dict[bytes, Verified] = {}
+
+    def authenticate(self, request: Request) -> Response | Coroutine[Any, Any, Response | None] | None:
+        """Sets the request's key. Returns the 400, 401 or 503 that ends it."""
+        presented = request.presented
+        known = self._cache.get(presented) if presented is not None else None
+        if known is None or request.began >= known.good_before or request.fault is not None:
+            return self._authenticate(request)
+        key = known.key
+        request.key, request.key_id = key, key.key_id
+        self._accepted.value += 1
+        return None
+
+    def _authenticate(self, request: Request) -> Response | Coroutine[Any, Any, Response | None] | None:
+        if request.fault is not None:
+            return problem(*request.fault)
+        if request.route is not None and request.route.public:
+            return None
+        presented = (request.presented or b"").strip().decode("latin-1")
+        if not presented:
+            self._telemetry.count(KEY_CHECKS, "missing")
+            return problem("missing_api_key", hints.of_missing_key(request.headers, request.query))
+        verdict = self._verifier.judge(presented)
+        if verdict is None:
+            return self._check(request, presented)
+        return self._decided(request, presented, verdict)
+
+    async def _check(self, request: Request, presented: str) -> Response | None:
+        with step("key") as asked:
+            verdict = await self._verifier.check(presented)
+            asked.set(STEP_OUTCOME, type(verdict).__name__.lower())
+        return self._decided(request, presented, verdict)
+
+    def _decided(self, request: Request, presented: str, verdict: KeyVerdict) -> Response | None:
+        if isinstance(verdict, Accepted):
+            request.key, request.key_id = verdict.key, verdict.key.key_id
+            self._accepted.value += 1
+            if verdict.key.test:
+                request.target = None  # which is live
+            else:
+                self._keep(request, presented)
+            return None
+        if isinstance(verdict, Rejected):
+            request.key_id = verdict.key_id
+            self._telemetry.count(KEY_CHECKS, verdict.reason)
+            advice = verdict.fault if verdict.reason == "invalid" else hints.of_ended_key(verdict.reason, verdict.since)
+            return problem(f"{verdict.reason}_api_key", advice)
+        self._telemetry.count(KEY_CHECKS, "unknown")
+        return problem("unavailable")
+
+    def _keep(self, request: Request, presented: str) -> None:
+        known = self._verifier.recall(presented)
+        if request.presented is not None and isinstance(known, Verified):
+            if len(self._cache) >= _MOST_CACHED:
+                self._cache.clear()
+            self._cache[request.presented] = known

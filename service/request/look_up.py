@@ -1,0 +1,185 @@
+"""Looks up the entry of a resolved request: in the near cache, the shared cache, the warehouse. If so set, the previous
+release answers when look-ups in the current one fail."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from service.cache.key import CacheKey, cache_key
+from service.cache.read_through import Fetched, Fill, ReadThrough
+from service.request.errors import ApiError
+from service.request.lookup_watch import LookupWatch
+from service.request.request import Request
+from service.request.resolve import LACKING, ResolvedQuery, Resolver, no_release
+from warehouse.following import OpenRelease, PreviousRelease, ReleaseFollower
+from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
+
+log = logging.getLogger("forecast.request")
+
+# How long a failure is shown. Only look-ups that no longer fail tell that a file is whole again.
+_PROBLEM_SECONDS = 30.0
+# Batches of a worker that look up at once, and how long others wait for their turn: each may bring a hundred look-ups,
+# and the warehouse's queue is to have room for requests of one.
+_BATCHES_AT_ONCE, _TURN_SECONDS = 2, 1.0
+
+T = TypeVar("T")
+
+
+class LookUps:
+    """Looks up for one worker, which owns it.
+
+    `fall_back`: if a look-up fails, the previous release answers, if there is one. Such an answer says that it is
+    stale, and so does one of a release that stands in for a release that cannot be opened.
+    """
+
+    def __init__(
+        self,
+        follower: ReleaseFollower,
+        resolver: Resolver,
+        cache: ReadThrough,
+        watch: LookupWatch,
+        *,
+        fall_back: bool = False,
+    ) -> None:
+        self._follower = follower
+        self._resolver = resolver
+        self._cache = cache
+        self._near = cache.near.get
+        self._watch = watch
+        self._fall_back = fall_back
+        self._turns = asyncio.Semaphore(_BATCHES_AT_ONCE)
+        self._problem = ""
+        self._problem_until = 0.0  # monotonic seconds
+
+    @property
+    def problem(self) -> str | None:
+        """For operators: how look-ups in the current release have failed in the last half minute; None if none has."""
+        return self._problem if time.monotonic() < self._problem_until else None
+
+    def look_up(self, request: Request) -> Coroutine[Any, Any, None] | None:
+        """Sets the entry that answers the request. Raises ApiError (503) if the look-up fails."""
+        target = request.target
+        near = self._near(target.digest) if target is not None else None
+        if near is None or self._follower.stands_in_since is not None:
+            return self._fetch(request)
+        request.entry, request.prepared, request.tier, request.release = near.entry, near.heads, "near", near.release
+        return None
+
+    async def _fetch(self, request: Request) -> None:
+        async def fetch(release: OpenRelease) -> Fetched:
+            resolution = request.resolution
+            if resolution is None or resolution.release is not release:
+                resolution = self._resolver.in_release(request, release)
+            return await self._cache.get(resolution.key, partial(self._fill, release, resolution.query.fill))
+
+        fetched, release, request.stale_for = await self.in_one_release(fetch)
+        if fetched.tier == "shared":
+            self._watch.answered()
+        request.entry, request.bypassed, request.release = fetched.entry, fetched.bypassed, release.id
+        request.tier = fetched.tier if request.stale_for is None else "previous"
+
+    async def in_one_release(self, make: Callable[[OpenRelease], Awaitable[T]]) -> tuple[T, OpenRelease, int | None]:
+        """Returns what `make` makes of the current release; or, where that fails and another may answer, of the previous
+        one. With the release, and the seconds since a previous one stopped being current.
+
+        Raises:
+            ApiError: whatever `make` raises; 503 before the first release, and if it raises LookupFailure.
+        """
+        release, stands_in_since = self._follower.current, self._follower.stands_in_since
+        if release is None:
+            raise no_release(self._follower)
+        if stands_in_since is not None:
+            return await self._from_previous(make, PreviousRelease(release, stands_in_since))
+        try:
+            return await make(release), release, None
+        except LookupFailure as error:
+            previous = self._follower.previous
+            # a second look-up would keep a busy or slow engine even longer
+            if not self._fall_back or previous is None or isinstance(error, LookupBusy | LookupTimeout):
+                raise ApiError("unavailable") from error
+        return await self._from_previous(make, previous)
+
+    async def fetch_all(
+        self, release: OpenRelease, area: str, queries: Sequence[ResolvedQuery]
+    ) -> dict[str, Fetched | LookupFailure]:
+        """Returns the entries of several queries, by canonical form: those that are not near are looked up at once, so
+        that they share commands and statements. One that fails spoils no other.
+
+        Raises:
+            LookupFailure: if all failed.
+        """
+        fills = {one.query: (cache_key(release.id, area, one.query), one.fill) for one in queries}
+        found: dict[str, Fetched | LookupFailure] = {}
+        for query, (key, _) in fills.items():
+            near = self._near(key.digest)
+            if near is not None:
+                found[query] = Fetched(near.entry, "near", bypassed=False)
+        missing = [query for query in fills if query not in found]
+        if missing:
+            found |= await self._fetch_missing(release, {query: fills[query] for query in missing})
+        failures = [one for one in found.values() if isinstance(one, LookupFailure)]
+        if failures and len(failures) == len(found):
+            raise failures[0]
+        return found
+
+    async def _fetch_missing(
+        self, release: OpenRelease, fills: Mapping[str, tuple[CacheKey, Fill]]
+    ) -> dict[str, Fetched | LookupFailure]:
+        try:
+            async with asyncio.timeout(_TURN_SECONDS):
+                await self._turns.acquire()
+        except TimeoutError:
+            return dict.fromkeys(fills, LookupBusy("other batches look up"))
+        try:
+            results = await asyncio.gather(
+                *(self._cache.get(key, partial(self._fill, release, fill)) for key, fill in fills.values()),
+                return_exceptions=True,
+            )
+        finally:
+            self._turns.release()
+        found: dict[str, Fetched | LookupFailure] = {}
+        for query, result in zip(fills, results, strict=True):
+            if isinstance(result, BaseException) and not isinstance(result, LookupFailure):
+                raise result
+            if isinstance(result, Fetched) and result.tier == "shared":
+                self._watch.answered()
+            found[query] = result
+        return found
+
+    async def _fill(self, release: OpenRelease, fill: Fill) -> bytes:
+        """Looks up in the warehouse, once for all who wait. Raises LookupFailure."""
+        try:
+            body = await fill()
+        except LookupFailure as error:
+            self._failed(release, error)
+            raise
+        if release is self._follower.current and self._follower.stands_in_since is None:
+            self._watch.worked()
+        return body
+
+    def _failed(self, release: OpenRelease, error: LookupFailure) -> None:
+        self._watch.failed(error)
+        if isinstance(error, LookupBusy | LookupTimeout) or release is not self._follower.current:
+            return
+        problem = f"look-ups in release {release.id} fail: {error}"
+        if self.problem is None:
+            log.error("%s", problem)
+        self._problem, self._problem_until = problem, time.monotonic() + _PROBLEM_SECONDS
+
+    async def _from_previous(
+        self, make: Callable[[OpenRelease], Awaitable[T]], previous: PreviousRelease
+    ) -> tuple[T, OpenRelease, int]:
+        try:
+            made = await make(previous.release)
+        except LookupFailure as error:
+            raise ApiError("unavailable") from error
+        except ApiError as error:
+            if error.code not in LACKING:
+                raise
+            # the current release may have it: nobody is told that there is none
+            raise ApiError("unavailable") from error
+        self._watch.answered()
+        return made, previous.release, max(1, round(time.monotonic() - previous.since))

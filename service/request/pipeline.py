@@ -1,0 +1,138 @@
+"""The path of every request: plain steps in one order, and the one place that waits.
+
+A step takes the request and returns None (go on), a `Response` (done), or an awaitable of either. Steps run inline. At
+the first awaitable, one task goes on with the rest.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+
+from service.base import tracing
+from service.base.tasks import hold_until_done
+from service.request.authenticate import Authenticator
+from service.request.admit import Admission
+from service.request.errors import ApiError, failure_of
+from service.request.look_up import LookUps
+from service.request.record import Recorder
+from service.request.request import Request
+from service.request.resolve import Resolver
+from service.request.respond import CachePolicy, written
+from service.request.response import Response
+from service.request.route import Router
+from service.request.sampling import RequestWatch
+
+log = logging.getLogger("forecast.access")
+
+Step = Callable[[Request], "Response | Awaitable[Response | None] | None"]
+# Instead of a response: the application answers the request.
+DISPATCH = Response(0, b"", b"", "")
+
+
+class Pipeline:
+    """The steps of one worker's requests, which owns it.
+
+    Setting `draining` makes every answer the last of its connection.
+    """
+
+    def __init__(
+        self,
+        router: Router,
+        authenticator: Authenticator,
+        admission: Admission,
+        resolver: Resolver,
+        look_ups: LookUps,
+        policy: CachePolicy,
+        recorder: Recorder,
+        watch: RequestWatch,
+    ) -> None:
+        self.draining = False
+        self.resolver = resolver
+        self.recorder = recorder
+        self._router = router
+        self._policy = policy
+        self._watch = watch
+        self._tasks: set[asyncio.Task[Response]] = set()
+        checks: tuple[Step, ...] = (authenticator.authenticate, router.route, admission.admit, _mark_checked)
+        answers: tuple[Step, ...] = (resolver.resolve, look_ups.look_up, policy.respond)
+        self._checks = checks
+        self._steps = (*checks, _dispatch, *answers)
+        self._answers = answers
+
+    @property
+    def traces(self) -> bool:
+        return self._watch.tracer is not None
+
+    def begin(self, request: Request) -> None:
+        """Finds out where the request is counted, and whether it is traced."""
+        if request.target is None:
+            self._router.place(request)
+        if self._watch.tracer is not None:
+            request.trace = self._watch.begin(request.headers, request.began)
+
+    def run(self, request: Request) -> "Response | asyncio.Task[Response]":
+        """Returns the answer, or DISPATCH; or a task that returns it, if the request has to wait."""
+        steps = iter(self._steps)
+        if request.trace is not None:
+            return self._start(request, None, steps)
+        try:
+            for step in steps:
+                outcome = step(request)
+                if outcome is not None:
+                    return outcome if isinstance(outcome, Response) else self._start(request, outcome, steps)
+        except Exception as error:
+            return failure_of(error, request.request_id)
+        raise LookupError("no step has answered")
+
+    async def check(self, request: Request) -> Response | None:
+        """Returns the answer that ends the request before the application has it."""
+        return await self._run_all(request, self._checks)
+
+    async def answer(self, request: Request) -> Response:
+        """Returns the answer to a request for a look-up endpoint that was checked."""
+        return await self._run_all(request, self._answers) or DISPATCH
+
+    def finish(self, request: Request, response: Response, dates: bytes) -> tuple[bytes, bytes]:
+        """Records the request, and returns the head and the body of the answer as they travel."""
+        if self.draining:
+            request.closes = True
+        self.recorder.record(request, response.status, response.outcome, time.monotonic() - request.began)
+        return written(request, response, dates)
+
+    def _start(
+        self, request: Request, outcome: Awaitable[Response | None] | None, steps: Iterator[Step]
+    ) -> "asyncio.Task[Response]":
+        # detached: what a client that goes away asked for is looked up nevertheless
+        task = asyncio.create_task(self._go_on(request, outcome, steps))
+        return hold_until_done(task, self._tasks)
+
+    async def _go_on(
+        self, request: Request, outcome: Awaitable[Response | None] | None, steps: Iterator[Step]
+    ) -> Response:
+        """Awaits the outcome of a step, and runs those that are left."""
+        tracing.enter(request.trace)
+        try:
+            response = await outcome if outcome is not None else None
+            return response or await self._run_all(request, steps) or DISPATCH
+        except Exception as error:
+            return failure_of(error, request.request_id)
+
+    async def _run_all(self, request: Request, steps: Iterator[Step] | Sequence[Step]) -> Response | None:
+        for step in steps:
+            with tracing.step(step.__name__):
+                outcome = step(request)
+                response = outcome if outcome is None or isinstance(outcome, Response) else await outcome
+            if response is not None:
+                return response
+        return None
+
+
+def _mark_checked(request: Request) -> None:
+    request.is_checked = True
+
+
+def _dispatch(request: Request) -> Response | None:
+    """Leaves whatever is no look-up in live data to the application."""
+    route, key = request.route, request.key
+    return DISPATCH if route is None or route.resolve is None or key is None or key.test else None

@@ -1,0 +1,187 @@
+"""Records a request that was answered: its metrics, its usage, its line in the access log, its trace."""
+
+import os
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from service.base.masking import masked
+from service.base.seen import LoggedRequest
+from service.base.telemetry import ANSWERS, REJECTED, REQUEST_SECONDS, REQUESTS, TEST_REQUESTS, JointCount, Telemetry
+from service.keys.record import ApiKey
+from service.request.access_log import LONG, Made, Make
+from service.request.admit import Admission
+from service.request.errors import problem
+from service.request.request import NO_AREA, Request
+from service.request.response import Response
+from service.request.sampling import RequestWatch, shortened, stamp
+
+
+class Recorder:
+    """Records the requests of one worker, which owns it.
+
+    `keep_error` gets the errors of good keys: the key's id, and what makes the line.
+    """
+
+    def __init__(
+        self, telemetry: Telemetry, watch: RequestWatch, admission: Admission, keep_error: Callable[[str, Make], None]
+    ) -> None:
+        self.answered = 0  # successes, since the start
+        self._telemetry = telemetry
+        self._watch = watch
+        self._admission = admission
+        self._keep_error = keep_error
+        # by area, status, outcome, tier, release
+        self._joints: dict[tuple[str, int, str, str | None, str | None], JointCount] = {}
+
+    def switch(self) -> None:
+        """The release has changed, and with it what answers count in."""
+        self._joints.clear()
+
+    def record(self, request: Request, status: int, outcome: str, seconds: float) -> None:
+        """Counts and logs a request that was answered with `status`, `seconds` after its head had arrived."""
+        if request.is_test:  # a 503 on purpose must alarm nobody
+            self._telemetry.count(TEST_REQUESTS, str(status), outcome)
+            self._watch.look(AccessRecord.of(request, status, outcome, seconds)(), seconds, request.trace)
+            return
+        if request.counted:
+            self._count_several(request, status, outcome, seconds)
+        else:
+            kind = (request.area, status, outcome, request.tier if status < 400 else None, request.release)
+            joint = self._joints.get(kind) or self._joint(kind)
+            joint.observe(seconds)
+            self._admission.count(request, status, outcome)
+        watch = self._watch
+        if status >= 400:
+            self._record_error(request, status, outcome, seconds)
+        elif watch.skip > 0 and seconds < watch.slow and request.tier != "warehouse" and request.trace is None:
+            self.answered += 1
+            watch.skip -= 1
+        else:
+            self.answered += 1
+            make = AccessRecord.of(request, status, outcome, seconds)
+            if request.tier == "warehouse" or request.trace is not None:
+                watch.look(make(), seconds, request.trace)
+            else:
+                watch.look_in_turn(make, slow=seconds >= watch.slow)
+
+    def rejected(self, code: str) -> None:
+        """Counts a request that was refused before it could be read."""
+        self._telemetry.count(REJECTED, code)
+
+    def refusal(self, code: str, request_id: bytes, address: str | None, detail: str | None = None) -> Response:
+        """Returns the answer to such a request, which is counted and logged. Its method and path may not have
+        arrived."""
+        response = problem(code, detail)
+        self._telemetry.count(REQUESTS, NO_AREA, str(response.status), code)
+        line = LoggedRequest(
+            time=stamp(time.time()),
+            request_id=request_id.decode(),
+            status=response.status,
+            method="-",
+            path="-",
+            outcome=code,
+            milliseconds=0.0,
+            pid=os.getpid(),
+            address=address,
+            detail=detail,
+        )
+        self._watch.look(line, 0.0)
+        return response
+
+    def _record_error(self, request: Request, status: int, outcome: str, seconds: float) -> None:
+        make: Make = AccessRecord.of(request, status, outcome, seconds)
+        if len(request.sent_path) + len(request.query) > LONG:
+            make = Made(make())
+        if request.key is not None:
+            self._keep_error(request.key.key_id, make)
+        if request.trace is not None:
+            self._watch.look(make(), seconds, request.trace)
+            return
+        area = request.area if request.area != NO_AREA else None
+        self._watch.look_at_error((status, outcome, area, request.key_id or request.address), make, time.monotonic())
+
+    def _count_several(self, request: Request, status: int, outcome: str, seconds: float) -> None:
+        area = request.area
+        self._telemetry.count(REQUESTS, area, str(status), outcome)
+        self._telemetry.observe(REQUEST_SECONDS, seconds, area)
+        for one in request.counted:
+            if one.tier is not None and request.release is not None:
+                self._telemetry.count(ANSWERS, area, one.tier, request.release, amount=one.number)
+            self._admission.count(request, one.status, one.outcome, one.number)
+
+    def _joint(self, kind: tuple[str, int, str, str | None, str | None]) -> JointCount:
+        area, status, outcome, tier, release = kind
+        counted = [(REQUESTS, (area, str(status), outcome))]
+        if tier is not None and release is not None:
+            counted.append((ANSWERS, (area, tier, release)))
+        joint = self._joints[kind] = self._telemetry.joint((REQUEST_SECONDS, (area,)), *counted)
+        return joint
+
+
+class AccessRecord(msgspec.Struct, gc=False):
+    """What the line of a request is made from. Thousands are kept, which the garbage collector need not look at."""
+
+    request_id: bytes
+    status: int
+    method: str
+    path: str
+    query: str | bytes  # canonical, or as it was sent, in bytes
+    outcome: str
+    seconds: float
+    at: float  # seconds since 1970
+    area: str
+    tier: str | None
+    release: str | None
+    key: ApiKey | None
+    key_id: str | None
+    address: str | None
+
+    @classmethod
+    def of(cls, request: Request, status: int, outcome: str, seconds: float) -> "AccessRecord":
+        target, tier = request.target, request.tier if status < 400 else None
+        query: str | bytes = request.query
+        if request.shown_query is not None:
+            query = request.shown_query
+        elif target is not None and tier is not None:
+            query = target.query
+        return cls(
+            request.request_id,
+            status,
+            request.method,
+            request.sent_path,
+            query,
+            outcome,
+            seconds,
+            time.time(),
+            request.area,
+            tier,
+            request.release if tier is not None else None,
+            request.key,
+            request.key_id,
+            request.address,
+        )
+
+    def __call__(self) -> LoggedRequest:
+        # a key may have been put into the address by mistake, and an address may be long
+        query = self.query if isinstance(self.query, str) else self.query.decode("latin-1")
+        key = self.key
+        return LoggedRequest(
+            time=stamp(self.at),
+            request_id=self.request_id.decode(),
+            status=self.status,
+            method=masked(self.method),
+            path=shortened(self.path),
+            outcome=self.outcome,
+            milliseconds=round(self.seconds * 1000, 3),
+            pid=os.getpid(),
+            area=self.area if self.area != NO_AREA else None,
+            query=shortened(query) or None,
+            tier=self.tier,
+            release=self.release,
+            key_id=self.key_id,
+            partner=key.partner if key is not None else None,
+            test=(key is not None and key.test) or None,
+            address=self.address,
+        )

@@ -1,0 +1,206 @@
+"""One request: what was sent, and what the steps of the pipeline have found out about it."""
+
+import re
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from service.base.tracing import Trace
+from service.cache.entry import CacheEntry
+from service.cache.near import PreparedHeads
+from service.keys.record import ApiKey
+from service.request.response import SCOPE_KEY, Header
+
+if TYPE_CHECKING:
+    from service.request.admit import Allowance
+    from service.request.resolve import Resolution, Route, Target
+
+NO_AREA = "none"
+MOST_REQUEST_ID = 64
+REQUEST_ID = rb"[A-Za-z0-9._-]{1,%d}" % MOST_REQUEST_ID
+_REQUEST_ID = re.compile(REQUEST_ID)
+METHODS = ("GET", "HEAD")
+
+# RFC 9110 7.2: a host name or address, and a port; what else is in it has no business here
+_HOST = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=-]*(:[0-9]*)?|\[[0-9A-Fa-f:.]+\](:[0-9]*)?")
+
+# The tier that an answer came from; previous: a release that stands in for the current one.
+AnswerTier = Literal["near", "shared", "warehouse", "previous"]
+Fault = tuple[str, str | None]
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """So many of the requests that a batch counts as ended like this."""
+
+    number: int
+    status: int
+    outcome: str
+    tier: AnswerTier | None  # None: nothing was found
+
+
+class Request(msgspec.Struct, gc=False):
+    """A request on its way through the pipeline. Each step reads what earlier steps found, and adds what it finds.
+
+    Times are in monotonic seconds. Header values are None if they were not sent; several of one name are a list.
+    """
+
+    # as it was sent
+    began: float
+    request_id: bytes  # the caller's, if it can be used
+    method: str = "GET"
+    sent_path: str = "/"  # decoded
+    sent_query: bytes | None = None  # None: it is in the request line
+    presented: bytes | None = None  # the API key
+    accept_encoding: bytes | None = None
+    if_none_match: bytes | None = None
+    address: str | None = None  # of the other end
+    closes: bool = False  # the connection, with the answer
+    line: bytes = b""  # the request line, if it was read as a plain one
+    target: "Target | None" = None  # what this line meant before in the current release
+    if_match: bytes | None = None
+    headers: Sequence[Header] = ()  # names in lower case; of a plain head only if a step needs them
+    fault: Fault | None = None  # of its syntax: an error code, and what to do
+    # what the steps found
+    route: "Route | None" = None  # None: there is nothing at this path
+    area: str = NO_AREA  # that it counts under
+    key: ApiKey | None = None  # once it is verified
+    key_id: str | None = None  # also where its owner proved to have an expired or revoked one
+    is_checked: bool = False  # it has passed authentication, routing and admission
+    allowance: "Allowance | None" = None  # what it passes with, if its area is metered
+    resolution: "Resolution | None" = None  # what it means in one release
+    entry: CacheEntry | None = None  # that answers it
+    prepared: PreparedHeads | None = None  # its header lines, if the near cache has them
+    bypassed: bool = False  # the shared cache could not be asked
+    stale_for: int | None = None  # seconds since the release that answers stopped being current
+    # what it counts as, beside its status
+    outcome: str = "answered"
+    tier: AnswerTier | None = None
+    release: str | None = None
+    shown_query: str | None = None  # canonical
+    counted: tuple[Counted, ...] = ()  # if it counts as several
+    trace: Trace | None = None
+
+    @property
+    def path(self) -> str:
+        """The path without a slash at its end."""
+        sent = self.sent_path
+        return sent[:-1] if len(sent) > 1 and sent.endswith("/") else sent
+
+    @property
+    def query(self) -> bytes:
+        """The query string, as it was sent."""
+        if self.sent_query is None:
+            self.sent_query = self.line.partition(b"?")[2].rpartition(b" ")[0]
+        return self.sent_query
+
+    @property
+    def is_test(self) -> bool:
+        """Whether the key is a test key, which must not be answered from live data."""
+        return self.key is not None and self.key.test
+
+
+def valid_host(host: bytes) -> bool:
+    return _HOST.fullmatch(host) is not None
+
+
+def valid_request_id(sent: bytes) -> bool:
+    return _REQUEST_ID.fullmatch(sent) is not None
+
+
+def _request_ids() -> Iterator[bytes]:
+    """Random for the process, counted within it: as unique as a random id, at a thirtieth of its cost."""
+    process = secrets.token_hex(10).encode()
+    last = [b"%03x" % number for number in range(4096)]
+    for number in count(secrets.randbits(32)):
+        first = b"%b%09x" % (process, number)
+        for low in last:
+            yield first + low
+
+
+# 32 characters that no other request has.
+new_request_id: Callable[[], bytes] = _request_ids().__next__
+
+
+def read_headers(
+    headers: Sequence[Header],
+    *,
+    began: float,
+    method: str,
+    version: str,
+    sent_path: str,
+    query: bytes,
+    address: str | None = None,
+) -> Request:
+    """Reads a request with these `headers`, whose names are in lower case."""
+    request = Request(began, b"", method, sent_path, query, address=address, headers=headers)
+    request_ids, keys, hosts = [], [], []
+    has_body = False
+    for name, value in headers:
+        if name == b"x-api-key":
+            keys.append(value)
+        elif name == b"host":
+            hosts.append(value)
+        elif name == b"accept-encoding":
+            request.accept_encoding = _joined(request.accept_encoding, value)
+        elif name == b"if-none-match":
+            request.if_none_match = _joined(request.if_none_match, value)
+        elif name == b"if-match":
+            request.if_match = _joined(request.if_match, value)
+        elif name == b"x-request-id":
+            request_ids.append(value)
+        elif name == b"transfer-encoding" or (name == b"content-length" and value.strip(b" \t0") != b""):
+            has_body = True
+    usable = len(request_ids) == 1 and valid_request_id(request_ids[0])
+    request.request_id = request_ids[0] if usable else new_request_id()
+    request.presented = keys[0] if keys else None
+    request.fault = _fault(method, version, hosts, keys, has_body=has_body)
+    return request
+
+
+def read_scope(scope: Any, began: float) -> Request:
+    """Reads the request of an ASGI scope."""
+    client = scope["client"]
+    return read_headers(
+        scope["headers"],
+        began=began,
+        method=scope["method"],
+        version=scope["http_version"],
+        sent_path=scope["path"],
+        query=scope["query_string"],
+        address=client[0] if client else None,
+    )
+
+
+def request_of(scope: Any) -> Request:
+    request: Request = scope[SCOPE_KEY]
+    return request
+
+
+def key_of(scope: Any) -> ApiKey:
+    """Returns the key that the pipeline has verified."""
+    key = request_of(scope).key
+    if key is None:
+        raise LookupError("a request came here without a key")
+    return key
+
+
+def _joined(before: bytes | None, value: bytes) -> bytes:
+    return value if before is None else before + b"," + value
+
+
+def _fault(method: str, version: str, hosts: list[bytes], keys: list[bytes], *, has_body: bool) -> Fault | None:
+    if version not in ("1.0", "1.1"):
+        return "bad_request", "Only HTTP/1.0 and HTTP/1.1 are spoken here."
+    if len(hosts) != 1 and not (not hosts and version == "1.0"):
+        return "bad_request", "Send the Host header, once."
+    if hosts and not valid_host(hosts[0]):
+        return "bad_request", "The Host header is not a host name or address."
+    # other methods get a 405 instead: the method is what their sender must change
+    if has_body and method in METHODS:
+        return "body_not_allowed", None
+    if len(keys) > 1:
+        return "bad_request", "The x-api-key header was sent more than once. Send it once."
+    return None
