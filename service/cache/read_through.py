@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from service.base.single_flight import SingleFlight, Tell
+from service.base.single_flight import SingleFlight
 from service.base.tracing import STEP_OUTCOME, Attributes, step
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
@@ -39,10 +39,6 @@ class ReadThrough:
 
     `observe` is told (tier, outcome, seconds) of every look-up except those in the near cache, which counts its own:
     telling would take longer than finding.
-
-    Requests through the router call `get`. The direct answer (edge/hot) has no task to wait in, and a call for each
-    near hit would cost it 2 %. So it asks `near` and `shared` itself, calls `looked_up` for what that found, and `fill`
-    if it found nothing.
     """
 
     def __init__(
@@ -71,7 +67,7 @@ class ReadThrough:
         with step("shared", SHARED_STEP, remote=True) as asked:
             lookup = await self.shared.get(key)
             asked.set(STEP_OUTCOME, lookup.outcome)
-        self.looked_up(key, lookup, generation, time.perf_counter() - started)
+        self._looked_up(key, lookup, generation, time.perf_counter() - started)
         if lookup.entry is not None:
             return Fetched(lookup.entry, "shared", bypassed=False)
         bypassed = lookup.outcome == "unavailable"
@@ -80,12 +76,7 @@ class ReadThrough:
             entry = await self._flights.run(key.digest, lambda: self._fill(key, fill), told)
         return Fetched(entry, "warehouse", bypassed)
 
-    def fill(self, key: CacheKey, fill: Fill, tell: Tell[CacheEntry]) -> None:
-        """What neither cache has: `tell` is called in a later turn of the loop, with the entry or with the error that
-        `fill` ended with."""
-        self._flights.ask(key.digest, lambda: self._fill(key, fill), tell)
-
-    def looked_up(self, key: CacheKey, lookup: SharedLookup, generation: int, seconds: float) -> None:
+    def _looked_up(self, key: CacheKey, lookup: SharedLookup, generation: int, seconds: float) -> None:
         """Counts a look-up in the shared cache, which took `seconds`, and keeps what it found near. `generation` is the
         near cache's at the time when the shared cache was asked."""
         self.near.missed()

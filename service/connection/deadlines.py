@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from service.base import closing
-from service.edge.admission import limits
+from service.connection import limits
 
 
 class Deadlines:

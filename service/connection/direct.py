@@ -7,32 +7,59 @@ answers keep the order of their requests.
 import asyncio
 import logging
 from collections.abc import Callable
-from functools import partial
+from enum import Enum
 from time import monotonic
-from typing import Any, assert_never
+from typing import Any, Final, Protocol, assert_never
 
 import msgspec
 from uvicorn.server import ServerState
 
-from service.edge.connection.pipelining import END_OF_HEAD
-from service.edge.connection.protocol import LimitedProtocol
-from service.edge.gate import Gate
-from service.edge.hot import heads
-from service.edge.hot.answers import HotAnswers
-from service.edge.hot.plain import plain_head
-from service.edge.hot.remembered import Caller
-from service.edge.hot.waiting import FOR_ROUTER, Holder, HotOutcome, Unanswered
-from service.http.head import SCOPE_KEY, RequestHead
-from service.http.reply import Header, Reply
+from service.connection import heads
+from service.connection.parse import plain_request
+from service.connection.pipelining import END_OF_HEAD
+from service.connection.protocol import LimitedProtocol
+from service.request.pipeline import DISPATCH
+from service.request.request import Request
+from service.request.response import SCOPE_KEY, Header, Response, lines_of
 
 log = logging.getLogger("forecast.access")
+
+
+class Unanswered(Enum):
+    """What becomes of a request that was not answered at once."""
+
+    WAITING = "a store was asked; the holder is told later"
+    FOR_ROUTER = "the application has to answer"
+
+
+WAITING: Final = Unanswered.WAITING
+FOR_ROUTER: Final = Unanswered.FOR_ROUTER
+HotOutcome = bytes | Unanswered
+
+
+class Holder(Protocol):
+    """The connection on which a request waits. It asks nothing else meanwhile."""
+
+    def told(self, make: Callable[[], HotOutcome]) -> bool: ...
+
+
+class Caller:
+    """What a connection knows of its other end."""
+
+    __slots__ = ("address", "arrived_at", "closes", "reader")
+
+    def __init__(self, reader: heads.HeadReader, address: str | None) -> None:
+        self.address = address
+        self.reader = reader
+        self.closes = False
+        self.arrived_at = 0.0
 
 
 class Arrived(msgspec.Struct):
     """What another protocol received and could not answer, and what it found out about that."""
 
     data: bytes
-    checked: RequestHead | None
+    checked: Request | None
 
 
 class TakenOver(msgspec.Struct):
@@ -46,7 +73,7 @@ class TakenOver(msgspec.Struct):
 
     caller: Caller
     asked: bytes | None
-    checked: RequestHead | None
+    checked: Request | None
     arrived: Arrived | None
     rest: bytes
     is_last: bool
@@ -59,18 +86,18 @@ class TakenOver(msgspec.Struct):
 class DirectProtocol(LimitedProtocol):
     """One connection of a partner to the gate; the worker's server makes it. It ends with its transport."""
 
-    app: Gate
+    app: Any
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._hot: HotAnswers | None = self.app.hot
+        self._fields: heads.Fields | None = self.app.fields
         self._caller: Caller | None = None  # made with the transport, if there are direct answers
         self._taken: TakenOver | None = None  # from another protocol, until this one has the transport
         self._told: Callable[[], HotOutcome] | None = None  # of what waited, before it had the transport
         self._stops = False  # with the server, which stopped before it had the transport
         self._asked: bytes | None = None  # the head of the request that waits
         self._was_looked_at = False  # the head that goes to the parser; looking again would not change the outcome
-        self._checked: RequestHead | None = None  # the same, with what the checks found out about it
+        self._checked: Request | None = None  # the same, with what the checks found out about it
 
     def take_over(self, taken: TakenOver) -> None:
         """Called before `connection_made`. When what waits is over, `told` is called, here too."""
@@ -80,9 +107,9 @@ class DirectProtocol(LimitedProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self._hot is not None and self._caller is None:
+        if self._fields is not None and self._caller is None:
             address = self.client[0] if self.client is not None else None
-            self._caller = Caller(heads.HeadReader(self._hot.fields, address or ""), address)
+            self._caller = Caller(heads.HeadReader(self._fields, address or ""), address)
         if self._taken is None:
             return
         try:
@@ -179,11 +206,10 @@ class DirectProtocol(LimitedProtocol):
 
     def _answer_directly(self, head: bytes, holder: Holder | None = None) -> bool:
         """Whether the request was answered. With a `holder`, also whether it waits, and the holder will be told."""
-        hot, caller, cycle, now = self._hot, self._caller, self.cycle, monotonic()
+        caller, cycle, now = self._caller, self.cycle, monotonic()
         self._checked = None
         if (
-            hot is None
-            or caller is None
+            caller is None
             or (cycle is not None and not cycle.response_complete)  # what came before is answered first
             or self.flow.write_paused
             or self._is_one_too_many
@@ -191,9 +217,9 @@ class DirectProtocol(LimitedProtocol):
             return False
         if self.app.draining:
             caller.closes = True
-        outcome = hot.answer(head, caller, self.server_state.default_headers, now, now, holder)
-        if outcome is FOR_ROUTER:
-            outcome = self._answer_plain(head, caller, now, holder)
+        if holder is None:
+            return False
+        outcome, self._checked = plain_answer(self.app, head, caller, self.server_state, now, holder)
         match outcome:
             case bytes():
                 self._write(outcome, caller, now)
@@ -207,10 +233,6 @@ class DirectProtocol(LimitedProtocol):
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
         return True
-
-    def _answer_plain(self, data: bytes, caller: Caller, began: float, holder: Holder | None) -> HotOutcome:
-        outcome, self._checked = plain_answer(self.app, data, caller, self.server_state, began, holder)
-        return outcome
 
     def _begin_in_uvicorn(self) -> None:
         super()._begin_in_uvicorn()
@@ -251,8 +273,6 @@ class DirectProtocol(LimitedProtocol):
         if caller is not None and self.app.draining:
             caller.closes = True
         outcome = make()
-        if outcome is FOR_ROUTER and caller is not None and self._checked is None:
-            outcome = self._answer_plain(asked, caller, caller.arrived_at, self)
         match outcome:
             case bytes():
                 self._checked = None
@@ -269,35 +289,32 @@ class DirectProtocol(LimitedProtocol):
 
 
 def plain_answer(
-    gate: Gate, data: bytes, caller: Caller, state: ServerState, began: float, holder: Holder | None
-) -> tuple[HotOutcome, RequestHead | None]:
-    """The answer to a plain request that is not hot, if it does not need the router. If it has to wait, the `holder` is
-    told. If it is not answered at once, also what was found out about it, for the router path. `began`: when it
-    arrived, in monotonic seconds."""
-    found_out, caller.found_out = caller.found_out, None
-    head = plain_head(data, caller.reader, began, fields=gate.traces)
-    if head is None:
+    app: Any, data: bytes, caller: Caller, state: ServerState, began: float, holder: Holder
+) -> tuple[HotOutcome, Request | None]:
+    """The answer to a plain request; if it has to wait, the `holder` is told."""
+    pipeline = app.pipeline
+    request = plain_request(data, caller.reader, app.resolver, began, caller.address, headers=pipeline.traces)
+    if request is None:
         return FOR_ROUTER, None
-    head.last = caller.closes = caller.closes or head.last
-    head.address = caller.address
-    if found_out is not None and found_out.head == data:
-        head.verdict, head.read, head.failed = found_out.verdict, found_out.read, found_out.failed
-        if found_out.allowance is not None:
-            head.decision, head.standing = found_out.allowance.decision, found_out.allowance.standing
+    request.closes = caller.closes = caller.closes or request.closes
+    pipeline.begin(request)
+    outcome = pipeline.run(request)
 
-    def written(reply: Reply) -> bytes:
-        head.last = caller.closes  # the connection may have grown old
-        if caller.reader.news is not None:  # now it is known whether its caller is a stranger
-            caller.reader.learn(stranger=head.key is None)
-        return gate.written(head, reply, state.default_headers)
+    def written(response: Response) -> HotOutcome:
+        if response is DISPATCH:
+            return FOR_ROUTER
+        request.closes = caller.closes
+        if caller.reader.news is not None:
+            caller.reader.learn(stranger=request.key is None)
+        head, body = pipeline.finish(request, response, lines_of(tuple(state.default_headers)))
+        return bytes(head + body)
 
-    def told(reply: Reply | None, holder: Holder) -> None:
-        is_there = holder.told(lambda: written(reply) if reply is not None else FOR_ROUTER)
-        if not is_there and reply is not None and reply.status == 401:  # a scan counts, also one that hangs up
-            written(reply)
+    def done(task: "asyncio.Task[Response]") -> None:
+        response = task.result()
+        if not holder.told(lambda: written(response)) and response.status == 401:
+            written(response)
 
-    tell = partial(told, holder=holder) if holder is not None else None
-    outcome = gate.answer_now(head, state.default_headers, tell)
-    if isinstance(outcome, bytes) and caller.reader.news is not None:
-        caller.reader.learn(stranger=head.key is None)
-    return outcome, head if not isinstance(outcome, bytes) else None
+    if isinstance(outcome, Response):
+        return written(outcome), request
+    outcome.add_done_callback(done)
+    return WAITING, request

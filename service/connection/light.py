@@ -9,20 +9,26 @@ import asyncio
 import logging
 from collections.abc import Callable
 from time import monotonic
+from typing import Any
 
 from uvicorn.server import ServerState
 
 from service.base.polling import Channel
-from service.edge.admission import limits
-from service.edge.connection.deadlines import lifetime
-from service.edge.connection.direct import Arrived, DirectProtocol, TakenOver, plain_answer
-from service.edge.gate import Gate
-from service.edge.hot.answers import HotAnswers
-from service.edge.hot.heads import HeadReader
-from service.edge.hot.remembered import Caller
-from service.edge.hot.waiting import FOR_ROUTER, WAITING, HotOutcome
-from service.http.head import RequestHead
-from service.http.reply import Header
+from service.connection import limits
+from service.connection.deadlines import lifetime
+from service.connection.direct import (
+    FOR_ROUTER,
+    WAITING,
+    Arrived,
+    Caller,
+    DirectProtocol,
+    HotOutcome,
+    TakenOver,
+    plain_answer,
+)
+from service.connection.heads import HeadReader
+from service.request.request import Request
+from service.request.response import Header
 
 log = logging.getLogger("forecast.access")
 
@@ -33,11 +39,8 @@ class LightServer:
     `make` makes the protocol that goes on with a connection. `keep_alive`: seconds after the last answer.
     """
 
-    def __init__(
-        self, gate: Gate, hot: HotAnswers, make: Callable[[], DirectProtocol], state: ServerState, keep_alive: float
-    ) -> None:
+    def __init__(self, gate: Any, make: Callable[[], DirectProtocol], state: ServerState, keep_alive: float) -> None:
         self.gate = gate
-        self.hot = hot
         self.make = make
         self.state = state
         self.loop = asyncio.get_running_loop()
@@ -50,18 +53,17 @@ class LightConnection(Caller):
     `sent_first` is what it has sent before it was made.
     """
 
-    __slots__ = ("_aging", "_alarm", "_answered_at", "_asked", "_checked", "_hot", "_old_at", "_opened_at",
+    __slots__ = ("_aging", "_alarm", "_answered_at", "_asked", "_checked", "_old_at", "_opened_at",
                  "_sent_first", "_server", "_whole", "channel")  # fmt: skip
 
     channel: Channel
 
     def __init__(self, server: LightServer, address: str, sent_first: bytes = b"") -> None:
-        super().__init__(HeadReader(server.hot.fields, address), address)
+        super().__init__(HeadReader(server.gate.fields, address), address)
         self._server = server
-        self._hot = server.hot
         self._sent_first = sent_first
         self._asked: bytes | None = None  # the head of the request that waits,
-        self._checked: RequestHead | None = None  # and what was found out about it
+        self._checked: Request | None = None  # and what was found out about it
         self._answered_at = 0.0  # monotonic seconds; 0 before the first answer
         self._aging: asyncio.TimerHandle | None = None
         self._old_at = 0.0  # monotonic seconds
@@ -118,13 +120,10 @@ class LightConnection(Caller):
             return None
         if server.gate.draining:
             self.closes = True
-        checked = None
-        outcome: HotOutcome = self._hot.answer(data, self, server.state.default_headers, now, now, self)
+        outcome, checked = plain_answer(server.gate, data, self, server.state, now, self)
         if outcome is FOR_ROUTER:
-            outcome, checked = plain_answer(server.gate, data, self, server.state, now, self)
-            if outcome is FOR_ROUTER:
-                self._hand_over(Arrived(data, checked))
-                return None
+            self._hand_over(Arrived(data, checked))
+            return None
         if outcome is WAITING:
             self._asked, self._checked, self.arrived_at = data, checked, now
             return None
@@ -150,8 +149,6 @@ class LightConnection(Caller):
             self.closes = True
         try:
             outcome, checked, server = make(), self._checked, self._server
-            if outcome is FOR_ROUTER and checked is None:
-                outcome, checked = plain_answer(server.gate, asked, self, server.state, self.arrived_at, self)
             if outcome is WAITING:
                 self._checked = checked
                 return

@@ -7,9 +7,9 @@ from urllib.parse import unquote
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from service.edge.admission import limits
-from service.edge.hints import NO_TARGET
-from service.edge.hot.heads import as_head
+from service.connection import limits
+from service.connection.heads import as_head
+from service.request.hints import NO_TARGET
 
 _ABSOLUTE = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)

@@ -12,14 +12,13 @@ from typing import Any, Protocol
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.base import closing
-from service.edge.admission import limits
-from service.edge.connection.deadlines import Deadlines, lifetime
-from service.edge.connection.parsing import RequestParsing
-from service.edge.connection.pipelining import END_OF_HEAD, HoldingFlow
-from service.edge.hints import of_other_protocol, of_parser_error
-from service.edge.hot.wire import whole_answer
-from service.http.head import new_request_id
-from service.http.reply import Reply
+from service.connection import limits
+from service.connection.deadlines import Deadlines, lifetime
+from service.connection.parsing import RequestParsing
+from service.connection.pipelining import END_OF_HEAD, HoldingFlow
+from service.request.hints import of_other_protocol, of_parser_error
+from service.request.request import new_request_id
+from service.request.response import STATUS_LINES, Response, lines_of
 
 
 class Application(Protocol):
@@ -32,7 +31,7 @@ class Application(Protocol):
         """Counts a request that never reached the application."""
         ...
 
-    def refusal(self, code: str, request_id: str, address: str | None, detail: str | None = None) -> Reply:
+    def refusal(self, code: str, request_id: bytes, address: str | None, detail: str | None = None) -> Response:
         """The answer to such a request from `address`; `code` is one that `LimitedProtocol` refuses with."""
         ...
 
@@ -339,11 +338,13 @@ class LimitedProtocol(RequestParsing):
             self.cycle.message_event.set()
         if not self._is_idle() and not self.cycle.disconnected:
             return
-        request_id = new_request_id().decode()
+        request_id = new_request_id()
         address = self.client[0] if self.client else None
-        reply = self.app.refusal(code, request_id, address, self._advice)
-        behind = ((b"x-request-id", request_id.encode()), (b"connection", b"close"))
-        self.transport.write(whole_answer(reply, behind, self.server_state.default_headers))
+        response = self.app.refusal(code, request_id, address, self._advice)
+        lines, body = response.whole(request_id)
+        behind = lines_of((*self.server_state.default_headers,))
+        tail = lines_of(((b"x-request-id", request_id), (b"connection", b"close")))
+        self.transport.write(b"".join((STATUS_LINES[response.status], behind, lines, tail, b"\r\n", body)))
         closing.linger(self.transport, self.connections)
         self._part()
 

@@ -7,9 +7,9 @@ from litestar import Litestar, Request, Response
 from litestar.handlers import BaseRouteHandler
 from litestar.types import ASGIApp
 
-from service.http.errors import of_failed
-from service.http.head import head_of
-from service.http.reply import Reply
+from service.request import response
+from service.request.errors import failure_of
+from service.request.request import request_of
 
 
 def build_litestar(handlers: Sequence[BaseRouteHandler]) -> Litestar:
@@ -22,16 +22,16 @@ def build_litestar(handlers: Sequence[BaseRouteHandler]) -> Litestar:
     )
 
 
-class ReplyResponse(Response[bytes]):
-    """Litestar wants a Response from an exception handler; this one is a Reply as it stands."""
+class FinishedResponse(Response[bytes]):
+    """Litestar wants a Response from an exception handler; this one is a finished one as it stands."""
 
-    def __init__(self, reply: Reply) -> None:
-        super().__init__(content=b"", status_code=reply.status)
-        self._reply = reply
+    def __init__(self, finished: response.Response) -> None:
+        super().__init__(content=b"", status_code=finished.status)
+        self._finished = finished
 
     def to_asgi_response(self, *_: Any, **__: Any) -> ASGIApp:  # type: ignore[override]
-        return self._reply
+        return self._finished
 
 
 def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    return ReplyResponse(of_failed(error, head_of(request.scope).request_id))
+    return FinishedResponse(failure_of(error, request_of(request.scope).request_id))

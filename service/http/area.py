@@ -13,12 +13,13 @@ from msgspec import Meta
 
 from config.invisible import visible
 from service.http import corrections
-from service.http.answering import Answers
 from service.http.encodings import encoded_in
-from service.http.errors import ApiError
-from service.http.head import RequestHead, head_of
-from service.http.reading import ReadError, Reading, ResolvedRequest
-from service.http.reply import Header, Later, Reply
+from service.request.errors import ApiError
+from service.request.pipeline import Answers
+from service.request.request import Request, request_of
+from service.request.resolve import ResolvedQuery, Route
+from service.request.respond import CachePolicy
+from service.request.response import Header, Response
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
 from warehouse.lookup.engine import Engine
@@ -111,11 +112,11 @@ Resolve = Callable[[KeySet, bytes, Cursors], Resolved | NoMatch | Nothing]
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """How an endpoint answers that is asked for several things at once, each as if it were asked for alone.
 
-    `weigh` reads from a raw query string as how many requests it counts, at least 1; `answer` gets an ASGI scope.
+    `weigh` reads from a raw query string as how many requests it counts, at least 1.
     """
 
     weigh: Callable[[bytes], int]
-    answer: Callable[[Answers, Any], Awaitable[Reply]]
+    answer: Callable[[Answers, Request], Awaitable[Response]]
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,68 +160,43 @@ class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
         return AreaDescription(self.name, first.path, first.description, first.query_forms, all_of_them)
 
 
-def routes_of(area: PartnerArea, answers: Answers) -> list[ASGIRouteHandler]:
+def routes_of(area: PartnerArea, cursors: Cursors, policy: CachePolicy) -> dict[str, Route]:
+    """Returns the area's routes by path."""
+    return {endpoint.path: _route(area, endpoint.resolve, cursors, policy) for endpoint in area.endpoints}
+
+
+def _route(area: PartnerArea, resolve: Resolve | Batch, cursors: Cursors, policy: CachePolicy) -> Route:
+    if isinstance(resolve, Batch):
+        return Route(area=area.name, weigh=resolve.weigh)
+
+    def resolve_query(release: OpenRelease, query_string: bytes) -> ResolvedQuery:
+        found = resolve(keys_of(release, area.name), query_string, cursors)
+        if not isinstance(found, Resolved):
+            raise ApiError("no_matching_records", explain_miss(area, found), headers=policy.headers(release.id))
+        headers = (_matched(found.cities),) if found.cities else ()
+        return ResolvedQuery(found.query, partial(found.look_up, release.engine), found.outcome, headers)
+
+    return Route(area=area.name, resolve=resolve_query)
+
+
+def handlers_of(area: PartnerArea, answers: Answers) -> list[ASGIRouteHandler]:
     """The area's GETs. Plain ASGI: the framework's own parameters and responses would take longer than the answer."""
-    return [_route(area, endpoint, answers) for endpoint in area.endpoints]
+    return [_handler(endpoint, answers) for endpoint in area.endpoints]
 
 
-def _route(area: PartnerArea, endpoint: Endpoint, answers: Answers) -> ASGIRouteHandler:
+def _handler(endpoint: Endpoint, answers: Answers) -> ASGIRouteHandler:
     @asgi(endpoint.path, copy_scope=False)
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        await (await reply_to(area, endpoint, answers, scope))(scope, receive, send)
+        await (await answer_of(endpoint, answers, request_of(scope)))(scope, receive, send)
 
     return answer
 
 
-def unrouted_of(area: PartnerArea, answers: Answers) -> list[tuple[str, Callable[[RequestHead], Reply | Later]]]:
-    """By path, what makes answers without a route; those that have to be waited for are made later. They raise
-    ApiError."""
-    return [
-        (endpoint.path, partial(_made_now, area, endpoint.resolve, answers))
-        for endpoint in area.endpoints
-        if not isinstance(endpoint.resolve, Batch)
-    ]
-
-
-def readers_of(
-    area: PartnerArea, answers: Answers
-) -> list[tuple[bytes, Callable[[bytes], Reading | ReadError | None]]]:
-    """By path, what reads a raw query string, as `Answers.read`. They raise nothing."""
-    return [
-        (endpoint.path.encode(), partial(_read, area, endpoint.resolve, answers))
-        for endpoint in area.endpoints
-        if not isinstance(endpoint.resolve, Batch)
-    ]
-
-
-def _read(area: PartnerArea, resolve: Resolve, answers: Answers, query_string: bytes) -> Reading | ReadError | None:
-    return answers.read(area.name, partial(_ask, area, resolve, answers, query_string))
-
-
-def _made_now(area: PartnerArea, resolve: Resolve, answers: Answers, head: RequestHead) -> Reply | Later:
-    ask = partial(_ask, area, resolve, answers, head.query)
-    if head.trace is not None:  # its steps are recorded in a task of its own
-        return partial(answers.answer, area.name, head, ask)
-    return answers.answer_now(area.name, head, ask)
-
-
-async def reply_to(area: PartnerArea, endpoint: Endpoint, answers: Answers, scope: Any) -> Reply:
-    """What an ASGI scope is answered by an endpoint. Raises ApiError."""
-    resolve = endpoint.resolve
-    if isinstance(resolve, Batch):
-        return await resolve.answer(answers, scope)
-    return await answers.answer(area.name, head_of(scope), partial(_ask, area, resolve, answers, scope["query_string"]))
-
-
-def _ask(
-    area: PartnerArea, resolve: Resolve, answers: Answers, query_string: bytes, release: OpenRelease
-) -> ResolvedRequest:
-    found = resolve(keys_of(release, area.name), query_string, answers.cursors)
-    if not isinstance(found, Resolved):
-        headers = answers.policy.headers(release.id)
-        raise ApiError("no_matching_records", explain_miss(area, found), headers=headers)
-    headers = (_matched(found.cities),) if found.cities else ()
-    return ResolvedRequest(found.query, partial(found.look_up, release.engine), found.outcome, headers)
+async def answer_of(endpoint: Endpoint, answers: Answers, request: Request) -> Response:
+    """Returns the endpoint's answer to a request that was checked. Raises ApiError."""
+    if isinstance(endpoint.resolve, Batch):
+        return await endpoint.resolve.answer(answers, request)
+    return await answers.answer(request)
 
 
 def _matched(cities: Sequence[str]) -> Header:

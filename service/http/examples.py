@@ -5,7 +5,7 @@ from typing import Any
 from service.http.area import Endpoint
 from service.http.areas import AREAS
 from service.http.corrections import SEVERAL
-from service.http.errors import CODES, title_of
+from service.request.errors import CODES, title_of
 
 
 def _endpoint(endpoint: Endpoint) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from service.http.area import Endpoint, Operation, PartnerArea, Resolved
 from service.http.forecast_batch import BATCH
 from service.http.forecast_examples import EXAMPLE, EXAMPLE_WITHOUT_FIGURES, WITHOUT_FIGURES
 from service.http.forecast_regions import BY_COUNTY, BY_STATE
-from service.http.lookups import SampleLookup
 from service.http.query import parse_location
+from service.request.lookup_watch import SampleLookup
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease

@@ -18,16 +18,16 @@ from msgspec import Meta
 from service.base.masking import masked
 from service.cache.entry import CacheEntry
 from service.cache.read_through import Fetched, Tier
-from service.http.answering import Answers
 from service.http.area import Batch, Endpoint, Operation, Parameter, keys_of
-from service.http.caching import accepts_gzip
 from service.http.corrections import listed_in
-from service.http.errors import NO_STORE, ApiError
 from service.http.forecast_examples import EXAMPLE
-from service.http.head import head_of
 from service.http.query import read_repeated, read_value, read_zip, refuse_unknown
-from service.http.reading import ResolvedRequest
-from service.http.reply import JSON, Counted, Reply, Source
+from service.request.errors import ApiError
+from service.request.pipeline import Answers
+from service.request.request import Counted, Request
+from service.request.resolve import ResolvedQuery
+from service.request.respond import accepts_gzip
+from service.request.response import JSON, NO_STORE, Response
 from warehouse.areas import forecast
 from warehouse.areas.forecast import ForecastEntry
 from warehouse.following import OpenRelease
@@ -81,7 +81,7 @@ class _Asked(msgspec.Struct, frozen=True):
 class _Found(msgspec.Struct, frozen=True):
     """What one release has. `requests` are by ZIP code, `entries` by canonical query."""
 
-    requests: dict[str, ResolvedRequest]
+    requests: dict[str, ResolvedQuery]
     entries: dict[str, Fetched | LookupFailure]
 
 
@@ -95,33 +95,32 @@ def weigh(query: bytes) -> int:
     return number if 1 <= number <= MOST else 1
 
 
-async def answer(answers: Answers, scope: Any) -> Reply:
-    """Answers the batch that the scope asks for. Raises ApiError."""
-    asked = read(scope["query_string"])
+async def answer(answers: Answers, request: Request) -> Response:
+    """Returns the answer to a batch. Raises ApiError."""
+    asked = read(request.query)
 
     async def make(release: OpenRelease) -> _Found:
         requests = _requests(release, asked)
-        return _Found(requests, await answers.fetch_all(release, _NAME, list(requests.values())))
+        return _Found(requests, await answers.look_ups.fetch_all(release, _NAME, list(requests.values())))
 
-    found, release, age = await answers.in_one_release(make)
+    found, release, age = await answers.look_ups.in_one_release(make)
     results, counted = _results(asked, found, is_stale=age is not None)
     body = _encoder.encode(_EncodedBody(len(results), sum(one.status == 200 for one in results), results))
     fetched = [one for one in found.entries.values() if isinstance(one, Fetched)]
+    request.stale_for, request.release = age, release.id
+    request.shown_query = f"batch:{len(asked)}"
+    if fetched:
+        request.tier, request.bypassed = _slowest(fetched), any(one.bypassed for one in fetched)
+        if age is not None:
+            request.tier = "previous"
     if not fetched or any(one.status == 503 for one in results):
-        reply = Reply(200, (JSON, NO_STORE, (b"x-data-release", release.id.encode())), body, "answered")
+        headers = (JSON, NO_STORE, (b"x-data-release", release.id.encode()))
+        response = Response.of(200, headers, body, "answered")
     else:
-        head = head_of(scope)
-        entry = await _entry(body, gzip=accepts_gzip(head.accept_encoding))
-        slowest = Fetched(entry, _slowest(fetched), any(one.bypassed for one in fetched))
-        if age is None:
-            reply = answers.policy.answer(head, slowest, release.id, "answered")
-        else:
-            reply = answers.policy.stale_answer(head, slowest, release.id, "answered", age)
-    if reply.status == 304:
-        counted = tuple(_unchanged(one) for one in counted)
-    tier = None if not fetched else "previous" if age is not None else _slowest(fetched)
-    source = Source(tier, release.id, f"batch:{len(asked)}") if tier is not None else None
-    return msgspec.structs.replace(reply, source=source, counted=counted)
+        entry = await _entry(body, gzip=accepts_gzip(request.accept_encoding or b""))
+        response = answers.policy.fetched_response(request, entry, release.id)
+    request.counted = tuple(_unchanged(one) for one in counted) if response.status == 304 else counted
+    return response
 
 
 def read(query: bytes) -> list[_Asked]:
@@ -155,7 +154,7 @@ def _asked(raw: bytes) -> _Asked:
         return _Asked(shown, None)
 
 
-def _requests(release: OpenRelease, asked: Sequence[_Asked]) -> dict[str, ResolvedRequest]:
+def _requests(release: OpenRelease, asked: Sequence[_Asked]) -> dict[str, ResolvedQuery]:
     """The requests for those that the release has."""
     keys = keys_of(release, _NAME)
     requests = {}
@@ -164,7 +163,7 @@ def _requests(release: OpenRelease, asked: Sequence[_Asked]) -> dict[str, Resolv
         if isinstance(match, Match):
             outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
             fill = partial(forecast.look_up_forecast, release.engine, match)
-            requests[zip_code] = ResolvedRequest(match.query, fill, outcome)
+            requests[zip_code] = ResolvedQuery(match.query, fill, outcome)
     return requests
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from service.http import corrections
 from service.http.area import Endpoint, Nothing, Operation, Parameter, Resolved
 from service.http.corrections import nearest_parameter
-from service.http.errors import ApiError
 from service.http.forecast_examples import EXAMPLE
 from service.http.pages import page_of, page_parameters
 from service.http.query import PageQuery, read_limit, read_parameters, read_state, read_strictly
+from service.request.errors import ApiError
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
 from warehouse.lookup.engine import Engine

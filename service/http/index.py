@@ -10,18 +10,18 @@ from litestar.types import Receive, Scope, Send
 from msgspec import Meta
 
 from service.cache.entry import CacheEntry
-from service.http.answering import no_release
 from service.http.area import AreaDescription
 from service.http.areas import AREAS
-from service.http.caching import CachePolicy
-from service.http.head import RequestHead, head_of
 from service.http.own_usage.days import PATH as USAGE_PATH
 from service.http.paths import GUIDE_PATH, OPENAPI_PATH
 from service.http.query import read_strictly
 from service.http.releases.files import BULK
 from service.http.releases.listing import PATH as RELEASES_PATH
-from service.http.reply import Reply
 from service.keys.record import ApiKey
+from service.request.request import Request, request_of
+from service.request.resolve import no_release
+from service.request.respond import CachePolicy
+from service.request.response import Response
 from warehouse.following import OpenRelease, ReleaseFollower
 
 INDEX_PATH = "/v1"
@@ -66,7 +66,7 @@ class Index(msgspec.Struct, frozen=True):
     documentation: Annotated[str | None, Meta(description="The path of the guide; null if it is not here.")]
 
 
-class IndexReply:
+class IndexAnswer:
     """Answers the index. One per application: live, and of test keys. It keeps what keys were told last."""
 
     def __init__(self, follower: ReleaseFollower, policy: CachePolicy, *, guide: bool) -> None:
@@ -75,10 +75,10 @@ class IndexReply:
         self._guide = guide
         self._kept: dict[str, tuple[str, ApiKey, CacheEntry]] = {}  # by key id; of a release, by its id
 
-    def __call__(self, head: RequestHead) -> Reply:
+    def __call__(self, request: Request) -> Response:
         """The answer to a request with a good key. Raises ApiError."""
-        read_strictly(head.query, ())
-        release, key = self._follower.current, head.key
+        read_strictly(request.query, ())
+        release, key = self._follower.current, request.key
         if release is None or key is None:
             raise no_release(self._follower)
         kept = self._kept.get(key.key_id)
@@ -87,12 +87,12 @@ class IndexReply:
                 self._kept.clear()
             entry = CacheEntry.of(msgspec.json.encode(_index(release, key, guide=self._guide)))
             kept = self._kept[key.key_id] = (release.id, key, entry)
-        return self._policy.own_answer(head, kept[2], release.id)
+        return self._policy.own_response(request, kept[2], release.id)
 
     def route(self) -> ASGIRouteHandler:
         @asgi(INDEX_PATH, copy_scope=False)
         async def index(scope: Scope, receive: Receive, send: Send) -> None:
-            await self(head_of(scope))(scope, receive, send)
+            await self(request_of(scope))(scope, receive, send)
 
         return index
 

@@ -6,11 +6,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from service.http.answering import Answers
-from service.http.area import Endpoint, PartnerArea, reply_to
+from service.http.area import Endpoint, PartnerArea, answer_of
 from service.http.areas import AREAS
 from service.http.forecast_examples import WITHOUT_FIGURES
-from service.http.head import SCOPE_KEY, RequestHead
+from service.request.errors import ApiError
+from service.request.pipeline import Answers
+from service.request.request import Request
 from warehouse.following import OpenRelease
 from warehouse.places.keyset import KeySet, Place
 
@@ -48,8 +49,12 @@ async def _of(area: PartnerArea, endpoint: Endpoint, keys: KeySet, answers: Answ
         if place is None or asked is None:
             continue
         query = urlencode(asked | ({"limit": _SHOWN_ENTRIES} if endpoint.has_pages else {}), doseq=True)
-        reply = await reply_to(area, endpoint, answers, _scope(query))
-        bodies[name] = msgspec.json.decode(reply.body)
+        request = Request(0.0, b"", sent_path=endpoint.path, sent_query=query.encode())
+        answers.place(request)
+        response = await answer_of(endpoint, answers, request)
+        if response.status != 200:
+            raise ApiError(response.outcome)
+        bodies[name] = msgspec.json.decode(response.body)
         if not parameters:
             parameters = _values(place) | asked
     return LiveExample(parameters, bodies)
@@ -76,7 +81,3 @@ def _asked(endpoint: Endpoint, place: Place) -> dict[str, Any] | None:
         # of several, the first: what follows shows what else can happen to one
         asked[name] = [value, *lists[name][1:]] if name in lists else value
     return asked
-
-
-def _scope(query: str) -> dict[str, Any]:
-    return {"query_string": query.encode(), SCOPE_KEY: RequestHead(request_id="", started=0.0)}

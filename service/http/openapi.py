@@ -9,7 +9,6 @@ import msgspec
 from service.http import examples
 from service.http.area import Endpoint, Parameter
 from service.http.areas import AREAS
-from service.http.errors import CODES, Problem, title_of
 from service.http.index import Index
 from service.http.live_examples import LiveExample
 from service.http.openapi_headers import (
@@ -32,6 +31,7 @@ from service.http.paths import GUIDE_PATH, OPENAPI_PATH
 from service.http.query import LOCATION_PARAMETERS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
 from service.http.releases.description import Described, described
+from service.request.errors import CODES, Problem, title_of
 
 _ENDPOINTS = [(area, endpoint) for area in AREAS for endpoint in area.endpoints]
 

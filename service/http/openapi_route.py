@@ -9,16 +9,16 @@ from litestar.handlers import ASGIRouteHandler
 from litestar.types import Receive, Scope, Send
 
 from service.cache.entry import CacheEntry
-from service.http.answering import Answers
-from service.http.caching import CachePolicy
-from service.http.errors import NO_STORE, ApiError
-from service.http.head import head_of
 from service.http.live_examples import LiveExample, live_examples
 from service.http.openapi import About, describe_api
 from service.http.openapi_headers import Document
 from service.http.paths import OPENAPI_PATH
 from service.http.query import read_strictly
-from service.http.reply import JSON, Reply
+from service.request.errors import ApiError
+from service.request.pipeline import Answers
+from service.request.request import request_of
+from service.request.respond import CachePolicy
+from service.request.response import JSON, NO_STORE, Response
 from warehouse.following import OpenRelease, ReleaseFollower
 
 # Makes the document. The second are examples by operation id.
@@ -54,16 +54,16 @@ class Description:
         @asgi(OPENAPI_PATH, copy_scope=False)
         async def openapi(scope: Scope, receive: Receive, send: Send) -> None:
             read_strictly(scope["query_string"], ())
-            await (await self._reply(scope))(scope, receive, send)
+            await (await self._answer(scope))(scope, receive, send)
 
         return openapi
 
-    async def _reply(self, scope: Scope) -> Reply:
+    async def _answer(self, scope: Scope) -> Response:
         release = self._follower.current
         entry = await self._of(release) if release is not None else None
         if release is None or entry is None:  # nothing can be looked up now: the next request tries again
-            return Reply(200, (JSON, NO_STORE), msgspec.json.encode(self._describe(self._about, {})), "answered")
-        return self._policy.own_answer(head_of(scope), entry, release.id)
+            return Response.of(200, (JSON, NO_STORE), msgspec.json.encode(self._describe(self._about, {})), "answered")
+        return self._policy.own_response(request_of(scope), entry, release.id)
 
     async def _of(self, release: OpenRelease) -> CacheEntry | None:
         """None if the examples cannot be looked up."""

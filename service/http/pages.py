@@ -1,8 +1,8 @@
 """The parameters of an answer in pages."""
 
 from service.http.area import Parameter
-from service.http.errors import ApiError
 from service.http.query import PageQuery
+from service.request.errors import ApiError
 from warehouse.areas import paging
 from warehouse.areas.paging import CursorError, Cursors, Page
 

@@ -8,9 +8,9 @@ from rapidfuzz.distance import OSA
 
 from service.http import corrections
 from service.http.area import QUERY_ERRORS, Endpoint, Operation, Parameter, PartnerArea, Resolved
-from service.http.errors import ApiError
 from service.http.pages import page_of, page_parameters
 from service.http.query import LOCATION_PARAMETERS, PageQuery, read_day, read_limit, read_location, read_strictly
+from service.request.errors import ApiError
 from warehouse.areas import projects
 from warehouse.areas.paging import Cursors
 from warehouse.areas.projects import ProjectFilters

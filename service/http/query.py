@@ -13,7 +13,7 @@ import msgspec
 from config.invisible import invisible_in, visible
 from service.http import corrections
 from service.http.encodings import encoded_in
-from service.http.errors import ApiError
+from service.request.errors import ApiError
 from warehouse.areas import paging
 
 LOCATION_PARAMETERS = ("zip_code", "city_name", "state_code")

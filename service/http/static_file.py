@@ -5,9 +5,9 @@ from hashlib import sha256
 
 import msgspec
 
-from service.http.caching import accepts_gzip
-from service.http.preconditions import conditions_in, is_unchanged
-from service.http.reply import Header, Reply
+from service.request.preconditions import conditions_in, is_unchanged
+from service.request.respond import accepts_gzip
+from service.request.response import Header, Response
 
 _TYPES = {
     "html": b"text/html; charset=utf-8",
@@ -32,7 +32,7 @@ class StaticFile(msgspec.Struct, frozen=True):
     digest: bytes
     headers: tuple[Header, ...]  # beside the content's own
 
-    def reply(self, headers: list[Header]) -> Reply:
+    def reply(self, headers: list[Header]) -> Response:
         """200 in the coding that a request with `headers` accepts, or 304 if it has these bytes.
 
         Raises:
@@ -42,10 +42,10 @@ class StaticFile(msgspec.Struct, frozen=True):
         etag = b'"%s%s"' % (self.digest, b"-gzip" if compressed else b"")
         always = (*self.headers, (b"etag", etag))
         if is_unchanged(conditions_in(headers), etag):
-            return Reply(304, always, b"", "not_modified")
+            return Response.of(304, always, b"", "not_modified")
         coding = ((b"content-encoding", b"gzip"),) if compressed else ()
         body = self.gzipped if compressed else self.body
-        return Reply(200, ((b"content-type", self.content_type), *coding, *always), body, "answered")
+        return Response.of(200, ((b"content-type", self.content_type), *coding, *always), body, "answered")
 
 
 def static_file(name: str, body: bytes, policy: bytes, cache_control: bytes = b"no-cache") -> StaticFile:

@@ -8,11 +8,11 @@ from typing import Any
 from service.base.server import ListenerServer, plain_config
 from service.base.tasks import end_task, keep_running
 from service.base.telemetry import REJECTED, REQUESTS
-from service.edge.connection.protocol import LimitedProtocol
-from service.http.errors import problem
-from service.http.head import NO_AREA
-from service.http.reply import Reply
+from service.connection.protocol import LimitedProtocol
 from service.instance.workers import Workers
+from service.request.errors import problem
+from service.request.request import NO_AREA
+from service.request.response import Response
 
 log = logging.getLogger("forecast.supervisor")
 
@@ -75,7 +75,7 @@ class StandIn:
     def rejected(self, code: str) -> None:
         self._workers.retired.count(REJECTED, code)
 
-    def refusal(self, code: str, request_id: str, address: str | None, detail: str | None = None) -> Reply:  # noqa: ARG002
-        reply = problem(code, request_id, detail)
-        self._workers.retired.count(REQUESTS, NO_AREA, str(reply.status), code)
-        return reply
+    def refusal(self, code: str, request_id: bytes, address: str | None, detail: str | None = None) -> Response:  # noqa: ARG002
+        response = problem(code, detail)
+        self._workers.retired.count(REQUESTS, NO_AREA, str(response.status), code)
+        return response

@@ -4,9 +4,9 @@ import hmac
 from enum import IntEnum
 from hashlib import sha256
 
-from service.http.errors import ApiError
-from service.http.reply import Header
 from service.operators.origins import Hosts, is_cross_site
+from service.request.errors import ApiError
+from service.request.response import Header
 
 _SCHEME = b"bearer"
 

@@ -9,7 +9,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from service.http.errors import ApiError
 from service.keys import form
 from service.keys.audit import PURGED, Change, note, said
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
@@ -19,6 +18,7 @@ from service.operators.overview import EventKind
 from service.publishing.rollback import RollBack, RolledBack, roll_back_and_wait
 from service.redis.errors import StoreUnavailable
 from service.redis.primary import Primary
+from service.request.errors import ApiError
 from warehouse.files.file_access import FileAccess
 from warehouse.schema.errors import BusyError, CatalogError, FilesHang, NoSuchReleaseError
 

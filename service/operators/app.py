@@ -14,10 +14,7 @@ from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
-from service.http.app import ReplyResponse
-from service.http.errors import NO_STORE, ApiError
-from service.http.head import SCOPE_KEY, head_of, read_head
-from service.http.reply import Reply, Send
+from service.http.app import FinishedResponse
 from service.operators.access import Access
 from service.operators.actions import Actions
 from service.operators.controllers import (
@@ -30,7 +27,11 @@ from service.operators.controllers import (
     scrapes_of,
 )
 from service.operators.page_files import read_page
-from service.operators.problems import refusal_reply
+from service.operators.problems import refusal_response
+from service.request import response
+from service.request.errors import ApiError
+from service.request.request import read_scope, request_of
+from service.request.response import NO_STORE, SCOPE_KEY, Send
 
 log = logging.getLogger("forecast.operators")
 
@@ -54,10 +55,10 @@ class OperatorsApp:
         self._warned: set[str] = set()
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
-        scope[SCOPE_KEY] = head = read_head(scope["headers"], time.perf_counter())
+        scope[SCOPE_KEY] = read_scope(scope, time.monotonic())
         if scope["path"][:1] != "/":  # OPTIONS * or CONNECT
             allow = (b"allow", b"GET, HEAD, POST")
-            await refusal_reply("method_not_allowed", head.request_id, headers=(allow,))(scope, receive, send)
+            await refusal_response("method_not_allowed", headers=(allow,))(scope, receive, send)
             return
         # Litestar reads two slashes as one; the rules of a proxy in front may not.
         scope["path"] = scope["path"].replace("//", "/%2F")
@@ -70,15 +71,15 @@ class OperatorsApp:
     def refusal(
         self,
         code: str,
-        request_id: str,
+        request_id: bytes,  # noqa: ARG002 - the answer shows it
         address: str | None,  # noqa: ARG002 - never logged
         detail: str | None = None,
-    ) -> Reply:
+    ) -> response.Response:
         """Logs each detail once: a balancer's health check may be what is refused."""
         if detail is not None and detail not in self._warned:
             self._warned.add(detail)
             log.warning("a request to the operators' listener was refused: %s", detail)
-        return refusal_reply(code, request_id, detail)
+        return refusal_response(code, detail)
 
 
 def build_operators_app(
@@ -117,18 +118,18 @@ async def _add_headers(message: Any, scope: Any) -> None:
     """Adds to every answer its request's id, and that nobody keeps it unless it says otherwise."""
     if message["type"] == "http.response.start":
         headers = message["headers"] = list(message["headers"])
-        headers.append((b"x-request-id", head_of(scope).request_id.encode()))
+        headers.append((b"x-request-id", request_of(scope).request_id))
         if not any(name == NO_STORE[0] for name, _ in headers):
             headers.append(NO_STORE)
 
 
 def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    request_id = head_of(request.scope).request_id
+    request_id = request_of(request.scope).request_id
     known = error if isinstance(error, ApiError) else _api_error(error)
     if known is None:  # without the path: a key may have been put there by mistake
-        log.error("request failed", exc_info=error, extra={"request_id": request_id})
+        log.error("request failed", exc_info=error, extra={"request_id": request_id.decode()})
         known = ApiError("internal")
-    return ReplyResponse(refusal_reply(known.code, request_id, known.detail, known.headers))
+    return FinishedResponse(refusal_response(known.code, known.detail, known.headers))
 
 
 def _api_error(error: Exception) -> ApiError | None:

@@ -19,10 +19,7 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from service.base.seen import LoggedRequest
 from service.base.telemetry import Snapshot
-from service.http.app import ReplyResponse
-from service.http.errors import ApiError, Problem
-from service.http.head import valid_request_id
-from service.http.reply import Header, Reply
+from service.http.app import FinishedResponse
 from service.keys.record import KeyView
 from service.operators.access import Access, Right
 from service.operators.actions import Actions, NoOrder, Purged, RollbackOrder
@@ -35,6 +32,10 @@ from service.operators.page_files import INDEX, Page, wants_page
 from service.operators.problems import OPERATOR_CODES
 from service.operators.state import Health, InstanceState, readiness
 from service.publishing.rollback import RolledBack
+from service.request import response
+from service.request.errors import ApiError, Problem
+from service.request.request import valid_request_id
+from service.request.response import Header
 
 log = logging.getLogger("forecast.operators")
 
@@ -139,11 +140,11 @@ class PageController(Controller):
     @route("/", http_method=_READ)
     async def index(self, request: AnyRequest, page: Files) -> Response[Any]:
         if wants_page(headers_of(request)):
-            return ReplyResponse(page[INDEX].reply(headers_of(request)))
+            return FinishedResponse(page[INDEX].reply(headers_of(request)))
         return Response({"endpoints": _endpoints(request)})
 
     @route("/page/{name:path}", http_method=_READ)
-    async def file(self, request: AnyRequest, name: FromPath[Path], page: Files) -> Reply:
+    async def file(self, request: AnyRequest, name: FromPath[Path], page: Files) -> response.Response:
         found = page.get(str(name).removeprefix("/"))
         if found is None:
             raise ApiError("not_found")

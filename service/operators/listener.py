@@ -10,7 +10,7 @@ from typing import Any, cast
 from config.settings import Settings
 from service.base.closing import LingeringClose, reset
 from service.base.server import ListenerServer, plain_config
-from service.edge.connection.protocol import LimitedProtocol
+from service.connection.protocol import LimitedProtocol
 from service.keys import audit
 from service.operators.access import Access, Tokens
 from service.operators.actions import Actions

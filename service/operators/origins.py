@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from itertools import product
 
-from service.http.reply import Header
+from service.request.response import Header
 
 # A name or an IPv4 address, or an IPv6 address in brackets, and a port.
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]+)?")

@@ -2,8 +2,8 @@
 
 from importlib import resources
 
-from service.http.reply import Header
 from service.http.static_file import StaticFile, joined, static_file
+from service.request.response import Header
 
 INDEX = "index.html"
 

@@ -1,7 +1,7 @@
 """Errors on the operators' listener: the same members as partners' errors, with codes of their own."""
 
-from service.http.errors import error_reply
-from service.http.reply import Header, Reply
+from service.request.errors import error_response
+from service.request.response import Header, Response
 
 # code -> (status, what to do)
 OPERATOR_CODES: dict[str, tuple[int, str]] = {
@@ -46,9 +46,9 @@ OPERATOR_CODES: dict[str, tuple[int, str]] = {
 _BEARER: Header = (b"www-authenticate", b"Bearer")
 
 
-def refusal_reply(code: str, request_id: str, detail: str | None = None, headers: tuple[Header, ...] = ()) -> Reply:
+def refusal_response(code: str, detail: str | None = None, headers: tuple[Header, ...] = ()) -> Response:
     """The answer for `code`, with `headers` and those that its status requires."""
     status, advice = OPERATOR_CODES[code]
     if status == 401:
         headers = (*headers, _BEARER)
-    return error_reply(code, status, detail or advice, request_id, headers=headers)
+    return error_response(code, status, detail or advice, headers=headers)

@@ -13,7 +13,6 @@ from urllib.parse import parse_qsl
 from rapidfuzz import process
 from rapidfuzz.distance import OSA, Indel
 
-
 from service.base.masking import has_key, is_key_name
 from service.request.errors import CODES
 

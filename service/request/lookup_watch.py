@@ -37,9 +37,7 @@ TakeSamples = Callable[[OpenRelease, int], Sequence[SampleLookup]]
 
 
 class LookupWatch:
-    """Watches the look-ups of one worker, which owns it. `samples` takes some of a release; `direct` returns the number
-    of direct answers so far. `fall_back`: the previous release answers if look-ups in the current one fail.
-    """
+    """Watches the look-ups of one worker, which owns it. `samples` takes some of a release. `fall_back`: the previous release answers if look-ups in the current one fail."""
 
     def __init__(
         self,
@@ -47,7 +45,6 @@ class LookupWatch:
         near: NearCache,
         shared: SharedCache,
         samples: TakeSamples,
-        direct: Callable[[], int],
         *,
         fall_back: bool,
     ) -> None:
@@ -55,12 +52,10 @@ class LookupWatch:
         self._near = near
         self._shared = shared
         self._samples = samples
-        self._direct = direct
         self._fall_back = fall_back
         # in monotonic seconds
         self._failing_since: float | None = None
         self._answered_at = float("-inf")
-        self._told_direct = 0  # what `direct` returned last
         self._doubt = asyncio.Event()  # look-ups fail
 
     @property
@@ -95,9 +90,6 @@ class LookupWatch:
         release, before = self._follower.current, self._follower.previous
         if release is None:
             return
-        if self._direct() != self._told_direct:
-            self._told_direct = self._direct()
-            self.answered()
         sample, *others = self._samples(release, _SAMPLES + 1)
         found = await asyncio.gather(*(self._shared.get(other.key) for other in others))
         if any(lookup.entry is not None for lookup in found):

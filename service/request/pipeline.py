@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from service.base import tracing
 from service.base.tasks import hold_until_done
-from service.request.authenticate import Authenticator
 from service.request.admit import Admission
-from service.request.errors import ApiError, failure_of
+from service.request.authenticate import Authenticator
+from service.request.errors import failure_of
 from service.request.look_up import LookUps
 from service.request.record import Recorder
 from service.request.request import Request
@@ -30,6 +30,21 @@ Step = Callable[[Request], "Response | Awaitable[Response | None] | None"]
 DISPATCH = Response(0, b"", b"", "")
 
 
+class Answers:
+    """The steps that answer a request for a look-up endpoint from one set of releases: live ones, or that of test
+    keys."""
+
+    def __init__(self, router: Router, resolver: Resolver, look_ups: LookUps, policy: CachePolicy) -> None:
+        self.look_ups = look_ups
+        self.policy = policy
+        self.place = router.place
+        self.steps: tuple[Step, ...] = (resolver.resolve, look_ups.look_up, policy.respond)
+
+    async def answer(self, request: Request) -> Response:
+        """Returns the answer to a request that was checked. Raises ApiError."""
+        return await _answered(request, self.steps)
+
+
 class Pipeline:
     """The steps of one worker's requests, which owns it.
 
@@ -41,24 +56,18 @@ class Pipeline:
         router: Router,
         authenticator: Authenticator,
         admission: Admission,
-        resolver: Resolver,
-        look_ups: LookUps,
-        policy: CachePolicy,
+        answers: Answers,
         recorder: Recorder,
         watch: RequestWatch,
     ) -> None:
         self.draining = False
-        self.resolver = resolver
         self.recorder = recorder
         self._router = router
-        self._policy = policy
         self._watch = watch
         self._tasks: set[asyncio.Task[Response]] = set()
         checks: tuple[Step, ...] = (authenticator.authenticate, router.route, admission.admit, _mark_checked)
-        answers: tuple[Step, ...] = (resolver.resolve, look_ups.look_up, policy.respond)
         self._checks = checks
-        self._steps = (*checks, _dispatch, *answers)
-        self._answers = answers
+        self._steps = (*checks, _dispatch, *answers.steps)
 
     @property
     def traces(self) -> bool:
@@ -87,11 +96,7 @@ class Pipeline:
 
     async def check(self, request: Request) -> Response | None:
         """Returns the answer that ends the request before the application has it."""
-        return await self._run_all(request, self._checks)
-
-    async def answer(self, request: Request) -> Response:
-        """Returns the answer to a request for a look-up endpoint that was checked."""
-        return await self._run_all(request, self._answers) or DISPATCH
+        return await _run_all(request, self._checks)
 
     def finish(self, request: Request, response: Response, dates: bytes) -> tuple[bytes, bytes]:
         """Records the request, and returns the head and the body of the answer as they travel."""
@@ -114,18 +119,26 @@ class Pipeline:
         tracing.enter(request.trace)
         try:
             response = await outcome if outcome is not None else None
-            return response or await self._run_all(request, steps) or DISPATCH
+            return response or await _answered(request, steps)
         except Exception as error:
             return failure_of(error, request.request_id)
 
-    async def _run_all(self, request: Request, steps: Iterator[Step] | Sequence[Step]) -> Response | None:
-        for step in steps:
-            with tracing.step(step.__name__):
-                outcome = step(request)
-                response = outcome if outcome is None or isinstance(outcome, Response) else await outcome
-            if response is not None:
-                return response
-        return None
+
+async def _run_all(request: Request, steps: Iterator[Step] | Sequence[Step]) -> Response | None:
+    for step in steps:
+        with tracing.step(step.__name__):
+            outcome = step(request)
+            response = outcome if outcome is None or isinstance(outcome, Response) else await outcome
+        if response is not None:
+            return response
+    return None
+
+
+async def _answered(request: Request, steps: Iterator[Step] | Sequence[Step]) -> Response:
+    response = await _run_all(request, steps)
+    if response is None:
+        raise LookupError("no step has answered")
+    return response
 
 
 def _mark_checked(request: Request) -> None:

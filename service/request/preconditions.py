@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from service.http.errors import ApiError
-from service.http.reply import Header
+from service.request.errors import ApiError
+from service.request.response import Header
 
 # RFC 9110, 5.6.7: the preferred form, and the two obsolete ones that a recipient must accept.
 _DATE_FORMS = ("%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %d %H:%M:%S %Y")

@@ -10,9 +10,9 @@ of the policy that refused, and of no other: `Retry-After` is not to end before 
 from functools import lru_cache
 
 from service.base.terms import Quota, Rate
-from service.request.response import Header
 from service.quota.gcra import Decision
 from service.quota.known import QuotaState
+from service.request.response import Header
 
 
 def limit_headers(

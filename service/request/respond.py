@@ -20,7 +20,7 @@ _WEIGHT = re.compile(rb"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")  # RFC 9110 12.4
 # and callers would take it off `max-age`. We are the origin, and an entry found under the current release is what the
 # warehouse would say now.
 NEAR, SHARED = b"forecast; hit; detail=near", b"forecast; hit; detail=shared"
-_WAREHOUSE = {reason: b"forecast; fwd=%b; detail=warehouse" % name for reason, name in ((0, b"uri-miss"), (1, b"bypass"))}
+_MISS, _BYPASS = b"forecast; fwd=uri-miss; detail=warehouse", b"forecast; fwd=bypass; detail=warehouse"
 _MOST_TEMPLATES = 64
 # Stands in a template for an entry's digest. Nothing else in a head is 16 such bytes.
 _ANY_DIGEST = b"\xa5" * 16
@@ -90,9 +90,7 @@ class CachePolicy:
             prepared = self._lines(release, status, entry, content_type)
         return Response(200, prepared[zipped], entry.gzipped if zipped else entry.body, outcome)
 
-    def _lines(
-        self, release: str, status: bytes, entry: CacheEntry, content_type: Header = JSON
-    ) -> PreparedHeads:
+    def _lines(self, release: str, status: bytes, entry: CacheEntry, content_type: Header = JSON) -> PreparedHeads:
         plain = self._template(release, status, content_type, zipped=False).whole(entry.etag_digest, len(entry.body))
         if not entry.gzipped:
             return (plain,)
@@ -162,7 +160,7 @@ def _cache_status(request: Request) -> bytes:
     if request.stale_for is not None:
         return b"forecast; hit; ttl=-%d; detail=previous-release" % request.stale_for
     if request.tier == "warehouse":
-        return _WAREHOUSE[request.bypassed]
+        return _BYPASS if request.bypassed else _MISS
     return SHARED if request.tier == "shared" else NEAR
 
 

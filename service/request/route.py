@@ -13,7 +13,8 @@ class Router:
     """The paths of one worker, which owns it.
 
     `routes` are by path; `find_other` finds the others, by path and query string. `offers` says whether the current
-    release has an area. `suggested` are further paths that a wrong one may stand for. Test keys find `test_paths` alone.
+    release has an area. `suggested` are further paths that a wrong one may stand for. Test keys find `test_paths`
+    alone.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from litestar.handlers import ASGIRouteHandler
 
@@ -19,7 +19,6 @@ from service.base.tasks import end_task, keep_running
 from service.base.telemetry import (
     ANSWERS,
     ERRORS_DROPPED,
-    KEY_CHECKS,
     LINES_DROPPED,
     LOOKUP_SECONDS,
     LOOKUPS,
@@ -35,26 +34,15 @@ from service.base.telemetry import (
     Telemetry,
 )
 from service.cache.near import NearCache
-from service.cache.read_through import Observe, ReadThrough, Tier
+from service.cache.read_through import Observe, ReadThrough
 from service.cache.shared import SharedCache
-from service.edge.admission.admission import Admission
-from service.edge.checks import Checks
-from service.edge.gate import Gate
-from service.edge.hot.answers import HotAnswers
-from service.edge.hot.errors import ErrorAnswers
-from service.edge.hot.look_ups import ReadQuery
-from service.edge.hot.wire import HeadMaker
-from service.edge.requests.lines import LineWriter, text_line
-from service.edge.requests.log import RequestLog, share_logged
-from service.edge.requests.watch import RequestWatch
-from service.http.answering import Answers
+from service.connection.heads import Fields
 from service.http.app import build_litestar
-from service.http.area import Batch, readers_of, routes_of, unrouted_of
+from service.http.area import handlers_of, routes_of
 from service.http.areas import AREAS
-from service.http.caching import CachePolicy
+from service.http.entry import Entry
 from service.http.forecast import samples
-from service.http.index import INDEX_PATH, IndexReply
-from service.http.lookups import LookupWatch
+from service.http.index import INDEX_PATH, IndexAnswer
 from service.http.openapi import About
 from service.http.openapi_route import Description
 from service.http.own_usage import routes as own_usage
@@ -70,6 +58,19 @@ from service.keys.verifier import KeyVerifier
 from service.redis.invalidation import InvalidationListener
 from service.redis.opening import cache_place, open_cache
 from service.redis.primary import Primary, open_store
+from service.request.access_log import RequestLog, share_logged
+from service.request.admit import Admission
+from service.request.authenticate import Authenticator
+from service.request.log_lines import LineWriter, text_line
+from service.request.look_up import LookUps
+from service.request.lookup_watch import LookupWatch
+from service.request.pipeline import Answers, Pipeline
+from service.request.record import Recorder
+from service.request.request import NO_AREA
+from service.request.resolve import Resolver, Route
+from service.request.respond import CachePolicy
+from service.request.route import Router
+from service.request.sampling import RequestWatch
 from service.worker.metering import Metering
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease, ReleaseFollower
@@ -93,7 +94,7 @@ _OTHER_PATHS = {INDEX_PATH: "index", OPENAPI_PATH: "openapi", **own_usage.PATHS,
 
 
 class WorkerApp:
-    """All parts of one worker, from its start to its end; its process owns it. `gate` is the ASGI application."""
+    """All parts of one worker, from its start to its end; its process owns it. `entry` is the ASGI application."""
 
     def __init__(
         self,
@@ -122,27 +123,15 @@ class WorkerApp:
         )
         self.metering = Metering(settings, self._keys_at, self._cache_at, self.cache_store, self._clock)
         self._policy = CachePolicy(settings.max_age)
-        heads: dict[Tier, HeadMaker] = {tier: HeadMaker(self._policy, tier) for tier in get_args(Tier)}
-        self.near = NearCache(near_cache_bytes(settings), settings.near_cache_ttl, heads["near"].all_of)
+        self.near = NearCache(near_cache_bytes(settings), settings.near_cache_ttl, self._policy.prepare)
         metered = _AREA_NAMES | {BULK}
         self._admission = Admission(
             metered, self.metering.limiter, self.metering.quotas, self.metering.counters, self._clock
         )
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
         self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
-        self._readers: dict[bytes, ReadQuery] = {}  # by path; there as soon as the gate is
-        self.hot = HotAnswers(
-            self._cache,
-            heads,
-            self.verifier,
-            self._admission,
-            self.telemetry,
-            self.watch,
-            ErrorAnswers(self._admission, self.telemetry, self.watch, self.metering.errors.add),
-            self._readers,
-            lambda read: self._answers.look_up(read),
-        )
-        self._told_answered = self._told_passed = 0
+        self.recorder = Recorder(self.telemetry, self.watch, self._admission, self.metering.errors.add)
+        self._reported = 0  # answers of the recorder
         self._shown: tuple[str, ...] = ()  # releases that figures name
         self._settings = settings
         self._on_release = on_release
@@ -158,7 +147,8 @@ class WorkerApp:
         if shared is not None:
             self.share(shared)
         self._cursors = Cursors(pepper.cursor_secret(endpoints.pepper))
-        self.gate = self._build_gate(settings)
+        self.resolver = Resolver(self.follower)
+        self.entry = self._build_entry(settings)
 
     def share(self, shared: Shared) -> None:
         """Takes what all instances have in common, from now on."""
@@ -166,7 +156,7 @@ class WorkerApp:
 
     @property
     def release_problem(self) -> str | None:
-        return self.follower.problem or self._answers.problem
+        return self.follower.problem or self._look_ups.problem
 
     @property
     def cache_refusal(self) -> str | None:
@@ -214,11 +204,9 @@ class WorkerApp:
             self._tracer.stop(_LAST_SPANS_SECONDS)
 
     def figures(self) -> Snapshot:
-        """The figures until now, with those that the near cache and the direct answer count themselves."""
-        answered, passed = self.hot.answered, self.hot.answered + self.hot.errors.told
-        self.watch.adapt(answered - self._told_answered)
-        self.telemetry.count(KEY_CHECKS, "accepted", amount=passed - self._told_passed)
-        self._told_answered, self._told_passed = answered, passed
+        """The figures until now, with those that are counted elsewhere."""
+        self.watch.adapt(self.recorder.answered - self._reported)
+        self._reported = self.recorder.answered
         for reason, failed in self._shared.failed.items():
             self.telemetry.total(STORES_FAILED, failed, reason)
         self.telemetry.total(LINES_DROPPED, self._lines.dropped)
@@ -227,7 +215,7 @@ class WorkerApp:
         for task, failures in tasks.failures.items():
             self.telemetry.total(TASK_FAILURES, failures, task)
         if self.near.max_bytes:
-            self.telemetry.total(LOOKUPS, self.near.hits + self.hot.from_near, "near", "hit")
+            self.telemetry.total(LOOKUPS, self.near.hits, "near", "hit")
             self.telemetry.total(LOOKUPS, self.near.misses, "near", "miss")
             for reason, left in self.near.left.items():
                 self.telemetry.total(NEAR_LEFT, left, reason)
@@ -243,63 +231,52 @@ class WorkerApp:
         await self.verifier.trust.look()
         return _WATCH_SECONDS
 
-    def _build_gate(self, settings: Settings) -> Gate:
+    @property
+    def pipeline(self) -> Pipeline:
+        return self.entry.pipeline
+
+    def _build_entry(self, settings: Settings) -> Entry:
+        metering, policy, cursors = self.metering, self._policy, self._cursors
         fall_back = settings.previous_release_on_failure
-        self.lookups = LookupWatch(
-            self.follower, self.near, self._shared, samples, lambda: self.hot.answered, fall_back=fall_back
-        )
-        answers = Answers(self.follower, self._cache, self._policy, self._cursors, self.lookups, fall_back=fall_back)
-        self._answers = answers
-        metering = self.metering
         about = About(settings.public_url or "", settings.contact, guide=settings.docs, local_url=_local_url(settings))
         documentation = _documentation(about) if settings.docs else {}
-        index = IndexReply(self.follower, self._policy, guide=settings.docs)
+        sandbox = build_sandbox(
+            policy, cursors, about, own_usage.usage_routes(metering.report, metering.store, None, self._clock)
+        )
+        self.lookups = LookupWatch(self.follower, self.near, self._shared, samples, fall_back=fall_back)
+        self._look_ups = LookUps(self.follower, self.resolver, self._cache, self.lookups, fall_back=fall_back)
+        router = Router(
+            {
+                **{path: route for area in AREAS for path, route in routes_of(area, cursors, policy).items()},
+                **{path: Route(area=area) for path, area in _OTHER_PATHS.items()},
+                **{path: Route(area=NO_AREA, public=True) for path in documentation},
+            },
+            find_other=releases.find_route,
+            offers=self._offers,
+            suggested=releases.OF_CURRENT,
+            test_paths=sandbox.paths,
+        )
+        answers = Answers(router, self.resolver, self._look_ups, policy)
+        pipeline = Pipeline(
+            router,
+            Authenticator(self.verifier, self.telemetry),
+            self._admission,
+            answers,
+            self.recorder,
+            self.watch,
+        )
         handlers = [
-            *(route for area in AREAS for route in routes_of(area, answers)),
-            index.route(),
-            Description(self.follower, answers, self._policy, about).route(),
+            *(handler for area in AREAS for handler in handlers_of(area, answers)),
+            IndexAnswer(self.follower, policy, guide=settings.docs).route(),
+            Description(self.follower, answers, policy, about).route(),
             *own_usage.usage_routes(metering.report, metering.store, metering.errors, self._clock).values(),
-            *releases.release_routes(self.follower, settings.data_path, self._policy, self._cursors, self._downloads),
+            *releases.release_routes(self.follower, settings.data_path, policy, cursors, self._downloads),
             *documentation.values(),
         ]
-        sandbox = build_sandbox(
-            self._policy,
-            self._cursors,
-            about,
-            own_usage.usage_routes(metering.report, metering.store, None, self._clock),
-        )
-        checks = Checks(
-            {**{endpoint.path: area.name for area in AREAS for endpoint in area.endpoints}, **_OTHER_PATHS},
-            self.verifier,
-            self.telemetry,
-            area_of=releases.area_of,
-            admission=self._admission,
-            weights={
-                endpoint.path: endpoint.resolve.weigh
-                for area in AREAS
-                for endpoint in area.endpoints
-                if isinstance(endpoint.resolve, Batch)
-            },
-            offers=self._offers,
-            public=tuple(documentation),
-            meant=releases.OF_CURRENT,
-            sandbox=sandbox,
-        )
-        self._readers.update(one for area in AREAS for one in readers_of(area, answers))
-        unrouted = {INDEX_PATH: index} | {path: make for area in AREAS for path, make in unrouted_of(area, answers)}
-        return Gate(
-            build_litestar(handlers),
-            checks,
-            self.telemetry,
-            self.watch,
-            admission=self._admission,
-            hot=self.hot if settings.direct_answers else None,
-            sandbox=sandbox,
-            unrouted=unrouted if settings.direct_answers else {},
-            keep_error=metering.errors.add,
-            most_connections=settings.connections,
-            connection_age=settings.connection_age,
-        )
+        entry = Entry(pipeline, build_litestar(handlers), sandbox)
+        entry.fields, entry.resolver = Fields(), self.resolver
+        entry.most_connections, entry.connection_age = settings.connections, settings.connection_age
+        return entry
 
     def _offers(self, route: str) -> bool:
         """Whether the current release has the area. True if it cannot be opened: endpoints answer that themselves."""
@@ -322,7 +299,8 @@ class WorkerApp:
 
     def _switched(self, release: OpenRelease) -> None:
         self.near.switch(release.id)
-        self.hot.switched(release.id)
+        self.resolver.switch(release.id)
+        self.recorder.switch()
         self._shown = (*self._shown, release.id)[-_SHOWN_RELEASES:]
         self._on_release(release.id)
 
@@ -346,7 +324,7 @@ def _documentation(about: About) -> dict[str, ASGIRouteHandler]:
 
 
 def _lookups_observed(telemetry: Telemetry) -> Observe:
-    """Counts look-ups in `telemetry`. Counter and histogram are kept: direct answers need them often."""
+    """Counts look-ups in `telemetry`. Counter and histogram are kept: finding them takes longer than counting."""
 
     @cache
     def figures(tier: str, outcome: str) -> tuple[Counter, Histogram]:

@@ -10,6 +10,7 @@ import signal
 import socket
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import msgspec
 import uvicorn
@@ -20,11 +21,10 @@ from service.base import logs, messages
 from service.base.accepting import FirstLook, Make
 from service.base.server import ListenerServer, plain_config
 from service.base.tasks import hold_until_done, keep_running
-from service.edge.connection.direct import DirectProtocol
-from service.edge.connection.light import LightConnection, LightServer
-from service.edge.connection.single import SingleRequests
-from service.edge.gate import Gate
-from service.edge.requests.lines import json_line, text_line
+from service.connection.direct import DirectProtocol
+from service.connection.light import LightConnection, LightServer
+from service.connection.single import SingleRequests
+from service.request.log_lines import json_line, text_line
 from service.worker.assembly import WorkerApp
 
 log = logging.getLogger("forecast.worker")
@@ -104,7 +104,7 @@ class Worker:
 
     def _drain(self) -> None:
         """From now on, answers close their connections; new ones are accepted until the supervisor lets nobody in."""
-        self._app.gate.draining = True
+        self._app.entry.draining = True
         loop, lame_duck = asyncio.get_running_loop(), messages.LameDuck.within(self._settings.drain)
 
         def accept_the_last() -> None:
@@ -169,13 +169,13 @@ def make_server(app: WorkerApp, settings: Settings) -> ListenerServer:
     """The server of partners' connections."""
 
     def look(make: Callable[[], DirectProtocol], state: ServerState) -> tuple[Make, FirstLook]:
-        light = LightServer(app.gate, app.hot, make, state, settings.keep_alive)
+        light = LightServer(app.entry, make, state, settings.keep_alive)
         return partial(LightConnection, light), SingleRequests(light)
 
-    return ListenerServer(server_config(app.gate, settings), look if settings.direct_answers else None)
+    return ListenerServer(server_config(app.entry, settings), look)
 
 
-def server_config(gate: Gate, settings: Settings) -> uvicorn.Config:
+def server_config(gate: Any, settings: Settings) -> uvicorn.Config:
     return plain_config(
         gate,
         DirectProtocol,

@@ -13,12 +13,12 @@ from service.cache.key import CacheKey, cache_key
 from service.cache.read_through import Fetched
 from service.cli.stores import with_cache
 from service.http.area import Batch, Endpoint, PartnerArea, Resolved, explain_miss
-from service.http.caching import CachePolicy
-from service.http.errors import CODES, NO_STORE, ApiError
-from service.http.head import RequestHead
-from service.http.reply import Header
 from service.keys import pepper
 from service.redis.errors import StoreUnavailable
+from service.request.errors import CODES, NO_STORE, ApiError
+from service.request.request import Request
+from service.request.respond import CachePolicy
+from service.request.response import Header
 from warehouse.areas.data_area import DataArea
 from warehouse.areas.paging import Cursors
 from warehouse.areas.registry import DATA_AREAS
@@ -121,7 +121,7 @@ def _with_cache(matched: Explanation, settings: Settings, key: CacheKey, policy:
     entry = held.entry if held is not None else None
     tier: Literal["shared", "warehouse"] = "warehouse" if entry is None else "shared"
     fetched = Fetched(entry or _UNKNOWN, tier, bypassed=held is None)
-    reply = policy.answer(RequestHead("", 0.0), fetched, key.release, matched.outcome)
+    reply = policy.answer(Request("", 0.0), fetched, key.release, matched.outcome)
     headers = _shown(header for header in reply.headers if entry is not None or header[0] != b"etag")
     explained = msgspec.structs.replace(matched, tier=tier, headers=headers, problem=problem)
     if held is None:

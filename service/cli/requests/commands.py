@@ -12,9 +12,9 @@ from service.cli.instances.chosen import Asked, ask_all, targets_or_fail, tell_u
 from service.cli.instances.client import AskError, OperatorsClient
 from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stdout
 from service.cli.words import percent
-from service.http.head import MOST_REQUEST_ID, valid_request_id
 from service.operators.live import Sampling
 from service.reports.text_table import facts_table, plain
+from service.request.request import MOST_REQUEST_ID, valid_request_id
 
 Found = Asked[list[LoggedRequest]]
 

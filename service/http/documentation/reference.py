@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from service.http.documentation.guide import TITLE
-from service.http.errors import CODES
 from service.http.openapi_headers import Document
+from service.request.errors import CODES
 
 _HEAD = '<link rel="stylesheet" href="/docs/swagger-ui.css">\n'
 _SCRIPTS = '<script src="/docs/swagger-ui-bundle.js"></script>\n<script src="/docs/reference.js"></script>\n'

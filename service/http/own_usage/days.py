@@ -12,7 +12,6 @@ from litestar.types import ASGIApp
 from msgspec import Meta
 
 from service.base.terms import Quota
-from service.http.errors import ApiError
 from service.http.openapi_headers import json_body
 from service.http.own_usage.period import Period, day_parameter, read_period
 from service.http.own_usage.recent import RecentUsage
@@ -20,6 +19,7 @@ from service.keys.record import ApiKey
 from service.quota.names import day_of
 from service.quota.report import UsageReport, UsageRow
 from service.quota.usage_store import UsageStore
+from service.request.errors import ApiError
 
 PATH = "/v1/usage"
 # As many as a leap year has: one request reads at most 13 records.
@@ -78,7 +78,7 @@ def usage_route(
     who: Callable[[Any], ApiKey],
     clock: Callable[[], float] = time.time,
 ) -> HTTPRouteHandler:
-    """`who` gives the key of an ASGI scope (`head.caller`).
+    """`who` gives the key of an ASGI scope (`request.key_of`).
 
     Figures are those of the key store. Every worker adds what it counted there each half second while it can reach the
     store, and an answer is used again for two seconds, so they are younger than 5 s; while the store cannot be read,

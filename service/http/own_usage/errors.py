@@ -11,13 +11,13 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 from msgspec import Meta
 
-from service.http.errors import NO_STORE, ApiError
 from service.http.openapi_headers import json_body, parameter
 from service.http.query import read_limit, read_strictly
-from service.http.reply import JSON, Reply
 from service.keys.record import ApiKey
 from service.quota.last_errors import MOST_KEPT, OwnError
 from service.redis.errors import StoreUnavailable
+from service.request.errors import NO_STORE, ApiError
+from service.request.response import JSON, Response
 
 PATH = "/v1/usage/errors"
 DEFAULT_LIMIT = 20
@@ -98,7 +98,7 @@ class RecentErrors:
 
 
 def errors_route(read: ReadErrors, who: Callable[[Any], ApiKey]) -> HTTPRouteHandler:
-    """`who` gives the key of an ASGI scope (`head.caller`)."""
+    """`who` gives the key of an ASGI scope (`request.key_of`)."""
 
     @get(PATH)
     async def errors(request: Request[Any, Any, Any]) -> ASGIApp:
@@ -110,7 +110,7 @@ def errors_route(read: ReadErrors, who: Callable[[Any], ApiKey]) -> HTTPRouteHan
         except StoreUnavailable as error:
             raise ApiError("unavailable", _UNREADABLE) from error
         body = msgspec.json.encode(OwnErrors(key.key_id, len(found), found))
-        return Reply(200, (JSON, NO_STORE), body, "answered")
+        return Response.of(200, (JSON, NO_STORE), body, "answered")
 
     return errors
 

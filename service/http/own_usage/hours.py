@@ -11,13 +11,13 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 from msgspec import Meta
 
-from service.http.errors import ApiError
 from service.http.openapi_headers import json_body
 from service.http.own_usage.period import Period, day_parameter, read_period
 from service.http.own_usage.recent import RecentUsage
 from service.keys.record import ApiKey
 from service.quota.names import HOURS_KEPT_DAYS
 from service.quota.report import HourRow, UsageReport
+from service.request.errors import ApiError
 
 PATH = "/v1/usage/hours"
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from service.http.errors import ApiError
 from service.http.openapi_headers import parameter
 from service.http.query import read_day, read_strictly
+from service.request.errors import ApiError
 
 
 class Period(msgspec.Struct, frozen=True):

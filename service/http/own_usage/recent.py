@@ -12,10 +12,10 @@ from math import ceil, inf
 
 import msgspec
 
-from service.http.errors import NO_STORE, ApiError
-from service.http.reply import JSON, Reply
 from service.keys.record import ApiKey
 from service.redis.errors import StoreUnavailable
+from service.request.errors import NO_STORE, ApiError
+from service.request.response import JSON, Response
 
 # With half a second until a worker's flush, and the time of a read, figures are younger than 5 s.
 REUSE_SECONDS = 2.0
@@ -57,10 +57,10 @@ class RecentUsage:
         self._bytes = 0
         self._keys: OrderedDict[str, _Asking] = OrderedDict()
 
-    async def reply(self, wanted: UsageReportKey, records: int, make: Make) -> Reply:
+    async def reply(self, wanted: UsageReportKey, records: int, make: Make) -> Response:
         """The answer with that `body`. Raises ApiError (429, 503)."""
         try:
-            return Reply(200, (JSON, NO_STORE), await self.body(wanted, records, make), "answered")
+            return Response.of(200, (JSON, NO_STORE), await self.body(wanted, records, make), "answered")
         except StoreUnavailable as error:
             raise ApiError("unavailable") from error
 

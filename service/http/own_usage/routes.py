@@ -6,11 +6,11 @@ from typing import Any
 
 from litestar.handlers import HTTPRouteHandler
 
-from service.http.head import caller
 from service.http.own_usage import days, errors, hours
 from service.quota.last_errors import LastErrors
 from service.quota.report import UsageReport
 from service.quota.usage_store import UsageStore
+from service.request.request import key_of
 
 # Counted under this name, and neither limited nor billed.
 USAGE = "usage"
@@ -24,9 +24,9 @@ def usage_routes(
     is, in seconds since 1970."""
     read = errors.RecentErrors(last_errors.of_key, time.monotonic).of_key if last_errors else errors.errors_for_tests
     return {
-        days.PATH: days.usage_route(report, store, caller, clock),
-        hours.PATH: hours.usage_hours_route(report, caller, clock),
-        errors.PATH: errors.errors_route(read, caller),
+        days.PATH: days.usage_route(report, store, key_of, clock),
+        hours.PATH: hours.usage_hours_route(report, key_of, clock),
+        errors.PATH: errors.errors_route(read, key_of),
     }
 
 

@@ -10,13 +10,13 @@ from msgspec import Meta
 
 from service.cache.entry import CacheEntry
 from service.http.areas import AREAS
-from service.http.caching import CachePolicy
-from service.http.errors import ApiError
-from service.http.head import head_of
 from service.http.pages import page_of
 from service.http.query import PageQuery, read_limit, read_strictly
 from service.http.releases.downloads import Downloads
 from service.http.releases.shelf import ReleaseShelf
+from service.request.errors import ApiError
+from service.request.request import request_of
+from service.request.respond import CachePolicy
 from warehouse.areas.paging import Cursors
 from warehouse.releases.bulk_files import ChangesPage, changes_file, read_changes
 from warehouse.releases.catalog import Manifest
@@ -67,7 +67,7 @@ def changes_route(shelf: ReleaseShelf, policy: CachePolicy, cursors: Cursors, do
         except (OSError, msgspec.DecodeError) as error:
             raise ApiError("unavailable") from error
         entry = CacheEntry.of(msgspec.json.encode(_body(manifest, area, changed, read, cursors)))
-        return policy.own_answer(head_of(request.scope), entry, manifest.id)
+        return policy.own_response(request_of(request.scope), entry, manifest.id)
 
     return changes
 

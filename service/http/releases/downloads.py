@@ -10,9 +10,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from service.http.errors import ApiError
 from service.http.releases.ranges import Part
-from service.http.reply import OUTCOME, Header, Send
+from service.request.errors import ApiError
+from service.request.response import Header, Send
 
 # What a download keeps in memory, twice at most; writing it takes the event loop some 30 µs. With the connection's
 # deadline for readers it also means: at least so much in closing.READ_SECONDS.
@@ -61,7 +61,7 @@ class Downloads:
                 gone = asyncio.create_task(_until_gone(receive))
                 try:
                     begin = {"type": "http.response.start", "status": status, "headers": [*headers]}
-                    await send({**begin, OUTCOME: "answered"})
+                    await send(begin)
                     await self._send(file, part, gone, send)
                 finally:
                     gone.cancel()

@@ -9,16 +9,16 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from service.http.areas import AREAS
-from service.http.caching import CachePolicy
-from service.http.errors import ApiError
-from service.http.head import caller, head_of
-from service.http.preconditions import conditions_in, is_unchanged
 from service.http.query import read_strictly
 from service.http.releases.downloads import Downloads
 from service.http.releases.ranges import Part, Unsatisfiable, asked_part
 from service.http.releases.shelf import ReleaseShelf
-from service.http.reply import Header, Reply
 from service.keys.record import ApiKey
+from service.request.errors import ApiError
+from service.request.preconditions import conditions_in, is_unchanged
+from service.request.request import key_of, request_of
+from service.request.respond import CachePolicy
+from service.request.response import Header, Response
 from warehouse.releases.bulk_files import FORMATS, flat_file
 from warehouse.releases.catalog import FileInfo, Manifest
 
@@ -34,19 +34,19 @@ def files_route(shelf: ReleaseShelf, policy: CachePolicy, downloads: Downloads) 
     @get("/v1/releases/{release:str}/{file:str}")
     async def send_file(request: Request[Any, Any, Any]) -> ASGIApp:
         area, form = FILES[request.path_params["file"]]
-        key = caller(request.scope)
+        key = key_of(request.scope)
         _check_area(key, area)
         read_strictly(request.scope["query_string"], ())
         manifest, modified = await shelf.release(request.path_params["release"])
         name = flat_file(area, form)
         info = _info(manifest, name, area)
-        head = head_of(request.scope)
+        asked = request_of(request.scope)
         etag = b'"%s"' % info.checksum.encode()
         kept = ((b"etag", etag), *policy.headers(manifest.id), _RANGES)
-        fields = list(request.scope["headers"])  # those of `head` may be left out
+        fields = list(request.scope["headers"])  # those of `asked` may be left out
         if is_unchanged(conditions_in(fields), etag, modified):
-            return Reply(304, kept, b"", "not_modified")
-        is_get = head.method == "GET"
+            return Response.of(304, kept, b"", "not_modified")
+        is_get = asked.method == "GET"
         status, part, said = _part(fields if is_get else [], etag, info.bytes, modified)
         headers = (
             (b"content-type", CONTENT_TYPES[form]),

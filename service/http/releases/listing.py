@@ -10,13 +10,13 @@ from litestar.types import Receive, Scope, Send
 from msgspec import Meta
 
 from service.cache.entry import CacheEntry
-from service.http.caching import CachePolicy
-from service.http.head import head_of
 from service.http.query import read_strictly
 from service.http.releases.feed import feed_of
 from service.http.releases.files import FILES
 from service.http.releases.shelf import History, ReleaseShelf
-from service.http.reply import JSON, Header
+from service.request.request import request_of
+from service.request.respond import CachePolicy
+from service.request.response import JSON, Header
 from warehouse.releases.bulk_files import flat_file
 from warehouse.releases.catalog import Manifest
 
@@ -64,14 +64,14 @@ def releases_routes(shelf: ReleaseShelf, policy: CachePolicy) -> list[ASGIRouteH
         read_strictly(scope["query_string"], ())
         history = await shelf.history()
         entry = CacheEntry.of(msgspec.json.encode(listed(history)))
-        await policy.own_answer(head_of(scope), entry, history.current.id, JSON)(scope, receive, send)
+        await policy.own_response(request_of(scope), entry, history.current.id, JSON)(scope, receive, send)
 
     @asgi(FEED_PATH, copy_scope=False)
     async def feed(scope: Scope, receive: Receive, send: Send) -> None:
         read_strictly(scope["query_string"], ())
         history = await shelf.history()
         entry = CacheEntry.of(feed_of(history, FEED_PATH))
-        await policy.own_answer(head_of(scope), entry, history.current.id, _ATOM)(scope, receive, send)
+        await policy.own_response(request_of(scope), entry, history.current.id, _ATOM)(scope, receive, send)
 
     return [releases, feed]
 

@@ -4,7 +4,7 @@ import re
 
 import msgspec
 
-from service.http.preconditions import is_same
+from service.request.preconditions import is_same
 
 # One range of bytes: from-to, from-, or -length. Of anything else (other units, several ranges, nonsense), a server may
 # send the whole; numbers longer than these name no byte of any file.

@@ -4,12 +4,13 @@ from pathlib import Path
 
 from litestar.handlers import BaseRouteHandler
 
-from service.http.caching import CachePolicy
 from service.http.releases.changes import changed_area, changes_route
 from service.http.releases.downloads import Downloads
 from service.http.releases.files import BULK, FILES, files_route
 from service.http.releases.listing import FEED_PATH, PATH, releases_routes
 from service.http.releases.shelf import ReleaseShelf
+from service.request.resolve import Route
+from service.request.respond import CachePolicy
 from warehouse.areas.paging import Cursors
 from warehouse.following import ReleaseFollower
 
@@ -31,12 +32,12 @@ def release_routes(
     ]
 
 
-def area_of(path: str, query: bytes) -> str | None:
-    """The area of what belongs to one release. Changes belong to the area that is asked for. None: no such path."""
+def find_route(path: str, query: bytes) -> Route | None:
+    """Returns the route of a path below one release. Changes belong to the area that is asked for."""
     before, _, rest = path.partition(f"{PATH}/")
     release, _, leaf = rest.partition("/")
     if before or not release:
         return None
     if leaf == "changes":
-        return changed_area(query) or RELEASES
-    return BULK if leaf in FILES else None
+        return Route(area=changed_area(query) or RELEASES)
+    return Route(area=BULK) if leaf in FILES else None

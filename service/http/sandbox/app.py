@@ -11,28 +11,29 @@ from service.cache.key import CacheKey
 from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache, SharedLookup
-from service.http.answering import Answers
 from service.http.app import build_litestar
-from service.http.area import routes_of
+from service.http.area import handlers_of, routes_of
 from service.http.areas import AREAS
-from service.http.caching import CachePolicy
 from service.http.forecast import samples
-from service.http.head import head_of
-from service.http.index import IndexReply
+from service.http.index import IndexAnswer
 from service.http.live_examples import LiveExample
-from service.http.lookups import LookupWatch
 from service.http.openapi import About, describe_api
 from service.http.openapi_headers import Document
 from service.http.openapi_route import Description
 from service.http.paths import OPENAPI_PATH
 from service.http.releases.listing import PATH as RELEASES_PATH
-from service.http.reply import Header, Send
 from service.http.sandbox.errors import error_on_purpose
 from service.http.sandbox.release import RELEASE_ID, sandbox_follower
+from service.request.look_up import LookUps
+from service.request.lookup_watch import LookupWatch
+from service.request.pipeline import Answers
+from service.request.request import request_of
+from service.request.resolve import Resolver
+from service.request.respond import CachePolicy
+from service.request.response import Send
+from service.request.route import Router
 from warehouse.areas.paging import Cursors
 
-# On every answer to a test key.
-TEST_ANSWER: Header = (b"x-test-answer", b"true")
 _NEAR_BYTES = 1 << 20
 _NEAR_SECONDS = 3600.0
 
@@ -63,18 +64,20 @@ def build_sandbox(
     follower = sandbox_follower()
     near, shared = NearCache(_NEAR_BYTES, _NEAR_SECONDS), cast("SharedCache", _NoSharedCache())
     near.switch(RELEASE_ID)
-    lookups = LookupWatch(follower, near, shared, samples, lambda: 0, fall_back=False)
-    answers = Answers(follower, ReadThrough(near, shared), policy, cursors, lookups)
-    areas = (route for area in AREAS for route in routes_of(area, answers))
-    index = IndexReply(follower, policy, guide=about.guide).route()
+    watch = LookupWatch(follower, near, shared, samples, fall_back=False)
+    resolver = Resolver(follower)
+    routes = {path: route for area in AREAS for path, route in routes_of(area, cursors, policy).items()}
+    answers = Answers(Router(routes), resolver, LookUps(follower, resolver, ReadThrough(near, shared), watch), policy)
+    areas = (handler for area in AREAS for handler in handlers_of(area, answers))
+    index = IndexAnswer(follower, policy, guide=about.guide).route()
     description = Description(follower, answers, policy, about, describe_sandbox).route()
     handlers: Sequence[Any] = [*areas, index, description, *others.values()]
     litestar = build_litestar(handlers)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        head = head_of(scope)
-        if head.key is not None:
-            error = error_on_purpose(scope, head, head.key, policy, RELEASE_ID)
+        request = request_of(scope)
+        if request.key is not None:
+            error = error_on_purpose(scope, request, request.key, policy, RELEASE_ID)
             if error is not None:
                 await error(scope, receive, send)
                 return

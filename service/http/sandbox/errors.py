@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from service.base.terms import Quota, Rate, period_of
-from service.http.caching import CachePolicy
-from service.http.errors import CODES, problem
 from service.http.examples import example_problem
-from service.http.head import RequestHead
-from service.http.ratelimit import quota_exhausted_headers, rate_limited_headers
-from service.http.reply import Header, Reply
 from service.keys.record import ApiKey
 from service.quota.gcra import refused
 from service.quota.known import QuotaState
+from service.request.errors import CODES, problem
+from service.request.ratelimit import quota_exhausted_headers, rate_limited_headers
+from service.request.request import Request
+from service.request.respond import CachePolicy
+from service.request.response import Header, Response
 
 # Names the code of an error, on any path.
 ERROR_HEADER = b"x-test-error"
@@ -36,7 +36,7 @@ _RATE, _QUOTA = Rate(10, 1, 10), Quota(1000, "day")  # of a key that has none
 _LAST = ("request_timeout", "uri_too_long", "headers_too_large")
 
 
-def error_on_purpose(scope: Any, head: RequestHead, key: ApiKey, policy: CachePolicy, release: str) -> Reply | None:
+def error_on_purpose(scope: Any, request: Request, key: ApiKey, policy: CachePolicy, release: str) -> Response | None:
     """The error that the request asks for, with the headers that go with it in earnest; None if it asks for none."""
     code = _asked(scope)
     if code is None:
@@ -45,13 +45,13 @@ def error_on_purpose(scope: Any, head: RequestHead, key: ApiKey, policy: CachePo
         detail = (
             "X-Test-Error names no error. Send one of the codes that the documentation lists, such as rate_limited."
         )
-        return problem("bad_request", head.request_id, detail)
+        return problem("bad_request", detail)
     status, _ = CODES[code]
     if status not in _WITH_LIMITS and "parameter" not in code:
-        head.limits = ()
+        request.allowance = None
     example = example_problem(code)
     headers = _headers(code, key, policy, release)
-    return problem(code, head.request_id, example["detail"], example.get("parameter"), headers)
+    return problem(code, example["detail"], example.get("parameter"), headers)
 
 
 def _asked(scope: Any) -> str | None:

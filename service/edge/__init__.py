@@ -1,1 +1,0 @@
-"""What happens before the router: limits, the key check, paths and methods."""

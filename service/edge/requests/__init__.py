@@ -1,1 +1,0 @@
-"""What is told of single requests: the sample behind the rankings, and the request log."""

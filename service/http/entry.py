@@ -1,0 +1,100 @@
+"""The service as an ASGI application: the pipeline's checks, then Litestar's handlers, then the record.
+
+It wraps Litestar, because application middleware does not run for unknown paths and methods, which need the key too.
+"""
+
+import logging
+import time
+from typing import Any
+
+from litestar.types import ASGIApp
+
+from service.base import tracing
+from service.http.sandbox.app import Sandbox
+from service.request.errors import problem_of
+from service.request.pipeline import Pipeline
+from service.request.request import Request, read_scope
+from service.request.respond import CLOSE, fields_behind
+from service.request.response import SCOPE_KEY, Send
+
+log = logging.getLogger("forecast.access")
+
+
+class Entry:
+    """The application that a worker serves, under our own server or any other. `live` answers, and `sandbox` test keys."""
+
+    def __init__(self, pipeline: Pipeline, live: ASGIApp, sandbox: Sandbox) -> None:
+        self.pipeline = pipeline
+        self._live = live
+        self._sandbox = sandbox
+        self.most_connections = 10_000
+        self.connection_age = 0.0
+        self.fields: Any = None
+        self.resolver: Any = None
+
+    @property
+    def draining(self) -> bool:
+        return self.pipeline.draining
+
+    @draining.setter
+    def draining(self, value: bool) -> None:
+        self.pipeline.draining = value
+
+    def rejected(self, code: str) -> None:
+        self.pipeline.recorder.rejected(code)
+
+    def refusal(self, code: str, request_id: bytes, address: str | None, detail: str | None = None) -> Any:
+        return self.pipeline.recorder.refusal(code, request_id, address, detail)
+
+    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._live(scope, receive, send)  # type: ignore[arg-type]  # ASGI's own types
+            return
+        request: Request | None = scope.get(SCOPE_KEY)
+        if request is None:
+            request = read_scope(scope, time.monotonic())
+            self.pipeline.begin(request)
+        tracing.enter(request.trace)
+        # the server's own scope keeps HEAD, so that the server leaves the body out
+        path = request.path
+        inner = dict(scope, method="GET", path=path, raw_path=path.encode(), **{SCOPE_KEY: request})
+        answer = _Answer(self.pipeline, request, send)
+        try:
+            refusal = None if request.is_checked else await self.pipeline.check(request)
+            if refusal is not None:
+                await refusal(inner, receive, answer)
+                return
+            app: Any = self._sandbox.app if request.is_test else self._live
+            await app(inner, receive, answer)
+        except Exception as error:
+            if answer.begun:
+                raise  # the server closes the connection: a partial answer must not look complete
+            extra = {"request_id": request.request_id.decode(), "path": request.sent_path}
+            log.exception("request failed", extra=extra)
+            await problem_of(error)(inner, receive, answer)
+
+
+class _Answer:
+    """The ASGI `send` of one request: adds the header fields that every answer carries, and records the request when
+    its answer is complete."""
+
+    def __init__(self, pipeline: Pipeline, request: Request, send: Send) -> None:
+        self.begun = False
+        self._pipeline = pipeline
+        self._request = request
+        self._send = send
+        self._status = 0
+        self._seconds = 0.0  # until the answer began: how long it takes from there on is up to its reader
+
+    async def __call__(self, message: Any) -> None:
+        request = self._request
+        if message["type"] == "http.response.start":
+            self.begun = True
+            self._seconds = time.monotonic() - request.began
+            self._status = message["status"]
+            message["headers"] = [*message["headers"], *fields_behind(request, self._status)]
+            if self._pipeline.draining:
+                message["headers"].append(CLOSE)
+        await self._send(message)
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self._pipeline.recorder.record(request, self._status, request.outcome, self._seconds)
