@@ -14,7 +14,7 @@ from service.base.interruption import EXIT_CODE as INTERRUPTED
 from service.base.telemetry import Telemetry
 from service.cli.main import main
 from service.cli.output import FAILED, LOST
-from service.http.errors import CODES
+from service.request.errors import CODES
 from service.http.forecast_batch import BatchBody
 from service.http.index import Index
 from service.http.own_usage.days import Usage

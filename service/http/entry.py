@@ -21,7 +21,10 @@ log = logging.getLogger("forecast.access")
 
 
 class Entry:
-    """The application that a worker serves, under our own server or any other. `live` answers, and `sandbox` test keys."""
+    """The application that a worker serves, under our own server or any other.
+
+    `live` answers live keys, and `sandbox` test keys.
+    """
 
     def __init__(self, pipeline: Pipeline, live: ASGIApp, sandbox: Sandbox) -> None:
         self.pipeline = pipeline
@@ -48,7 +51,7 @@ class Entry:
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["type"] != "http":
-            await self._live(scope, receive, send)  # type: ignore[arg-type]  # ASGI's own types
+            await self._live(scope, receive, send)
             return
         request: Request | None = scope.get(SCOPE_KEY)
         if request is None:

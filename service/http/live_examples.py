@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from service.http.area import Endpoint, PartnerArea, answer_of
+from service.http.area import Endpoint, answer_of
 from service.http.areas import AREAS
 from service.http.forecast_examples import WITHOUT_FIGURES
 from service.request.errors import ApiError
@@ -34,13 +34,13 @@ async def live_examples(answers: Answers, release: OpenRelease) -> dict[str, Liv
         if keys is None:
             continue
         for endpoint in area.endpoints:
-            example = await _of(area, endpoint, keys, answers)
+            example = await _of(endpoint, keys, answers)
             if example.bodies:
                 found[endpoint.operation.id] = example
     return found
 
 
-async def _of(area: PartnerArea, endpoint: Endpoint, keys: KeySet, answers: Answers) -> LiveExample:
+async def _of(endpoint: Endpoint, keys: KeySet, answers: Answers) -> LiveExample:
     parameters: dict[str, Any] = {}
     bodies: dict[str, Any] = {}
     for name in endpoint.operation.examples:

@@ -95,7 +95,7 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
 
 
 class Admission:
-    """Admits and counts what keys ask for. One per worker, which owns it. `areas` are the names of the metered areas."""
+    """Admits and counts what keys ask for. One per worker, which owns it. `areas` are the metered areas."""
 
     def __init__(
         self,

@@ -82,8 +82,8 @@ class LookUps:
         request.tier = fetched.tier if request.stale_for is None else "previous"
 
     async def in_one_release(self, make: Callable[[OpenRelease], Awaitable[T]]) -> tuple[T, OpenRelease, int | None]:
-        """Returns what `make` makes of the current release; or, where that fails and another may answer, of the previous
-        one. With the release, and the seconds since a previous one stopped being current.
+        """Returns what `make` makes of the current release; or of the previous one, where that fails and another may
+        answer. With the release, and the seconds since a previous one stopped being current.
 
         Raises:
             ApiError: whatever `make` raises; 503 before the first release, and if it raises LookupFailure.

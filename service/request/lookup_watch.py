@@ -37,7 +37,9 @@ TakeSamples = Callable[[OpenRelease, int], Sequence[SampleLookup]]
 
 
 class LookupWatch:
-    """Watches the look-ups of one worker, which owns it. `samples` takes some of a release. `fall_back`: the previous release answers if look-ups in the current one fail."""
+    """Watches the look-ups of one worker, which owns it. `samples` takes some of a release. `fall_back`: the
+    previous release answers if look-ups in the current one fail.
+    """
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ import pytest
 
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
-from service.http.errors import CODES
+from service.request.errors import CODES
 from service.keys.store import KeyStore
 from tests.support.served import FORECAST, Served, with_keys
 from tests.support.waiting import until

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from service.base.terms import Quota, Rate
-from service.http.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
+from service.request.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
 from service.quota.gcra import allowed, refused
 from service.quota.known import QuotaState
 from tests.support.served import Served

@@ -18,7 +18,7 @@ from service.cache.shared import SharedCache
 from service.cache.warm import Plan, warm
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import server_program
-from service.http.errors import ApiError
+from service.request.errors import ApiError
 from service.instance import store_checks
 from service.instance.registry import Peer, Registry, peers_in
 from service.instance.store_checks import StoreChecks

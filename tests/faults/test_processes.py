@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service.edge.admission import limits
+from service.connection import limits
 from tests.faults.conftest import Site
 from tests.support.drops import write_drop
 from tests.support.instance import (

@@ -19,7 +19,7 @@ from service.base.telemetry import ANSWERS
 from service.base.terms import Quota, Rate, Terms
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
-from service.edge.gate import Gate
+from service.request.pipeline import Gate
 from service.http.query import LocationQuery, StatesWith, parse_location
 from service.keys import form
 from service.keys.store import KeyStore

@@ -8,9 +8,9 @@ from typing import Any
 import uvicorn
 from uvicorn.server import ServerState
 
-from service.edge.connection.direct import DirectProtocol
-from service.edge.connection.light import LightConnection, LightServer
-from service.edge.gate import Gate
+from service.connection.direct import DirectProtocol
+from service.connection.light import LightConnection, LightServer
+from service.request.pipeline import Gate
 
 DATE = b"Fri, 20 Nov 2026 12:00:00 GMT"
 _MOST_SECONDS = 60.0

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from service.base.seen import LoggedRequest
 from service.base.tracing import Trace, Tracer
-from service.edge.requests.log import RequestLog
-from service.edge.requests.watch import RequestWatch
+from service.request.access_log import RequestLog
+from service.request.sampling import RequestWatch
 
 
 class Logged(RequestWatch):

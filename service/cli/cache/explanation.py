@@ -10,15 +10,14 @@ from config.settings import Settings, SettingsError
 from service.cache.contents import look_at
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey, cache_key
-from service.cache.read_through import Fetched
 from service.cli.stores import with_cache
 from service.http.area import Batch, Endpoint, PartnerArea, Resolved, explain_miss
 from service.keys import pepper
 from service.redis.errors import StoreUnavailable
-from service.request.errors import CODES, NO_STORE, ApiError
+from service.request.errors import CODES, ApiError
 from service.request.request import Request
 from service.request.respond import CachePolicy
-from service.request.response import Header
+from service.request.response import NO_STORE, Header
 from warehouse.areas.data_area import DataArea
 from warehouse.areas.paging import Cursors
 from warehouse.areas.registry import DATA_AREAS
@@ -120,9 +119,10 @@ def _with_cache(matched: Explanation, settings: Settings, key: CacheKey, policy:
         problem = str(error)
     entry = held.entry if held is not None else None
     tier: Literal["shared", "warehouse"] = "warehouse" if entry is None else "shared"
-    fetched = Fetched(entry or _UNKNOWN, tier, bypassed=held is None)
-    reply = policy.answer(Request("", 0.0), fetched, key.release, matched.outcome)
-    headers = _shown(header for header in reply.headers if entry is not None or header[0] != b"etag")
+    request = Request(0.0, b"", tier=tier, bypassed=held is None)
+    response = policy.fetched_response(request, entry or _UNKNOWN, key.release)
+    known = [header for header in response.headers if header[0] != b"content-length"]
+    headers = _shown(header for header in known if entry is not None or header[0] != b"etag")
     explained = msgspec.structs.replace(matched, tier=tier, headers=headers, problem=problem)
     if held is None:
         return msgspec.structs.replace(explained, shared="away")

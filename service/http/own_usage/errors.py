@@ -16,8 +16,8 @@ from service.http.query import read_limit, read_strictly
 from service.keys.record import ApiKey
 from service.quota.last_errors import MOST_KEPT, OwnError
 from service.redis.errors import StoreUnavailable
-from service.request.errors import NO_STORE, ApiError
-from service.request.response import JSON, Response
+from service.request.errors import ApiError
+from service.request.response import JSON, NO_STORE, Response
 
 PATH = "/v1/usage/errors"
 DEFAULT_LIMIT = 20

@@ -14,8 +14,8 @@ import msgspec
 
 from service.keys.record import ApiKey
 from service.redis.errors import StoreUnavailable
-from service.request.errors import NO_STORE, ApiError
-from service.request.response import JSON, Response
+from service.request.errors import ApiError
+from service.request.response import JSON, NO_STORE, Response
 
 # With half a second until a worker's flush, and the time of a read, figures are younger than 5 s.
 REUSE_SECONDS = 2.0

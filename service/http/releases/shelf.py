@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from service.request.errors import ApiError
-from service.request.look_up import no_release
+from service.request.resolve import no_release
 from warehouse.files.file_access import FileAccess
 from warehouse.following import ReleaseFollower
 from warehouse.releases.catalog import Catalog, Manifest

@@ -8,10 +8,10 @@ import pytest
 
 from service.base.seen import LoggedRequest
 from service.base.telemetry import REQUESTS, Telemetry
-from service.edge.checks import Checks
-from service.edge.gate import Gate, GatedApplication
-from service.edge.requests.watch import RequestWatch
-from service.http.reply import JSON, Reply
+from service.request.authenticate import Checks
+from service.request.pipeline import Gate, GatedApplication
+from service.request.sampling import RequestWatch
+from service.request.response import JSON, Reply
 from service.http.sandbox.app import Sandbox
 from service.keys.record import ApiKey
 from service.keys.verdict import Accepted, KeyVerdict

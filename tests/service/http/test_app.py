@@ -9,9 +9,9 @@ from litestar import get
 from litestar.types import ASGIApp
 
 from service.http.app import build_litestar
-from service.http.errors import ApiError
-from service.http.head import SCOPE_KEY, RequestHead
-from service.http.reply import JSON, Reply
+from service.request.errors import ApiError
+from service.request.request import SCOPE_KEY, RequestHead
+from service.request.response import JSON, Reply
 from tests.support.asgi import exchange
 
 

@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 import pytest
 
-from service.http.errors import CODES, ApiError, of_exception, problem
+from service.request.errors import CODES, ApiError, of_exception, problem
 
 # As the contract lists them.
 DOCUMENTED = (

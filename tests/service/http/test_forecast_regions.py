@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 
 from service.http.area import Resolved
-from service.http.errors import ApiError
+from service.request.errors import ApiError
 from service.http.forecast_regions import resolve_county
 from tests.support.served import FORECAST, Served
 from warehouse.areas.paging import Cursors

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from service.http.head import new_request_id, read_head
+from service.request.request import new_request_id, read_head
 
 
 def test_repeated_headers_are_kept_apart_or_joined() -> None:

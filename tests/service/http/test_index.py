@@ -13,8 +13,8 @@ import pytest
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.http.areas import AREAS
-from service.http.caching import CachePolicy
-from service.http.head import RequestHead
+from service.request.respond import CachePolicy
+from service.request.request import RequestHead
 from service.http.index import IndexReply
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore

@@ -12,7 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from config.settings import Settings
 from service.base.terms import Rate, Terms
 from service.http.areas import AREAS
-from service.http.errors import CODES, Problem
+from service.request.errors import CODES, Problem
 from service.http.index import Index
 from service.http.openapi import About, describe_api
 from service.http.own_usage.routes import SCHEMAS as USAGE_SCHEMAS

@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from config.settings import Settings
-from service.http.errors import CODES, ApiError
-from service.http.preconditions import is_unchanged, read_date
+from service.request.errors import CODES, ApiError
+from service.request.preconditions import is_unchanged, read_date
 from service.http.releases.ranges import Part, Unsatisfiable, asked_part
 from service.http.static_file import static_file
 from tests.conftest import SPRINGFIELD

@@ -11,7 +11,7 @@ import pytest
 
 from config.settings import Settings
 from service.base.telemetry import REQUESTS
-from service.http.errors import CODES
+from service.request.errors import CODES
 from service.http.projects import PATH
 from tests.support.drops import Rows, project, write_drop
 from tests.support.served import FORECAST, Served, served

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.http.errors import ApiError
+from service.request.errors import ApiError
 from service.http.query import LocationQuery, parse_location
 from tests.support.served import FORECAST, Served
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from service.base.terms import Quota, Rate
-from service.http.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
+from service.request.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
 from service.quota.gcra import Decision, allowed, refused
 from service.quota.known import QuotaState
 

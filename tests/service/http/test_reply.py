@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.http.reply import JSON, OUTCOME, Reply
+from service.request.response import JSON, OUTCOME, Reply
 from tests.support.asgi import exchange
 
 

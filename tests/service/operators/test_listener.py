@@ -13,7 +13,7 @@ import pytest
 from config.settings import Settings
 from service.base import closing
 from service.base.sockets import bind, url_of
-from service.edge.admission import limits
+from service.connection import limits
 from service.keys import audit
 from service.operators.actions import Actions
 from service.operators.app import OperatorsApp

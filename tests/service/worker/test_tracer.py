@@ -16,7 +16,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from config.settings import Settings
 from service.base.tracing import Trace
 from service.edge.hot import told
-from service.edge.hot.heads import HeaderValues
+from service.connection.heads import HeaderValues
 from service.edge.hot.waiting import HeldRequest
 from service.worker import tracer as tracer_module
 from service.worker.tracer import SpanTracer, open_tracer

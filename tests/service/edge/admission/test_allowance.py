@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from service.base.terms import Quota, Rate, Terms
-from service.edge.admission.admission import Admission, Allowance
-from service.http.ratelimit import limit_headers, limit_lines
+from service.request.admit import Admission, Allowance
+from service.request.ratelimit import limit_headers, limit_lines
 from service.keys.record import ApiKey
 from service.quota.gcra import allowed
 from service.quota.known import QuotaState
@@ -245,7 +245,7 @@ async def test_a_token_whose_life_is_over_is_nobodys(scene: Scene) -> None:
 
 
 async def test_allowances_of_many_keys_are_bounded(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.edge.admission.admission._MOST_ALLOWANCES", 3)
+    monkeypatch.setattr("service.request.admit._MOST_ALLOWANCES", 3)
     for number in range(10):
         assert scene.admit(msgspec.structs.replace(key_with(Terms()), key_id=f"k{number}")) is not None
     assert len(scene.admission._allowances[AREA]) <= 3

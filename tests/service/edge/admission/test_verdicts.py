@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.edge.admission.verdicts import refusal_of_key
-from service.http.errors import CODES
+from service.connection.verdicts import refusal_of_key
+from service.request.errors import CODES
 from service.keys.verdict import INVALID, Rejected, Unknown
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.edge.connection.direct import DirectProtocol
-from service.edge.connection.light import LightConnection
+from service.connection.direct import DirectProtocol
+from service.connection.light import LightConnection
 from tests.support.both_ways import TARGETS, Both, request
 from tests.support.connection import Connection
 from tests.support.served import FORECAST

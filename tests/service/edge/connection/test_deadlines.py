@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from service.base import closing
-from service.edge.admission import limits
-from service.edge.connection import deadlines as module
-from service.edge.connection.deadlines import Deadlines
+from service.connection import limits
+from service.connection import deadlines as module
+from service.connection.deadlines import Deadlines
 
 KEEP_ALIVE = 75.0
 

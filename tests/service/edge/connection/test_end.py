@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.edge.connection.direct import DirectProtocol
-from service.edge.connection.light import LightConnection
+from service.connection.direct import DirectProtocol
+from service.connection.light import LightConnection
 from tests.support.served import FORECAST, Served
 from tests.support.waiting import until
 

@@ -9,9 +9,9 @@ import pytest
 
 from config.settings import Settings
 from service.base.telemetry import REJECTED
-from service.edge.admission.limits import HEAD_SECONDS
-from service.edge.connection.direct import DirectProtocol
-from service.edge.connection.light import LightConnection
+from service.connection.limits import HEAD_SECONDS
+from service.connection.direct import DirectProtocol
+from service.connection.light import LightConnection
 from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, request
 from tests.support.connection import Connection, light_server
 from tests.support.served import FORECAST, served
@@ -126,7 +126,7 @@ def test_a_connection_that_sends_an_empty_line_to_a_worker_that_stops_does_not_k
 ) -> None:
     """That is no request, but the parser has to look at it. A request would have ten seconds to arrive."""
     monkeypatch.setattr(DirectProtocol, "idle_linger_seconds", 0.01)
-    monkeypatch.setattr("service.edge.admission.limits.HEAD_SECONDS", 600.0)
+    monkeypatch.setattr("service.connection.limits.HEAD_SECONDS", 600.0)
 
     async def ask() -> bytes:
         connection = await _asked(both, request(TARGETS[0], both.keys["unknown"]))
@@ -163,7 +163,7 @@ def test_a_silent_connection_is_closed_after_its_time(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
     """That of a first request, or that which is kept alive: it is not closed before, and answers until then."""
-    monkeypatch.setattr("service.edge.admission.limits.HEAD_SECONDS", 0.4 if not asks else 60.0)
+    monkeypatch.setattr("service.connection.limits.HEAD_SECONDS", 0.4 if not asks else 60.0)
     with served(msgspec.structs.replace(settings, keep_alive=1)) as worker:
         head = worker.head(TARGETS[0]).encode()
         worker.ask(TARGETS[0])
@@ -237,7 +237,7 @@ def test_an_answer_that_its_reader_takes_slowly_arrives_whole(settings: Settings
 
 def test_who_is_reset_is_counted_once_whatever_it_has_sent(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(both.direct, "most_connections", 0)
-    monkeypatch.setattr("service.edge.admission.limits.MOST_TURNED_AWAY", 0)
+    monkeypatch.setattr("service.connection.limits.MOST_TURNED_AWAY", 0)
 
     async def ask() -> float:
         before = both.running.app.telemetry.sum(REJECTED)

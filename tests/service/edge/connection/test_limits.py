@@ -11,8 +11,8 @@ import pytest
 
 from config.settings import Settings
 from service.base import closing
-from service.edge.admission import limits
-from service.edge.connection.protocol import LimitedProtocol
+from service.connection import limits
+from service.connection.protocol import LimitedProtocol
 from tests.support.problems import refused
 from tests.support.served import FORECAST, Served, served
 from tests.support.wire import Wire, drip

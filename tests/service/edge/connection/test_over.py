@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from service.base.server import plain_config
-from service.edge.connection.protocol import LimitedProtocol
-from service.http.reply import Reply
+from service.connection.protocol import LimitedProtocol
+from service.request.response import Reply
 from tests.support.connection import KeptTransport, server_state
 from tests.support.waiting import settled
 

@@ -10,9 +10,9 @@ import pytest
 
 from service.base.accepting import Acceptor
 from service.base.polling import Adopting, Polling
-from service.edge.connection.direct import DirectProtocol
-from service.edge.connection.light import LightConnection
-from service.edge.connection.single import _LEARNED_FOR, SingleRequests
+from service.connection.direct import DirectProtocol
+from service.connection.light import LightConnection
+from service.connection.single import _LEARNED_FOR, SingleRequests
 from service.keys import form
 from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, normalised, request
 from tests.support.connection import Connection, light_server

@@ -11,7 +11,7 @@ import pytest
 
 from config.settings import Settings
 from service.base.telemetry import ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS, TEST_REQUESTS
-from service.edge.connection.light import LightConnection
+from service.connection.light import LightConnection
 from service.keys.verifier import WAIT_AFTER_SECONDS, Verified
 from tests.support.both_ways import Both, asked_both_ways, facts_of, read_from_now_on, request
 from tests.support.connection import Connection

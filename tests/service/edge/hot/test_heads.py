@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.edge.admission import limits
+from service.connection import limits
 from service.edge.hot import heads
-from service.edge.hot.heads import Fields, HeaderValues, HeadReader, as_head, request_line
+from service.connection.heads import Fields, HeaderValues, HeadReader, as_head, request_line
 
 USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 LINE = request_line(b"/v1/x?zip_code=36436")

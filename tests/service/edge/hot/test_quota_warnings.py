@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from config.settings import Settings
 from service.base.terms import Quota, Terms
-from service.edge.gate import Gate
+from service.request.pipeline import Gate
 from tests.support.both_ways import TARGETS, Both, request
 from tests.support.connection import Connection
 from tests.support.served import FORECAST, served

@@ -9,9 +9,9 @@ import pytest
 from service.base.telemetry import REQUESTS, Telemetry
 from service.cache.key import cache_key
 from service.edge.hot import targets
-from service.edge.hot.targets import Targets
-from service.http.errors import kept_error, problem
-from service.http.reply import Kept, KeptError
+from service.request.resolve import Targets
+from service.request.errors import kept_error, problem
+from service.request.response import Kept, KeptError
 
 PATH = b"/v1/population-housing-forecast"
 

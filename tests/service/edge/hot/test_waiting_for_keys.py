@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from service.base.telemetry import REQUEST_SECONDS
-from service.edge.gate import Gate
+from service.request.pipeline import Gate
 from service.keys.store import Found, FoundKey, TellFound
 from service.keys.verifier import UNKNOWN_AFTER_SECONDS, WAIT_AFTER_SECONDS, Verified
 from service.redis.errors import StoreUnavailable

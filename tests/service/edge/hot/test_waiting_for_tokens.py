@@ -9,7 +9,7 @@ import pytest
 
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
-from service.edge.connection.light import LightConnection
+from service.connection.light import LightConnection
 from service.keys.store import KeyStore
 from service.quota.gcra import allowed
 from service.quota.holding import Holding, LocalShare

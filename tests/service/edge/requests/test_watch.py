@@ -8,7 +8,7 @@ import pytest
 from service.base import tracing
 from service.base.seen import LoggedRequest, Sighting
 from service.base.tracing import Trace
-from service.edge.requests.sightings import MOST_NAMES, Sightings
+from service.request.sampling import MOST_NAMES, Sightings
 from tests.service.edge.requests.test_log import ANSWERED, FAILED
 from tests.support.watching import KeptTracer, Logged
 

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from service.http.documentation.guide import render_guide
-from service.http.errors import CODES
+from service.request.errors import CODES
 from service.http.openapi import About
 from tests.support.curl import curl
 from tests.support.markdown import ROOT, anchors, blocks, links

@@ -1,7 +1,7 @@
 """The reference is the OpenAPI description, as text and with Swagger UI."""
 
 from service.http.documentation.reference import render_reference
-from service.http.errors import CODES
+from service.request.errors import CODES
 from service.http.openapi import describe_api
 
 

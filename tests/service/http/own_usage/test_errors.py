@@ -10,7 +10,7 @@ import pytest
 from config.settings import Settings
 from service.base.terms import Terms, parse_rate
 from service.http.app import build_litestar
-from service.http.head import SCOPE_KEY, RequestHead
+from service.request.request import SCOPE_KEY, RequestHead
 from service.http.own_usage import errors as own_errors
 from service.http.own_usage.errors import EXAMPLES, REUSE_SECONDS, ReadErrors, RecentErrors, errors_route
 from service.keys.record import ApiKey

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from service.base.terms import Terms, parse_quota
-from service.http.errors import ApiError
+from service.request.errors import ApiError
 from service.http.own_usage.recent import BURST_RECORDS, RECORDS_A_SECOND, REUSE_SECONDS, RecentUsage
 from service.keys.record import ApiKey
 from service.redis.errors import StoreUnavailable

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from service.http.errors import ApiError
+from service.request.errors import ApiError
 from service.http.releases import downloads
 from service.http.releases.downloads import Downloads
 from service.http.releases.ranges import Part

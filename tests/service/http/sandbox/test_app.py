@@ -11,7 +11,7 @@ import pytest
 from config.settings import Settings
 from service.base.telemetry import REQUESTS, TEST_REQUESTS
 from service.base.terms import Quota, Rate, Terms
-from service.http.errors import CODES
+from service.request.errors import CODES
 from service.http.forecast_examples import EXAMPLE
 from service.http.own_usage.errors import EXAMPLES
 from service.http.projects import PATH as PROJECTS
