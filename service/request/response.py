@@ -49,7 +49,7 @@ class Response(msgspec.Struct, frozen=True, gc=False):
         size = len(self.body) + len(request_id) + len(self.rest)
         return b"%bcontent-length: %d\r\n" % (self.lines, size), b"%b%b%b" % (self.body, request_id, self.rest)
 
-    async def __call__(self, scope: Any, _: Any, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:  # noqa: ARG002 - ASGI's names
         """Sends the answer: a handler returns it as an ASGI application."""
         request = scope[SCOPE_KEY]
         request.outcome = self.outcome
