@@ -62,7 +62,7 @@ def build_sandbox(
 ) -> Sandbox:
     """`others`: handlers by path, beside areas, index and OpenAPI description; they must not know live data."""
     follower = sandbox_follower()
-    near, shared = NearCache(_NEAR_BYTES, _NEAR_SECONDS), cast("SharedCache", _NoSharedCache())
+    near, shared = NearCache(_NEAR_BYTES, _NEAR_SECONDS, policy.prepare), cast("SharedCache", _NoSharedCache())
     near.switch(RELEASE_ID)
     watch = LookupWatch(follower, near, shared, samples, fall_back=False)
     resolver = Resolver(follower)
