@@ -13,7 +13,6 @@ import msgspec
 from service.base.terms import Quota, Rate, Terms
 from service.base.tracing import step
 from service.keys.record import ApiKey
-from service.quota.batch import UsageOutcome
 from service.quota.gcra import Decision, pace_of
 from service.quota.holding import Holding
 from service.quota.known import Known, QuotaState
@@ -58,7 +57,7 @@ class Allowance:
         self.key = key
         self.until = 0.0  # monotonic seconds; before then it is good without another look
         self.tail = b""  # the end of an answer's header lines: the limits, as `decision` and `standing` say
-        self.tallies: dict[UsageOutcome, Tally] = {}  # of this hour's answers
+        self.tallies: dict[str, Tally] = {}  # of this hour's answers, by outcome
         self.holding: Holding | None = None  # None if the key has no rate
         self.known: Known | None = None  # None if the key has no quota
         self.decision: Decision | None = None
@@ -295,19 +294,17 @@ class Admission:
 
     def count(self, request: Request, status: int, outcome: str, number: int = 1) -> None:
         """Counts a request that has ended as its key's usage, or `number` of them."""
-        usage, key, allowance = outcome_of(status, outcome), request.key, request.allowance
-        if usage is None or key is None:
+        allowance = request.allowance
+        tally = allowance.tallies.get(outcome) if allowance is not None else None
+        if tally is not None and not tally.closed:
+            tally.n += number
             return
-        if allowance is not None:
-            tally = allowance.tallies.get(usage)
-            if tally is not None and not tally.closed:
-                tally.n += number
-                return
-        elif request.area not in self._areas:
+        usage, key = outcome_of(status, outcome), request.key
+        if usage is None or key is None or request.area not in self._areas:
             return
         tally = self._counters.count(key.key_id, request.area, usage, number)
         if allowance is not None:
-            allowance.tallies[usage] = tally
+            allowance.tallies[outcome] = tally
 
 
 def _update(allowance: Allowance, decision: Decision | None, standing: QuotaState | None) -> None:

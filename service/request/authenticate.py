@@ -63,7 +63,7 @@ class Authenticator:
             request.key, request.key_id = verdict.key, verdict.key.key_id
             self._accepted.value += 1
             if verdict.key.test:
-                request.target = None  # which is live
+                request.is_test, request.target = True, None  # the target is live
             else:
                 self._keep(request, presented)
             return None

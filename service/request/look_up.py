@@ -63,7 +63,7 @@ class LookUps:
         """Sets the entry that answers the request. Raises ApiError (503) if the look-up fails."""
         target = request.target
         near = self._near(target.digest) if target is not None else None
-        if near is None or self._follower.stands_in_since is not None:
+        if near is None:
             return self._fetch(request)
         request.entry, request.prepared, request.tier, request.release = near.entry, near.heads, "near", near.release
         return None

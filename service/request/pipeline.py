@@ -65,7 +65,7 @@ class Pipeline:
         self._router = router
         self._watch = watch
         self._tasks: set[asyncio.Task[Response]] = set()
-        checks: tuple[Step, ...] = (authenticator.authenticate, router.route, admission.admit, _mark_checked)
+        checks: tuple[Step, ...] = (authenticator.authenticate, router.route, admission.admit)
         self._checks = checks
         self._steps = (*checks, _dispatch, *answers.steps)
 
@@ -141,11 +141,10 @@ async def _answered(request: Request, steps: Iterator[Step] | Sequence[Step]) ->
     return response
 
 
-def _mark_checked(request: Request) -> None:
-    request.is_checked = True
-
-
 def _dispatch(request: Request) -> Response | None:
     """Leaves whatever is no look-up in live data to the application."""
-    route, key = request.route, request.key
-    return DISPATCH if route is None or route.resolve is None or key is None or key.test else None
+    route = request.route
+    if route is not None and route.resolve is not None and not request.is_test:
+        return None
+    request.is_checked = True
+    return DISPATCH

@@ -101,7 +101,7 @@ class Resolver:
             return problem_of(no_release(self._follower))
         stands_in = self._follower.stands_in_since is not None
         try:
-            target = self._target(request, self.in_release(request, release))
+            target = self._target(request, self.in_release(request, release), stands_in=stands_in)
         except ApiError as error:
             if stands_in and error.code in LACKING:
                 return problem("unavailable")  # the current release may have it
@@ -120,10 +120,12 @@ class Resolver:
         request.resolution = Resolution(release, query, cache_key(release.id, route.area, query.query))
         return request.resolution
 
-    def _target(self, request: Request, resolution: Resolution) -> Target:
+    def _target(self, request: Request, resolution: Resolution, *, stands_in: bool) -> Target:
+        """No near entry answers in a release that stands in: the answer has to say that it is stale."""
         query, key, route = resolution.query, resolution.key, request.route
         assert route is not None  # noqa: S101 - `in_release` has used it
-        return Target(route, request.sent_path, query.query, key.release, key.digest, query.outcome, query.headers)
+        digest = b"" if stands_in else key.digest
+        return Target(route, request.sent_path, query.query, key.release, digest, query.outcome, query.headers)
 
     def _failed(self, request: Request, release: OpenRelease, error: Response) -> Target:
         route = request.route

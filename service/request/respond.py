@@ -186,10 +186,12 @@ def fields_behind(request: Request, status: int) -> list[Header]:
 
 def written(request: Request, response: Response, dates: bytes) -> tuple[bytes, bytes]:
     """Returns head and body as they travel. `dates` are the server's own header lines."""
-    lines, body = (response.lines, response.body) if not response.rest else response.whole(request.request_id)
-    tail = limits_of(request, response.status)
+    lines, body, status, allowance = response.lines, response.body, response.status, request.allowance
+    if response.rest:
+        lines, body = response.whole(request.request_id)
+    tail = allowance.tail if status < 400 and allowance is not None else limits_of(request, status)
     if request.closes or request.is_test:
         more = [*([TEST_ANSWER] if request.is_test else []), *([CLOSE] if request.closes else [])]
         tail = b"%b%b\r\n" % (tail[:-2], lines_of(tuple(more)))
-    head = b"".join((STATUS_LINES[response.status], dates, lines, _ID, request.request_id, tail))
+    head = b"".join((STATUS_LINES[status], dates, lines, _ID, request.request_id, tail))
     return head, body if request.method != "HEAD" else b""
