@@ -18,8 +18,8 @@ from service.connection import heads
 from service.connection.parse import plain_request
 from service.connection.pipelining import END_OF_HEAD
 from service.connection.protocol import LimitedProtocol
-from service.request.pipeline import DISPATCH
 from service.request.request import Request
+from service.request.resolve import DISPATCH
 from service.request.response import SCOPE_KEY, Header, Response, lines_of
 
 log = logging.getLogger("forecast.access")

@@ -26,8 +26,6 @@ from service.request.sampling import RequestWatch
 log = logging.getLogger("forecast.access")
 
 Step = Callable[[Request], "Response | Awaitable[Response | None] | None"]
-# Instead of a response: the application answers the request.
-DISPATCH = Response(0, b"", b"", "")
 
 
 class Answers:
@@ -65,9 +63,8 @@ class Pipeline:
         self._router = router
         self._watch = watch
         self._tasks: set[asyncio.Task[Response]] = set()
-        checks: tuple[Step, ...] = (authenticator.authenticate, router.route, admission.admit)
-        self._checks = checks
-        self._steps = (*checks, _dispatch, *answers.steps)
+        self._checks: tuple[Step, ...] = (authenticator.authenticate, router.route, admission.admit)
+        self._steps = (*self._checks, *answers.steps)
 
     @property
     def traces(self) -> bool:
@@ -96,7 +93,9 @@ class Pipeline:
 
     async def check(self, request: Request) -> Response | None:
         """Returns the answer that ends the request before the application has it."""
-        return await _run_all(request, self._checks)
+        response = await _run_all(request, self._checks)
+        request.is_checked = True
+        return response
 
     def finish(self, request: Request, response: Response, dates: bytes) -> tuple[bytes, bytes]:
         """Records the request, and returns the head and the body of the answer as they travel."""
@@ -139,12 +138,3 @@ async def _answered(request: Request, steps: Iterator[Step] | Sequence[Step]) ->
     if response is None:
         raise LookupError("no step has answered")
     return response
-
-
-def _dispatch(request: Request) -> Response | None:
-    """Leaves whatever is no look-up in live data to the application."""
-    route = request.route
-    if route is not None and route.resolve is not None and not request.is_test:
-        return None
-    request.is_checked = True
-    return DISPATCH

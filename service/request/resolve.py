@@ -36,6 +36,8 @@ class ResolvedQuery(msgspec.Struct, frozen=True):
     headers: tuple[Header, ...] = ()  # of this answer alone
 
 
+# Instead of a response: the application answers the request.
+DISPATCH = Response(0, b"", b"", "")
 # Reads a raw query string. Raises ApiError (400, 404).
 Resolve = Callable[[OpenRelease, bytes], ResolvedQuery]
 
@@ -92,10 +94,14 @@ class Resolver:
         self._release = release
 
     def resolve(self, request: Request) -> Response | None:
-        """Sets the request's target. Returns the error if there is none, or if the target is an error."""
-        target = request.target
+        """Sets the request's target. Returns the error if there is none, or if the target is an error; DISPATCH for
+        whatever is no look-up in live data, once it is checked."""
+        target, route = request.target, request.route
         if target is not None and target.release == self._release:
             return target.error
+        if not request.is_checked and (route is None or route.resolve is None or request.is_test):
+            request.is_checked = True
+            return DISPATCH
         release = self._follower.current
         if release is None:
             return problem_of(no_release(self._follower))
