@@ -14,7 +14,6 @@ from service.base.interruption import EXIT_CODE as INTERRUPTED
 from service.base.telemetry import Telemetry
 from service.cli.main import main
 from service.cli.output import FAILED, LOST
-from service.request.errors import CODES
 from service.http.forecast_batch import BatchBody
 from service.http.index import Index
 from service.http.own_usage.days import Usage
@@ -24,6 +23,7 @@ from service.http.releases.changes import ForecastChanges
 from service.http.releases.listing import Releases
 from service.operators.metrics import render_metrics
 from service.operators.state import InstanceState
+from service.request.errors import CODES
 from tests.support.markdown import (
     PAGES,
     ROOT,

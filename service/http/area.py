@@ -17,9 +17,9 @@ from service.http.encodings import encoded_in
 from service.request.errors import ApiError
 from service.request.pipeline import Answers
 from service.request.request import Request, request_of
-from service.request.resolve import ResolvedQuery, Route
 from service.request.respond import CachePolicy
 from service.request.response import Header, Response
+from service.request.targets import ResolvedQuery, Route
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
 from warehouse.lookup.engine import Engine

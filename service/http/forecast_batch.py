@@ -25,9 +25,9 @@ from service.http.query import read_repeated, read_value, read_zip, refuse_unkno
 from service.request.errors import ApiError
 from service.request.pipeline import Answers
 from service.request.request import Counted, Request
-from service.request.resolve import ResolvedQuery
 from service.request.respond import accepts_gzip
 from service.request.response import JSON, NO_STORE, Response
+from service.request.targets import ResolvedQuery
 from warehouse.areas import forecast
 from warehouse.areas.forecast import ForecastEntry
 from warehouse.following import OpenRelease

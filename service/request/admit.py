@@ -14,16 +14,16 @@ from service.base.terms import Quota, Rate, Terms
 from service.base.tracing import step
 from service.keys.record import ApiKey
 from service.quota.gcra import Decision, pace_of
-from service.quota.holding import Holding
-from service.quota.known import Known, QuotaState
+from service.quota.known import QuotaState
 from service.quota.names import HOUR_SECONDS
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
-from service.quota.usage import Tally, UsageCounters, outcome_of
+from service.quota.usage import UsageCounters, outcome_of
+from service.request.allowance import Allowance
 from service.request.errors import problem
-from service.request.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
+from service.request.ratelimit import quota_exhausted_headers, rate_limited_headers
 from service.request.request import Request
-from service.request.response import Header, Response, lines_of
+from service.request.response import Response
 
 _REPEATED = "zip_code"  # the parameter that a request which counts as several has several of
 _NOT_ENTITLED = "The API key does not include the area {area}. Ask for it to be added; GET /v1/ says what it includes."
@@ -43,46 +43,6 @@ _LOOK_SECONDS = 1.0
 # A refusal for lack of quota is good for this long without another look at the time that is left.
 _QUOTA_SECONDS = 0.1
 _FOR_EVER = float("inf")
-
-
-class Allowance:
-    """What a key passes with in one area. The worker's `Admission` owns it, until the key's record changes.
-
-    It is kept because making it costs more than deciding.
-    """
-
-    __slots__ = ("_unbilled", "decision", "holding", "key", "known", "standing", "tail", "tallies", "until")
-
-    def __init__(self, key: ApiKey) -> None:
-        self.key = key
-        self.until = 0.0  # monotonic seconds; before then it is good without another look
-        self.tail = b""  # the end of an answer's header lines: the limits, as `decision` and `standing` say
-        self.tallies: dict[str, Tally] = {}  # of this hour's answers, by outcome
-        self.holding: Holding | None = None  # None if the key has no rate
-        self.known: Known | None = None  # None if the key has no quota
-        self.decision: Decision | None = None
-        self.standing: QuotaState | None = None
-        self._unbilled: bytes | None = None
-
-    def update(self, decision: Decision | None, standing: QuotaState | None, ahead: int = 0) -> None:
-        """Writes `tail` for an answer that takes 1 off the quota. `ahead` more are shown as used, so that it stays true
-        for so many more answers."""
-        self.decision, self.standing, self._unbilled = decision, standing, None
-        self.tail = self.tail_after(1 + ahead)
-        if standing is not None and ahead:
-            self._unbilled = self.tail_after(ahead)
-
-    @property
-    def unbilled(self) -> bytes:
-        """`tail` for an answer that takes nothing off a quota."""
-        if self._unbilled is None:
-            self._unbilled = self.tail if self.standing is None else self.tail_after(0)
-        return self._unbilled
-
-    def tail_after(self, billed: int) -> bytes:
-        """`tail` for an answer that takes so much off the quota."""
-        standing = self.standing.after(billed) if self.standing is not None else None
-        return b"\r\n%b\r\n" % lines_of(_limits(self.key.terms, self.decision, standing))
 
 
 class Refusal(msgspec.Struct, frozen=True, gc=False):
@@ -325,11 +285,3 @@ def _few(number: int, left: int) -> str | None:
     if not left:
         return None
     return f"This request counts as {number}, and {left} may pass now. Ask for fewer, or wait as Retry-After says."
-
-
-def _limits(terms: Terms, decision: Decision | None, standing: QuotaState | None) -> tuple[Header, ...]:
-    limits = limit_headers(terms.rate, decision, terms.quota, standing)
-    if terms.quota is not None and standing is not None and standing.warning:
-        text = b"%d of %d used this %s" % (standing.used, terms.quota.requests, terms.quota.period.encode())
-        return (*limits, (b"x-quota-warning", text))
-    return limits

@@ -13,7 +13,8 @@ from service.cache.read_through import Fetched, Fill, ReadThrough
 from service.request.errors import ApiError
 from service.request.lookup_watch import LookupWatch
 from service.request.request import Request
-from service.request.resolve import LACKING, ResolvedQuery, Resolver, no_release
+from service.request.resolve import LACKING, Resolver, no_release
+from service.request.targets import ResolvedQuery
 from warehouse.following import OpenRelease, PreviousRelease, ReleaseFollower
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 

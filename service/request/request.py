@@ -4,7 +4,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -12,11 +12,9 @@ from service.base.tracing import Trace
 from service.cache.entry import CacheEntry
 from service.cache.near import PreparedHeads
 from service.keys.record import ApiKey
+from service.request.allowance import Allowance
 from service.request.response import SCOPE_KEY, Header
-
-if TYPE_CHECKING:
-    from service.request.admit import Allowance
-    from service.request.resolve import Resolution, Route, Target
+from service.request.targets import Resolution, Route, Target
 
 NO_AREA = "none"
 MOST_REQUEST_ID = 64
@@ -59,19 +57,19 @@ class Request(msgspec.Struct, gc=False):
     address: str | None = None  # of the other end
     closes: bool = False  # the connection, with the answer
     line: bytes = b""  # the request line, if it was read as a plain one
-    target: "Target | None" = None  # what this line meant before in the current release
+    target: Target | None = None  # what this line meant before in the current release
     if_match: bytes | None = None
     headers: Sequence[Header] = ()  # names in lower case; of a plain head only if a step needs them
     fault: Fault | None = None  # of its syntax: an error code, and what to do
     # what the steps found
-    route: "Route | None" = None  # None: there is nothing at this path
+    route: Route | None = None  # None: there is nothing at this path
     area: str = NO_AREA  # that it counts under
     key: ApiKey | None = None  # once it is verified
     is_test: bool = False  # the key is a test key, which must not be answered from live data
     key_id: str | None = None  # also where its owner proved to have an expired or revoked one
     is_checked: bool = False  # it has passed authentication, routing and admission
-    allowance: "Allowance | None" = None  # what it passes with, if its area is metered
-    resolution: "Resolution | None" = None  # what it means in one release
+    allowance: Allowance | None = None  # what it passes with, if its area is metered
+    resolution: Resolution | None = None  # what it means in one release
     entry: CacheEntry | None = None  # that answers it
     prepared: PreparedHeads | None = None  # its header lines, if the near cache has them
     bypassed: bool = False  # the shared cache could not be asked

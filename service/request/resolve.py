@@ -6,14 +6,12 @@ cache, and nothing of it is read again. Errors of a line are kept there too (a n
 
 from collections.abc import Callable
 
-import msgspec
-
-from service.cache.key import CacheKey, cache_key
-from service.cache.read_through import Fill
+from service.cache.key import cache_key
 from service.cache.sieve import Sieve
 from service.request.errors import ApiError, problem, problem_of
 from service.request.request import Request
-from service.request.response import Header, Response
+from service.request.response import Response
+from service.request.targets import Resolution, Target
 from warehouse.following import OpenRelease, ReleaseFollower
 
 # Room for all ZIP codes and cities of the country: a walk through them all finds each again.
@@ -27,57 +25,8 @@ _NOTHING_PUBLISHED = "No data has been published yet. Try again as Retry-After s
 _NO_RELEASE = "The data is unavailable at the moment. Try again as Retry-After says."
 
 
-class ResolvedQuery(msgspec.Struct, frozen=True):
-    """What a query string asks of one release: its canonical form, how to look it up, and what that counts as."""
-
-    query: str
-    fill: Fill
-    outcome: str = "answered"
-    headers: tuple[Header, ...] = ()  # of this answer alone
-
-
 # Instead of a response: the application answers the request.
 DISPATCH = Response(0, b"", b"", "")
-# Reads a raw query string. Raises ApiError (400, 404).
-Resolve = Callable[[OpenRelease, bytes], ResolvedQuery]
-
-
-class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is at a path. Its requests count under `area`.
-
-    `resolve` reads query strings of a look-up endpoint; other endpoints are the application's. `weigh` returns as how
-    many requests a query string counts; None: as one. A `public` path needs no key.
-    """
-
-    area: str
-    resolve: Resolve | None = None
-    weigh: Callable[[bytes], int] | None = None
-    public: bool = False
-
-
-class Target(msgspec.Struct, frozen=True, gc=False):
-    """What a request line stands for in one release: the entry with a digest, or an error."""
-
-    route: Route
-    sent_path: str
-    query: str  # canonical
-    release: str  # id
-    digest: bytes  # of the cache key
-    outcome: str
-    headers: tuple[Header, ...] = ()
-    error: Response | None = None
-
-    @property
-    def key(self) -> CacheKey:
-        return CacheKey(self.digest, self.release)
-
-
-class Resolution(msgspec.Struct, frozen=True):
-    """A request in one release, and how to look it up there."""
-
-    release: OpenRelease
-    query: ResolvedQuery
-    key: CacheKey
 
 
 class Resolver:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from service.request import hints
 from service.request.errors import problem
 from service.request.request import METHODS, NO_AREA, Request
-from service.request.resolve import Route
 from service.request.response import Response
+from service.request.targets import Route
 
 
 class Router:

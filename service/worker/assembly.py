@@ -67,10 +67,11 @@ from service.request.lookup_watch import LookupWatch
 from service.request.pipeline import Answers, Pipeline
 from service.request.record import Recorder
 from service.request.request import NO_AREA
-from service.request.resolve import Resolver, Route
+from service.request.resolve import Resolver
 from service.request.respond import CachePolicy
 from service.request.route import Router
 from service.request.sampling import RequestWatch
+from service.request.targets import Route
 from service.worker.metering import Metering
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease, ReleaseFollower

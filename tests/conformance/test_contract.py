@@ -14,8 +14,8 @@ import pytest
 
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
-from service.request.errors import CODES
 from service.keys.store import KeyStore
+from service.request.errors import CODES
 from tests.support.served import FORECAST, Served, with_keys
 from tests.support.waiting import until
 from tests.support.wire import Answer

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from service.base.terms import Quota, Rate
-from service.request.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
 from service.quota.gcra import allowed, refused
 from service.quota.known import QuotaState
+from service.request.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
 from tests.support.served import Served
 
 http_sf = pytest.importorskip("http_sf", reason="http-sf is not installed (pip install '.[conformance]')")

@@ -18,7 +18,6 @@ from service.cache.shared import SharedCache
 from service.cache.warm import Plan, warm
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import server_program
-from service.request.errors import ApiError
 from service.instance import store_checks
 from service.instance.registry import Peer, Registry, peers_in
 from service.instance.store_checks import StoreChecks
@@ -44,6 +43,7 @@ from service.redis.client import RedisStore, open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
 from service.redis.primary import Primary
+from service.request.errors import ApiError
 from tests.support.documented import rights
 from tests.support.key_store import PEPPER
 from tests.support.last_errors import failed, keep, kept

@@ -19,10 +19,10 @@ from service.base.telemetry import ANSWERS
 from service.base.terms import Quota, Rate, Terms
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
-from service.request.pipeline import Gate
 from service.http.query import LocationQuery, StatesWith, parse_location
 from service.keys import form
 from service.keys.store import KeyStore
+from service.request.pipeline import Gate
 from service.worker import serving
 from tests.support.connection import Connection
 from tests.support.served import FORECAST, Served, served, with_keys

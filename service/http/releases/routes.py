@@ -9,8 +9,8 @@ from service.http.releases.downloads import Downloads
 from service.http.releases.files import BULK, FILES, files_route
 from service.http.releases.listing import FEED_PATH, PATH, releases_routes
 from service.http.releases.shelf import ReleaseShelf
-from service.request.resolve import Route
 from service.request.respond import CachePolicy
+from service.request.targets import Route
 from warehouse.areas.paging import Cursors
 from warehouse.following import ReleaseFollower
 

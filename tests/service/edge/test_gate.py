@@ -8,14 +8,14 @@ import pytest
 
 from service.base.seen import LoggedRequest
 from service.base.telemetry import REQUESTS, Telemetry
-from service.request.authenticate import Checks
-from service.request.pipeline import Gate, GatedApplication
-from service.request.sampling import RequestWatch
-from service.request.response import JSON, Reply
 from service.http.sandbox.app import Sandbox
 from service.keys.record import ApiKey
 from service.keys.verdict import Accepted, KeyVerdict
 from service.keys.verifier import KeyVerifier
+from service.request.authenticate import Checks
+from service.request.pipeline import Gate, GatedApplication
+from service.request.response import JSON, Reply
+from service.request.sampling import RequestWatch
 from tests.support.asgi import exchange
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 
 import pytest
+from service.edge import hints
 
 from config.settings import Settings
 from service.base.terms import Terms
-from service.edge import hints
 from service.http.releases.routes import OF_CURRENT
 from service.keys import form
 from service.keys.store import KeyStore

@@ -10,9 +10,9 @@ import pytest
 from config.settings import Settings
 from service.cache.entry import CacheEntry
 from service.cache.read_through import Fetched
-from service.request.respond import CachePolicy, accepts_gzip, cache_status, etag_of
-from service.request.request import RequestHead
 from service.request.preconditions import matches
+from service.request.request import RequestHead
+from service.request.respond import CachePolicy, accepts_gzip, cache_status, etag_of
 from tests.conftest import SPRINGFIELD
 from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
 from tests.support.served import FORECAST, Served, served

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from service.http import examples
-from service.request.errors import CODES, ApiError, of_exception
 from service.http.forecast_examples import EXAMPLE, EXAMPLE_WITHOUT_FIGURES
 from service.http.pages import page_of
 from service.http.query import PageQuery, parse_location, read_strictly
+from service.request.errors import CODES, ApiError, of_exception
 from warehouse.areas.forecast import ForecastBody
 from warehouse.areas.paging import Cursors
 

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 import pytest
 
 from service.http.area import Resolved
-from service.request.errors import ApiError
 from service.http.forecast_regions import resolve_county
+from service.request.errors import ApiError
 from tests.support.served import FORECAST, Served
 from warehouse.areas.paging import Cursors
 from warehouse.places.keyset_builder import KeySetBuilder

@@ -13,11 +13,11 @@ import pytest
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.http.areas import AREAS
-from service.request.respond import CachePolicy
-from service.request.request import RequestHead
 from service.http.index import IndexReply
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
+from service.request.request import RequestHead
+from service.request.respond import CachePolicy
 from tests.support.served import FORECAST, Served, served, with_keys
 from warehouse.following import OpenRelease
 from warehouse.releases.catalog import Catalog

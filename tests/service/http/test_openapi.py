@@ -12,13 +12,13 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from config.settings import Settings
 from service.base.terms import Rate, Terms
 from service.http.areas import AREAS
-from service.request.errors import CODES, Problem
 from service.http.index import Index
 from service.http.openapi import About, describe_api
 from service.http.own_usage.routes import SCHEMAS as USAGE_SCHEMAS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
+from service.request.errors import CODES, Problem
 from tests.support.served import FORECAST, Served, with_keys
 
 BODIES = [*(endpoint.operation.body for area in AREAS for endpoint in area.endpoints), *RELEASE_SCHEMAS]

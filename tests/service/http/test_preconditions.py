@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from config.settings import Settings
-from service.request.errors import CODES, ApiError
-from service.request.preconditions import is_unchanged, read_date
 from service.http.releases.ranges import Part, Unsatisfiable, asked_part
 from service.http.static_file import static_file
+from service.request.errors import CODES, ApiError
+from service.request.preconditions import is_unchanged, read_date
 from tests.conftest import SPRINGFIELD
 from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
 from tests.support.served import Served, served

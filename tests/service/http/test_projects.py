@@ -11,8 +11,8 @@ import pytest
 
 from config.settings import Settings
 from service.base.telemetry import REQUESTS
-from service.request.errors import CODES
 from service.http.projects import PATH
+from service.request.errors import CODES
 from tests.support.drops import Rows, project, write_drop
 from tests.support.served import FORECAST, Served, served
 from warehouse.publishing.publish import PublishOptions, publish

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.request.errors import ApiError
 from service.http.query import LocationQuery, parse_location
+from service.request.errors import ApiError
 from tests.support.served import FORECAST, Served
 
 TOO_LONG = "x" * 101

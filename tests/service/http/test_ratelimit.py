@@ -5,9 +5,9 @@ import re
 import pytest
 
 from service.base.terms import Quota, Rate
-from service.request.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
 from service.quota.gcra import Decision, allowed, refused
 from service.quota.known import QuotaState
+from service.request.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
 
 RATE = Rate(500, 1, 100)
 QUOTA = Quota(5_000_000, "month")

@@ -12,12 +12,12 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
+from service.edge.hot import told
+from service.edge.hot.waiting import HeldRequest
 
 from config.settings import Settings
 from service.base.tracing import Trace
-from service.edge.hot import told
 from service.connection.heads import HeaderValues
-from service.edge.hot.waiting import HeldRequest
 from service.worker import tracer as tracer_module
 from service.worker.tracer import SpanTracer, open_tracer
 from tests.service.edge.requests.test_log import ANSWERED

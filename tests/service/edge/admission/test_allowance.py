@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from service.base.terms import Quota, Rate, Terms
-from service.request.admit import Admission, Allowance
-from service.request.ratelimit import limit_headers, limit_lines
 from service.keys.record import ApiKey
 from service.quota.gcra import allowed
 from service.quota.known import QuotaState
 from service.quota.rates import RateLimiter
+from service.request.admit import Admission, Allowance
+from service.request.ratelimit import limit_headers, limit_lines
 from tests.support.leasing import FakeLeases
 from tests.support.usage import UsageWorker, double
 

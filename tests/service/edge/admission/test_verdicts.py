@@ -1,10 +1,10 @@
 """Verdicts on keys become errors of the contract."""
 
 import pytest
-
 from service.connection.verdicts import refusal_of_key
-from service.request.errors import CODES
+
 from service.keys.verdict import INVALID, Rejected, Unknown
+from service.request.errors import CODES
 
 
 @pytest.mark.parametrize(

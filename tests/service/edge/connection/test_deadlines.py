@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from service.base import closing
-from service.connection import limits
 from service.connection import deadlines as module
+from service.connection import limits
 from service.connection.deadlines import Deadlines
 
 KEEP_ALIVE = 75.0

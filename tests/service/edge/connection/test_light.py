@@ -9,9 +9,9 @@ import pytest
 
 from config.settings import Settings
 from service.base.telemetry import REJECTED
-from service.connection.limits import HEAD_SECONDS
 from service.connection.direct import DirectProtocol
 from service.connection.light import LightConnection
+from service.connection.limits import HEAD_SECONDS
 from tests.support.both_ways import SPRINGFIELD, TARGETS, Both, request
 from tests.support.connection import Connection, light_server
 from tests.support.served import FORECAST, served

@@ -8,9 +8,9 @@ import httptools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from service.edge.hot import heads
 
 from service.connection import limits
-from service.edge.hot import heads
 from service.connection.heads import Fields, HeaderValues, HeadReader, as_head, request_line
 
 USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")

@@ -5,12 +5,12 @@ import tracemalloc
 import weakref
 
 import pytest
+from service.edge.hot import targets
 
 from service.base.telemetry import REQUESTS, Telemetry
 from service.cache.key import cache_key
-from service.edge.hot import targets
-from service.request.resolve import Targets
 from service.request.errors import kept_error, problem
+from service.request.resolve import Targets
 from service.request.response import Kept, KeptError
 
 PATH = b"/v1/population-housing-forecast"

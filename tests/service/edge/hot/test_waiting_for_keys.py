@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from service.base.telemetry import REQUEST_SECONDS
-from service.request.pipeline import Gate
 from service.keys.store import Found, FoundKey, TellFound
 from service.keys.verifier import UNKNOWN_AFTER_SECONDS, WAIT_AFTER_SECONDS, Verified
 from service.redis.errors import StoreUnavailable
+from service.request.pipeline import Gate
 from tests.support.both_ways import TARGETS, Both, normalised, request
 from tests.support.connection import Connection
 from tests.support.served import FORECAST

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from service.edge.hot.remembered import FoundOut
 
 from config.settings import Settings
 from service.base.seen import LoggedRequest
 from service.base.telemetry import ANSWERS, KEY_CHECKS, LOOKUPS, REQUESTS
 from service.base.terms import Rate, Terms
-from service.edge.hot.remembered import FoundOut
 from service.keys.verdict import Rejected
 from tests.service.edge.hot.test_answers import REQUESTS as ANYTHING
 from tests.service.edge.hot.test_answers import sent_both_ways

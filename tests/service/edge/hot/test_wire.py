@@ -4,9 +4,8 @@ import pytest
 
 from service.cache.entry import CacheEntry
 from service.cache.read_through import Fetched, Tier
-from service.request.respond import HeadMaker
-from service.request.respond import CachePolicy
 from service.request.request import RequestHead
+from service.request.respond import CachePolicy, HeadMaker
 
 POLICY = CachePolicy(60)
 SMALL, LARGE = CacheEntry.of(b"{}"), CacheEntry.of(b'{"total_results":1}' * 100)

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from service.base.seen import LoggedRequest
-from service.request.log_lines import LineWriter, json_line, text_line
 from service.request.access_log import FOLD_SECONDS, NEVER, RequestLog, gap, share_logged
+from service.request.log_lines import LineWriter, json_line, text_line
 from tests.support.waiting import until
 
 ANSWERED = LoggedRequest(

@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 from service.http.documentation.guide import render_guide
-from service.request.errors import CODES
 from service.http.openapi import About
+from service.request.errors import CODES
 from tests.support.curl import curl
 from tests.support.markdown import ROOT, anchors, blocks, links
 from tests.support.served import Served

@@ -1,8 +1,8 @@
 """The reference is the OpenAPI description, as text and with Swagger UI."""
 
 from service.http.documentation.reference import render_reference
-from service.request.errors import CODES
 from service.http.openapi import describe_api
+from service.request.errors import CODES
 
 
 def test_without_swagger_ui_the_text_is_all_there_is() -> None:

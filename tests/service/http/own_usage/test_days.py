@@ -11,12 +11,12 @@ from openapi_schema_validator import OAS31Validator
 
 from service.base.terms import Terms, parse_quota, parse_rate
 from service.http.app import build_litestar
-from service.request.errors import ApiError
-from service.request.request import SCOPE_KEY, RequestHead
 from service.http.own_usage.days import Usage, parse_period, usage_operation, usage_route
 from service.http.own_usage.period import Period
 from service.keys.record import ApiKey
 from service.quota.report import UsageReport
+from service.request.errors import ApiError
+from service.request.request import SCOPE_KEY, RequestHead
 from tests.support.asgi import exchange
 from tests.support.usage import UsageWorker, double
 

@@ -10,12 +10,12 @@ import pytest
 from config.settings import Settings
 from service.base.terms import Terms, parse_rate
 from service.http.app import build_litestar
-from service.request.request import SCOPE_KEY, RequestHead
 from service.http.own_usage import errors as own_errors
 from service.http.own_usage.errors import EXAMPLES, REUSE_SECONDS, ReadErrors, RecentErrors, errors_route
 from service.keys.record import ApiKey
 from service.quota.last_errors import MOST_KEPT, OwnError
 from service.redis.errors import StoreUnavailable
+from service.request.request import SCOPE_KEY, RequestHead
 from tests.support.asgi import exchange
 from tests.support.caller import Caller
 from tests.support.key_store import Clock

@@ -10,12 +10,12 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 
 from service.http.app import build_litestar
-from service.request.errors import ApiError
-from service.request.request import SCOPE_KEY, RequestHead
 from service.http.own_usage.hours import UsageByHour, parse_hours_period, usage_hours_operation, usage_hours_route
 from service.http.own_usage.period import Period
 from service.keys.record import ApiKey
 from service.quota.report import UsageReport
+from service.request.errors import ApiError
+from service.request.request import SCOPE_KEY, RequestHead
 from tests.support.asgi import exchange
 from tests.support.usage import UsageWorker, double
 

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from service.base.terms import Terms, parse_quota
-from service.request.errors import ApiError
 from service.http.own_usage.recent import BURST_RECORDS, RECORDS_A_SECOND, REUSE_SECONDS, RecentUsage
 from service.keys.record import ApiKey
 from service.redis.errors import StoreUnavailable
+from service.request.errors import ApiError
 from tests.support.key_store import Clock
 
 KEY = ApiKey(key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC))

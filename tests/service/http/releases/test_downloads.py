@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from service.request.errors import ApiError
 from service.http.releases import downloads
 from service.http.releases.downloads import Downloads
 from service.http.releases.ranges import Part
+from service.request.errors import ApiError
 from tests.support.waiting import eventually
 
 CONTENT = bytes(range(256)) * 2000  # of several blocks

@@ -11,13 +11,13 @@ import pytest
 from config.settings import Settings
 from service.base.telemetry import REQUESTS, TEST_REQUESTS
 from service.base.terms import Quota, Rate, Terms
-from service.request.errors import CODES
 from service.http.forecast_examples import EXAMPLE
 from service.http.own_usage.errors import EXAMPLES
 from service.http.projects import PATH as PROJECTS
 from service.http.sandbox.errors import ERROR_ZIPS
 from service.http.sandbox.release import RELEASE_ID
 from service.keys import form
+from service.request.errors import CODES
 from tests.support.caller import Caller
 from tests.support.curl import curl
 from tests.support.markdown import ROOT, blocks
