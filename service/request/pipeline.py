@@ -7,7 +7,7 @@ the first awaitable, one task goes on with the rest.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from service.base import tracing
 from service.base.tasks import hold_until_done
@@ -79,14 +79,15 @@ class Pipeline:
 
     def run(self, request: Request) -> "Response | asyncio.Task[Response]":
         """Returns the answer, or DISPATCH; or a task that returns it, if the request has to wait."""
-        steps = iter(self._steps)
         if request.trace is not None:
-            return self._start(request, None, steps)
+            return self._start(request, None, self._steps)
         try:
-            for step in steps:
+            for step in self._steps:
                 outcome = step(request)
                 if outcome is not None:
-                    return outcome if isinstance(outcome, Response) else self._start(request, outcome, steps)
+                    if isinstance(outcome, Response):
+                        return outcome
+                    return self._start(request, outcome, self._steps[self._steps.index(step) + 1 :])
         except Exception as error:
             return failure_of(error, request.request_id)
         raise LookupError("no step has answered")
@@ -105,14 +106,14 @@ class Pipeline:
         return written(request, response, dates)
 
     def _start(
-        self, request: Request, outcome: Awaitable[Response | None] | None, steps: Iterator[Step]
+        self, request: Request, outcome: Awaitable[Response | None] | None, steps: Sequence[Step]
     ) -> "asyncio.Task[Response]":
         # detached: what a client that goes away asked for is looked up nevertheless
         task = asyncio.create_task(self._go_on(request, outcome, steps))
         return hold_until_done(task, self._tasks)
 
     async def _go_on(
-        self, request: Request, outcome: Awaitable[Response | None] | None, steps: Iterator[Step]
+        self, request: Request, outcome: Awaitable[Response | None] | None, steps: Sequence[Step]
     ) -> Response:
         """Awaits the outcome of a step, and runs those that are left."""
         tracing.enter(request.trace)
@@ -123,7 +124,7 @@ class Pipeline:
             return failure_of(error, request.request_id)
 
 
-async def _run_all(request: Request, steps: Iterator[Step] | Sequence[Step]) -> Response | None:
+async def _run_all(request: Request, steps: Sequence[Step]) -> Response | None:
     for step in steps:
         with tracing.step(step.__name__):
             outcome = step(request)
@@ -133,7 +134,7 @@ async def _run_all(request: Request, steps: Iterator[Step] | Sequence[Step]) -> 
     return None
 
 
-async def _answered(request: Request, steps: Iterator[Step] | Sequence[Step]) -> Response:
+async def _answered(request: Request, steps: Sequence[Step]) -> Response:
     response = await _run_all(request, steps)
     if response is None:
         raise LookupError("no step has answered")

@@ -52,14 +52,14 @@ class Recorder:
             joint = self._joints.get(kind) or self._joint(kind)
             joint.observe(seconds)
             self._admission.count(request, status, outcome)
-        watch = self._watch
         if status >= 400:
             self._record_error(request, status, outcome, seconds)
-        elif watch.skip > 0 and seconds < watch.slow and request.tier != "warehouse" and request.trace is None:
-            self.answered += 1
+            return
+        watch = self._watch
+        self.answered += 1
+        if watch.skip > 0 and seconds < watch.slow and request.tier != "warehouse" and request.trace is None:
             watch.skip -= 1
         else:
-            self.answered += 1
             make = AccessRecord.of(request, status, outcome, seconds)
             if request.tier == "warehouse" or request.trace is not None:
                 watch.look(make(), seconds, request.trace)

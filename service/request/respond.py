@@ -50,12 +50,12 @@ class CachePolicy:
         entry, target = request.entry, request.target
         if entry is None or target is None or request.release is None:
             raise LookupError("nothing was looked up")
-        status = NEAR
-        if request.prepared is None:
-            status = _cache_status(request)
+        status = NEAR if request.prepared else _cache_status(request)
         response = self._response(request, entry, request.release, target.outcome, status, request.prepared, JSON)
-        more = target.headers if request.stale_for is None else (*target.headers, (b"age", b"%d" % request.stale_for))
-        return response if not more or response.status >= 400 else _with_headers(response, more)
+        if (not target.headers and request.stale_for is None) or response.status >= 400:
+            return response
+        age = () if request.stale_for is None else ((b"age", b"%d" % request.stale_for),)
+        return _with_headers(response, (*target.headers, *age))
 
     def own_response(self, request: Request, entry: CacheEntry, release: str, content_type: Header = JSON) -> Response:
         """The same for an entry that no cache of ours keeps."""
@@ -86,7 +86,7 @@ class CachePolicy:
                 return problem_of(error)
             if unchanged is not None:
                 return Response(304, unchanged, b"", "not_modified")
-        if prepared is None:
+        if not prepared:
             prepared = self._lines(release, status, entry, content_type)
         return Response(200, prepared[zipped], entry.gzipped if zipped else entry.body, outcome)
 
