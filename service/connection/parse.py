@@ -44,8 +44,9 @@ def plain_request(
         connection is not None and connection.lower() == CLOSE,
         line,
         target,
+        target.route,
+        target.area,
     )
-    request.route, request.area = target.route, target.route.area
     if headers or not values.presented:
         request.headers = _fields(data, end)
     return request
@@ -86,7 +87,7 @@ def _read_line(
         resolver.find(line),
     )
     if request.target is not None:
-        request.route, request.area = request.target.route, request.target.route.area
+        request.route, request.area = request.target.route, request.target.area
     if headers or not values.presented:
         request.headers = _fields(data, data.find(b"\r\n"))
     return request

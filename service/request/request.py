@@ -58,12 +58,12 @@ class Request(msgspec.Struct, gc=False):
     closes: bool = False  # the connection, with the answer
     line: bytes = b""  # the request line, if it was read as a plain one
     target: Target | None = None  # what this line meant before in the current release
+    route: Route | None = None  # None: there is nothing at this path
+    area: str = NO_AREA  # that it counts under
     if_match: bytes | None = None
     headers: Sequence[Header] = ()  # names in lower case; of a plain head only if a step needs them
     fault: Fault | None = None  # of its syntax: an error code, and what to do
     # what the steps found
-    route: Route | None = None  # None: there is nothing at this path
-    area: str = NO_AREA  # that it counts under
     key: ApiKey | None = None  # once it is verified
     is_test: bool = False  # the key is a test key, which must not be answered from live data
     key_id: str | None = None  # also where its owner proved to have an expired or revoked one

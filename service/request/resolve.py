@@ -80,13 +80,15 @@ class Resolver:
         query, key, route = resolution.query, resolution.key, request.route
         assert route is not None  # noqa: S101 - `in_release` has used it
         digest = b"" if stands_in else key.digest
-        return Target(route, request.sent_path, query.query, key.release, digest, query.outcome, query.headers)
+        return Target(
+            route, route.area, request.sent_path, query.query, key.release, digest, query.outcome, query.headers
+        )
 
     def _failed(self, request: Request, release: OpenRelease, error: Response) -> Target:
         route = request.route
         assert route is not None  # noqa: S101 - as above
         query = request.query.decode("latin-1")
-        return Target(route, request.sent_path, query, release.id, b"", error.outcome, error=error)
+        return Target(route, route.area, request.sent_path, query, release.id, b"", error.outcome, error=error)
 
     def _keep(self, line: bytes, target: Target) -> None:
         error = target.error

@@ -40,6 +40,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     """What a request line stands for in one release: the entry with a digest, or an error."""
 
     route: Route
+    area: str
     sent_path: str
     query: str  # canonical
     release: str  # id
