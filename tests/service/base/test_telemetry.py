@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from service.base.telemetry import (
     ANSWERS,
     COUNTERS,
-    DIRECT,
     HISTOGRAMS,
     LATENCY_BOUNDS,
     QUERY_LOOKUPS,
@@ -59,7 +58,7 @@ def test_several_are_counted_at_once() -> None:
 def test_what_counts_jointly_is_in_each_figure_whenever_they_are_read(times: list[float]) -> None:
     """As if each figure had been told of each request."""
     jointly, singly = Telemetry(), Telemetry()
-    answered, from_near = ("forecast", "200", "answered"), ("forecast", "near", "r1", DIRECT)
+    answered, from_near = ("forecast", "200", "answered"), ("forecast", "near", "r1")
     for seconds in times:
         joint = jointly.joint((REQUEST_SECONDS, ("forecast",)), (REQUESTS, answered), (ANSWERS, from_near))
         if seconds <= LATENCY_BOUNDS[0]:

@@ -202,18 +202,6 @@ async def test_without_a_near_cache_every_look_up_goes_to_the_shared_one(scene: 
     assert [(await cache.get(KEY, Warehouse(b"never"))).tier for _ in range(3)] == ["shared"] * 3
 
 
-@pytest.mark.parametrize("meanwhile", ["nothing", "purge"])
-async def test_a_look_up_made_elsewhere_counts_as_one_of_its_own(scene: Scene, meanwhile: str) -> None:
-    """And what it found is near the next time, unless it was asked for before a purge."""
-    entry, generation = CacheEntry.of(BODY), scene.near.generation
-    if meanwhile == "purge":
-        list(scene.near.purge())
-    scene.cache.looked_up(KEY, SharedLookup("hit", entry), generation, 0.001)
-    assert (scene.lookups, scene.near.misses) == ([("shared", "hit")], 1)
-    fetched = await scene.cache.get(KEY, Warehouse())
-    assert (fetched.entry, fetched.tier) == (entry, "near" if meanwhile == "nothing" else "warehouse")
-
-
 @pytest.mark.parametrize("outcome", ["hit", "miss"])
 @pytest.mark.parametrize("meanwhile", ["switch", "purge"])
 async def test_a_late_reply_is_served_and_not_kept(outcome: str, meanwhile: str) -> None:

@@ -10,14 +10,14 @@ from litestar.types import ASGIApp
 
 from service.http.app import build_litestar
 from service.request.errors import ApiError
-from service.request.request import SCOPE_KEY, RequestHead
-from service.request.response import JSON, Reply
+from service.request.request import Request
+from service.request.response import JSON, SCOPE_KEY, Response
 from tests.support.asgi import exchange
 
 
 @get("/good")
 async def _good() -> ASGIApp:
-    return Reply(200, (JSON,), b"{}", "answered")
+    return Response.of(200, (JSON,), b"{}", "answered")
 
 
 @get("/refused")
@@ -31,12 +31,12 @@ async def _broken() -> ASGIApp:
 
 
 async def _ask(path: str) -> tuple[int, Any]:
-    scope: dict[str, Any] = {SCOPE_KEY: RequestHead("r1", 0.0)}
+    scope: dict[str, Any] = {SCOPE_KEY: Request(0.0, b"r1")}
     start, body = await exchange(build_litestar([_good, _refused, _broken]), path, **scope)
     return start["status"], msgspec.json.decode(body)
 
 
-async def test_a_reply_goes_out_as_it_is() -> None:
+async def test_a_response_goes_out_as_it_is() -> None:
     """The framework adds nothing to it."""
     assert await _ask("/good") == (200, {})
 

@@ -9,7 +9,7 @@ from service.http import examples
 from service.http.forecast_examples import EXAMPLE, EXAMPLE_WITHOUT_FIGURES
 from service.http.pages import page_of
 from service.http.query import PageQuery, parse_location, read_strictly
-from service.request.errors import CODES, ApiError, of_exception
+from service.request.errors import CODES, ApiError, problem_of
 from warehouse.areas.forecast import ForecastBody
 from warehouse.areas.paging import Cursors
 
@@ -38,4 +38,4 @@ def test_error_examples_are_what_the_code_answers() -> None:
             with pytest.raises(ApiError) as raised:
                 faults[code]()
             error = raised.value
-        assert msgspec.json.decode(of_exception(error, example["request_id"]).body) == example
+        assert msgspec.json.decode(problem_of(error).whole(example["request_id"].encode())[1]) == example

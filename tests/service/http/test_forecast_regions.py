@@ -68,14 +68,6 @@ def test_a_page_is_cached_and_validated_like_any_answer(worker: Served) -> None:
     assert {name for name, _ in first.headers} == {name for name, _ in single.headers}
 
 
-def test_a_page_that_is_asked_again_is_answered_directly(worker: Served) -> None:
-    target = f"{COUNTY}?county_fips_code=36103"
-    worker.ask(target)
-    before = worker.app.hot.answered
-    worker.ask(target)
-    assert worker.app.hot.answered == before + 1
-
-
 def test_a_cursor_belongs_to_its_query(worker: Served) -> None:
     """Neither another county nor the state takes it, nor the same ZIP codes under another name."""
     cursor = ask(worker, COUNTY, county_fips_code="17167", limit=1)[1]["next_cursor"]

@@ -13,10 +13,10 @@ import pytest
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.http.areas import AREAS
-from service.http.index import IndexReply
+from service.http.index import IndexAnswer
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
-from service.request.request import RequestHead
+from service.request.request import Request
 from service.request.respond import CachePolicy
 from tests.support.served import FORECAST, Served, served, with_keys
 from warehouse.following import OpenRelease
@@ -131,11 +131,11 @@ def test_what_a_key_was_told_is_told_again_until_its_terms_or_the_release_change
     like = worker.app.follower.current
     assert like is not None
     follower: Any = SimpleNamespace(current=_Release(like, "first"))
-    index = IndexReply(follower, CachePolicy(0), guide=False)
+    index = IndexAnswer(follower, CachePolicy(0), guide=False)
     key = ApiKey(key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC))
 
     def told(asking: ApiKey) -> tuple[str, list[str]]:
-        body = msgspec.json.decode(index(RequestHead("r", 0.0, key=asking)).body)
+        body = msgspec.json.decode(index(Request(0.0, b"r", sent_query=b"", key=asking)).body)
         return body["release"]["id"], body["key"]["areas"]
 
     assert told(key) == told(key) == ("first", ["forecast", "projects", "bulk"])

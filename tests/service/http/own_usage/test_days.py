@@ -16,7 +16,8 @@ from service.http.own_usage.period import Period
 from service.keys.record import ApiKey
 from service.quota.report import UsageReport
 from service.request.errors import ApiError
-from service.request.request import SCOPE_KEY, RequestHead
+from service.request.request import Request
+from service.request.response import SCOPE_KEY
 from tests.support.asgi import exchange
 from tests.support.usage import UsageWorker, double
 
@@ -37,7 +38,7 @@ async def usage(tmp_path: Path) -> AsyncIterator[UsageWorker]:
 async def ask(usage: UsageWorker, query: str = "", terms: Terms = Terms()) -> tuple[Any, Any]:  # noqa: B008 - frozen
     """Status and headers; the body. The key `a` of acme asks."""
     route = usage_route(UsageReport(usage.redis), usage.store, lambda _: key_with(terms), usage.clock)
-    scope: dict[str, Any] = {SCOPE_KEY: RequestHead("r1", 0.0)}
+    scope: dict[str, Any] = {SCOPE_KEY: Request(0.0, b"r1")}
     start, body = await exchange(build_litestar([route]), "/v1/usage", query_string=query.encode(), **scope)
     return start, msgspec.json.decode(body)
 

@@ -15,7 +15,8 @@ from service.http.own_usage.errors import EXAMPLES, REUSE_SECONDS, ReadErrors, R
 from service.keys.record import ApiKey
 from service.quota.last_errors import MOST_KEPT, OwnError
 from service.redis.errors import StoreUnavailable
-from service.request.request import SCOPE_KEY, RequestHead
+from service.request.request import Request
+from service.request.response import SCOPE_KEY
 from tests.support.asgi import exchange
 from tests.support.caller import Caller
 from tests.support.key_store import Clock
@@ -126,7 +127,7 @@ def errors_of(number: int) -> tuple[OwnError, ...]:
 async def ask(read: ReadErrors, query: str = "") -> tuple[Any, Any]:
     """The message that begins the answer, and the body, for the key `a`."""
     key = ApiKey(key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC))
-    scope: dict[str, Any] = {SCOPE_KEY: RequestHead("r1", 0.0)}
+    scope: dict[str, Any] = {SCOPE_KEY: Request(0.0, b"r1")}
     app = build_litestar([errors_route(read, lambda _: key)])
     start, body = await exchange(app, ERRORS, query_string=query.encode(), **scope)
     return start, msgspec.json.decode(body)

@@ -15,7 +15,8 @@ from service.http.own_usage.period import Period
 from service.keys.record import ApiKey
 from service.quota.report import UsageReport
 from service.request.errors import ApiError
-from service.request.request import SCOPE_KEY, RequestHead
+from service.request.request import Request
+from service.request.response import SCOPE_KEY
 from tests.support.asgi import exchange
 from tests.support.usage import UsageWorker, double
 
@@ -33,7 +34,7 @@ async def usage(tmp_path: Path) -> AsyncIterator[UsageWorker]:
 async def ask(usage: UsageWorker, query: str = "") -> tuple[Any, Any]:
     """Status and headers; the body. The key `a` asks."""
     route = usage_hours_route(UsageReport(usage.redis), lambda _: KEY, usage.clock)
-    scope: dict[str, Any] = {SCOPE_KEY: RequestHead("r1", 0.0)}
+    scope: dict[str, Any] = {SCOPE_KEY: Request(0.0, b"r1")}
     start, body = await exchange(build_litestar([route]), "/v1/usage/hours", query_string=query.encode(), **scope)
     return start, msgspec.json.decode(body)
 

@@ -121,14 +121,13 @@ def test_batches_and_regions_are_of_test_data_too(tester: Caller) -> None:
 
 
 def test_a_test_key_takes_nothing_from_what_is_remembered_for_others(tester: Caller) -> None:
-    """A live request is answered directly after a test key asked for the same, as before."""
-    target = f"{FORECAST}?zip_code=90028"
+    """A live request is answered from the near cache after a test key asked for the same, as before."""
+    target = f"{FORECAST}?zip_code=36436"
     for _ in range(2):
-        tester.worker.ask(target)
-    before = tester.worker.app.hot.answered
-    tester.ask(target)
-    tester.worker.ask(target)
-    assert tester.worker.app.hot.answered == before + 1
+        live = tester.worker.ask(target)
+    assert tester.ask(target).body != live.body
+    again = tester.worker.ask(target)
+    assert (again.body, again.header("cache-status")) == (live.body, "forecast; hit; detail=near")
 
 
 def test_the_documented_places_are_there(tester: Caller) -> None:

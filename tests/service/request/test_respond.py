@@ -9,10 +9,9 @@ import pytest
 
 from config.settings import Settings
 from service.cache.entry import CacheEntry
-from service.cache.read_through import Fetched
 from service.request.preconditions import matches
-from service.request.request import RequestHead
-from service.request.respond import CachePolicy, accepts_gzip, cache_status, etag_of
+from service.request.request import Request
+from service.request.respond import CachePolicy, accepts_gzip
 from tests.conftest import SPRINGFIELD
 from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
 from tests.support.served import FORECAST, Served, served
@@ -62,8 +61,9 @@ def test_cache_status_tells_a_fill_from_a_hit(settings: Settings) -> None:
 )
 def test_cache_status_names_the_tier_and_the_reason(tier: str, bypassed: bool, said: bytes) -> None:
     """A cache that could not be asked is a bypass, not a miss."""
-    entry = CacheEntry.of(b"{}")
-    assert cache_status(Fetched(entry, tier, bypassed)) == said  # type: ignore[arg-type]
+    request = Request(0.0, b"", tier=tier, bypassed=bypassed)  # type: ignore[arg-type]
+    response = CachePolicy(60).fetched_response(request, CacheEntry.of(b"{}"), "r1")
+    assert dict(response.headers)[b"cache-status"] == said
 
 
 # --- If-None-Match -----------------------------------------------------------------------------------------------
@@ -181,15 +181,18 @@ def test_an_answer_that_a_release_did_not_change_is_still_a_304(settings: Settin
 
 def test_max_age_is_settable() -> None:
     """Zero is a value, too."""
-    fetched = Fetched(CacheEntry.of(b"{}"), "shared", bypassed=False)
-    reply = CachePolicy(0).answer(RequestHead("r", 0.0), fetched, "r1", "answered")
-    assert (b"cache-control", b"private, max-age=0") in reply.headers
+    response = CachePolicy(0).own_response(Request(0.0, b""), CacheEntry.of(b"{}"), "r1")
+    assert (b"cache-control", b"private, max-age=0") in response.headers
 
 
 def test_an_etag_is_a_digest_of_the_bytes() -> None:
     """Equal bytes, equal tags; nothing else goes into it."""
-    one, same, other = CacheEntry.of(b"a"), CacheEntry.of(b"a"), CacheEntry.of(b"b")
-    assert etag_of(one, compressed=False) == etag_of(same, compressed=False) != etag_of(other, compressed=False)
+
+    def tag_of(body: bytes, release: str) -> bytes:
+        response = CachePolicy(0).own_response(Request(0.0, b""), CacheEntry.of(body), release)
+        return dict(response.headers)[b"etag"]
+
+    assert tag_of(b"a", "r1") == tag_of(b"a", "r2") != tag_of(b"b", "r1")
 
 
 def _in(settings: Settings, data: Path) -> Settings:

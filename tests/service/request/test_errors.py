@@ -5,7 +5,7 @@ from http import HTTPStatus
 
 import pytest
 
-from service.request.errors import CODES, ApiError, of_exception, problem
+from service.request.errors import CODES, ApiError, problem, problem_of
 
 # As the contract lists them.
 DOCUMENTED = (
@@ -44,43 +44,45 @@ def test_the_codes_are_those_that_the_contract_documents() -> None:
 @pytest.mark.parametrize("code", DOCUMENTED)
 def test_every_error_has_the_same_members(code: str) -> None:
     """RFC 9457's, the code and the request's id; the title is the phrase of the status."""
-    reply = problem(code, "r1")
-    body = json.loads(reply.body)
+    response = problem(code)
+    lines, sent = response.whole(b"r1")
+    body = json.loads(sent)
+    assert b"content-length: %d\r\n" % len(sent) in lines
     assert list(body) == ["type", "title", "status", "detail", "code", "request_id"]
     assert body["type"] == "about:blank"
     newer = {"URI Too Long", "Range Not Satisfiable"}  # than the phrases of Python before 3.13
-    assert body["title"] in {HTTPStatus(reply.status).phrase, *newer}
-    assert (body["status"], body["code"], body["request_id"]) == (reply.status, code, "r1")
+    assert body["title"] in {HTTPStatus(response.status).phrase, *newer}
+    assert (body["status"], body["code"], body["request_id"]) == (response.status, code)
     assert body["detail"]
-    assert (b"content-type", b"application/json") in reply.headers
-    assert b": " not in reply.body.replace(body["detail"].encode(), b"")
+    assert (b"content-type", b"application/json") in response.headers
+    assert b": " not in sent.replace(body["detail"].encode(), b"")
 
 
 @pytest.mark.parametrize("code", DOCUMENTED)
 def test_every_status_has_the_headers_that_it_calls_for(code: str) -> None:
     """Our own scheme with 401, the methods with 405, when to come back with 429 and 503; no error is stored."""
-    reply = problem(code, "r1")
-    headers = dict(reply.headers)
+    response = problem(code)
+    headers = dict(response.headers)
     assert headers[b"cache-control"] == b"no-store"
-    assert headers.get(b"www-authenticate") == (b"ApiKey" if reply.status == 401 else None)
-    assert headers.get(b"allow") == (b"GET, HEAD" if reply.status == 405 else None)
-    assert (b"retry-after" in headers) is (reply.status in (429, 503))
+    assert headers.get(b"www-authenticate") == (b"ApiKey" if response.status == 401 else None)
+    assert headers.get(b"allow") == (b"GET, HEAD" if response.status == 405 else None)
+    assert (b"retry-after" in headers) is (response.status in (429, 503))
 
 
 def test_a_parameter_at_fault_is_named() -> None:
     """It is the last member, and absent otherwise."""
-    assert list(json.loads(problem("invalid_parameter", "r1", parameter="zip_code").body))[-1] == "parameter"
+    assert list(json.loads(problem("invalid_parameter", parameter="zip_code").whole(b"")[1]))[-1] == "parameter"
 
 
 def test_a_cache_control_of_its_own_replaces_no_store() -> None:
     """There is one Cache-Control in every answer."""
-    reply = problem("no_matching_records", "r1", headers=((b"cache-control", b"private"),))
-    assert [value for name, value in reply.headers if name == b"cache-control"] == [b"private"]
+    response = problem("no_matching_records", headers=((b"cache-control", b"private"),))
+    assert [value for name, value in response.headers if name == b"cache-control"] == [b"private"]
 
 
 def test_an_api_error_says_what_it_is_and_nothing_else_says_anything() -> None:
     """An exception's text is for the log alone."""
-    assert json.loads(of_exception(ApiError("not_found", "Look elsewhere."), "r1").body)["detail"] == "Look elsewhere."
-    reply = of_exception(ValueError("/etc/secret"), "r1")
-    assert reply.status == 500
-    assert b"secret" not in reply.body
+    assert json.loads(problem_of(ApiError("not_found", "Look elsewhere.")).whole(b"")[1])["detail"] == "Look elsewhere."
+    response = problem_of(ValueError("/etc/secret"))
+    assert response.status == 500
+    assert b"secret" not in response.body
