@@ -63,7 +63,9 @@ class Admission:
         quotas: QuotaGuard,
         counters: UsageCounters,
         clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._monotonic = monotonic
         self._areas = areas
         self._limiter = limiter
         self._quotas = quotas
@@ -83,19 +85,31 @@ class Admission:
             return None
         if route.weigh is not None:
             return self._decide(request, key, route.weigh(request.query))
-        now = time.monotonic()
+        now = self._monotonic()
         allowance = allowances.get(key.key_id)
-        if allowance is None or allowance.key is not key or now >= allowance.until:
-            allowance = self._allow_again(key, area, now)
-        elif allowance.known is not None or allowance.holding is not None:
-            allowance = self._spend(allowance, key, area, now)
-        if allowance is not None:
+        if allowance is not None and allowance.key is key and now < allowance.until and self._spend(allowance, now):
             request.allowance = allowance
             return None
         refusal = self._refusals.get((key.key_id, area))
         if refusal is not None and refusal.key is key and now < refusal.until:
             return refusal.response
         return self._decide(request, key, 1)
+
+    def _spend(self, allowance: Allowance, now: float) -> bool:
+        """Takes one off the quota and a token of the rate, if neither has to be looked at again."""
+        known, holding = allowance.known, allowance.holding
+        if known is not None and (not known.quick or known.state is not allowance.standing):
+            return False
+        if holding is not None:
+            if holding.tokens <= holding.low or now >= holding.renew_at:
+                return False
+            holding.tokens -= 1
+            holding.spent += 1
+            if allowance.decision is not holding.passed:
+                _update(allowance, holding.passed, allowance.standing)
+        if known is not None:
+            known.quick -= 1
+        return True
 
     def _decide(
         self, request: Request, key: ApiKey, number: int
@@ -104,7 +118,7 @@ class Admission:
         if terms.areas is not None and area not in terms.areas:
             return self._refuse(key, area, problem("not_entitled", _NOT_ENTITLED.format(area=area)), _FOR_EVER)
         if terms.rate is None and terms.quota is None:
-            request.allowance = self._exact(key, None, None)
+            self._allow(request, key, None, None, number)
             return None
         most = _most_together(terms)
         if number > most:
@@ -119,7 +133,7 @@ class Admission:
             if refused is not None:
                 return refused
         if terms.rate is None:
-            request.allowance = self._exact(key, None, standing)
+            self._allow(request, key, None, standing, number)
             return None
         decision = self._limiter.try_take(key.key_id, terms.rate) if number == 1 else None
         if decision is None:
@@ -138,7 +152,7 @@ class Admission:
                 return refused
         if rate is not None:
             return await self._wait_for_rate(request, key, rate, standing, number)
-        request.allowance = self._exact(key, None, standing)
+        self._allow(request, key, None, standing, number)
         return None
 
     async def _wait_for_rate(
@@ -160,13 +174,13 @@ class Admission:
             return None
         headers = quota_exhausted_headers(key.terms.rate, quota, standing)
         response = problem("quota_exhausted", _few(number, standing.remaining), headers=headers)
-        return self._refuse(key, area, response, time.monotonic() + _QUOTA_SECONDS if number == 1 else 0.0)
+        return self._refuse(key, area, response, self._monotonic() + _QUOTA_SECONDS if number == 1 else 0.0)
 
     def _decided(
         self, request: Request, key: ApiKey, rate: Rate, decision: Decision, standing: QuotaState | None, number: int
     ) -> Response | None:
         if decision.allowed:
-            request.allowance = self._exact(key, decision, standing)
+            self._allow(request, key, decision, standing, number)
             return None
         headers = rate_limited_headers(rate, decision, key.terms.quota, standing)
         response = problem("rate_limited", _few(number, decision.remaining), headers=headers)
@@ -176,82 +190,38 @@ class Admission:
 
     def _refuse(self, key: ApiKey, area: str, response: Response, until: float) -> Response:
         """Keeps the refusal until then, in monotonic seconds."""
-        if until > time.monotonic():
+        if until > self._monotonic():
             if len(self._refusals) >= _MOST_REFUSALS:
                 self._refusals.clear()
             self._refusals[key.key_id, area] = Refusal(key, response, until)
         return response
 
-    def _exact(self, key: ApiKey, decision: Decision | None, standing: QuotaState | None) -> Allowance:
-        """Returns what one request passes with."""
-        allowance = Allowance(key)
-        allowance.update(decision, standing)
-        return allowance
-
-    def _spend(self, allowance: Allowance, key: ApiKey, area: str, now: float) -> Allowance | None:
-        """Takes one off the quota and a token of the rate. None: `_decide` decides."""
-        known, holding = allowance.known, allowance.holding
-        if known is not None:
-            if not known.quick or known.state is not allowance.standing:
-                return self._allow_again(key, area, now)
-            known.quick -= 1
-        if holding is not None:
-            if holding.tokens > holding.low and now < holding.renew_at:
-                holding.tokens -= 1
-                holding.spent += 1
-                if allowance.decision is not holding.passed:
-                    _update(allowance, holding.passed, allowance.standing)
-            elif holding.denies(now) or not self._spend_rate(allowance, allowance.standing, now):
-                return None
-        return allowance
-
-    def _allowance(self, key: ApiKey, area: str) -> Allowance:
-        kept = self._allowances[area]
-        allowance = kept.get(key.key_id)
-        if allowance is None or allowance.key is not key:
-            if len(kept) >= _MOST_ALLOWANCES:
-                kept.clear()
-            allowance = kept[key.key_id] = Allowance(key)
-        return allowance
-
-    def _allow_again(self, key: ApiKey, area: str, now: float) -> Allowance | None:
-        """Returns what a request passes with if neither store has to be asked, after a look at the time of day and at
-        what was counted. Takes a token of the rate. None: `_decide` decides."""
-        terms = key.terms
-        if terms.areas is not None and area not in terms.areas:
-            return None
-        allowance = self._allowance(key, area)
+    def _allow(
+        self, request: Request, key: ApiKey, decision: Decision | None, standing: QuotaState | None, number: int
+    ) -> None:
+        """Sets what the request passes with. It is kept for the next ones of its key, unless it carries a warning."""
+        if number > 1 or (standing is not None and not standing.unwarned):
+            request.allowance = allowance = Allowance(key)
+            allowance.update(decision, standing)
+            return
+        kept = self._allowances[request.area]
+        allowance = kept.get(key.key_id) or Allowance(key)
+        if allowance.key is not key:
+            allowance = Allowance(key)
+        if len(kept) >= _MOST_ALLOWANCES:
+            kept.clear()
+        kept[key.key_id] = request.allowance = allowance
         wall = self._clock()
         seconds = min(_LOOK_SECONDS, HOUR_SECONDS - wall % HOUR_SECONDS)
-        standing = None
-        allowance.until = 0.0
-        if terms.quota is not None:
-            standing = self._quotas.check(key.key_id, terms.quota, wall)
-            if standing is None or not standing.unwarned:
-                return None  # `_decide` adds the warning
-            known = allowance.known = self._quotas.known(key.key_id)
-            seconds = min(seconds, known.quick_until - wall)
-        allowance.tallies.clear()  # they may be the last hour's
-        if not self._spend_rate(allowance, standing, now):
+        if standing is not None:
+            allowance.known = self._quotas.known(key.key_id)
+            seconds = min(seconds, allowance.known.quick_until - wall)
+        if decision is not None:
             allowance.holding = self._limiter.holding(key.key_id)
-            if allowance.holding is not None:  # next time `admit` need not look again, only find a token
-                allowance.until = now + seconds
-                _update(allowance, allowance.decision, standing)
-            return None
-        allowance.until = now + seconds
-        return allowance
-
-    def _spend_rate(self, allowance: Allowance, standing: QuotaState | None, now: float) -> bool:
-        key_id, rate = allowance.key.key_id, allowance.key.terms.rate
-        decision = None
-        if rate is not None:
-            decision = self._limiter.try_take(key_id, rate, now)
-            if decision is None or not decision.allowed:
-                return False
-            allowance.holding = self._limiter.holding(key_id)
+        allowance.until = self._monotonic() + seconds
+        allowance.tallies.clear()  # they may be the last hour's
         if not allowance.tail or decision is not allowance.decision or standing is not allowance.standing:
             _update(allowance, decision, standing)
-        return True
 
     def count(self, request: Request, status: int, outcome: str, number: int = 1) -> None:
         """Counts a request that has ended as its key's usage, or `number` of them."""

@@ -126,9 +126,11 @@ class Pipeline:
 
 async def _run_all(request: Request, steps: Sequence[Step]) -> Response | None:
     for step in steps:
-        with tracing.step(step.__name__):
+        with tracing.step(step.__name__) as traced:
             outcome = step(request)
             response = outcome if outcome is None or isinstance(outcome, Response) else await outcome
+            if response is not None:
+                traced.set(tracing.STEP_OUTCOME, response.outcome)
         if response is not None:
             return response
     return None

@@ -10,21 +10,18 @@ import pytest
 
 from service.base.terms import Quota, Rate, Terms
 from service.keys.record import ApiKey
-from service.quota.gcra import allowed
-from service.quota.known import QuotaState
 from service.quota.rates import RateLimiter
-from service.request.admit import Admission, Allowance
-from service.request.ratelimit import limit_headers, limit_lines
+from service.request.admit import Admission
+from service.request.allowance import Allowance
+from service.request.request import Request
+from service.request.response import Response
+from service.request.targets import Route
 from tests.support.leasing import FakeLeases
 from tests.support.usage import UsageWorker, double
 
 RATE = Rate(500, 1, 100)
 QUOTA = Quota(5_000_000, "month")
 AREA = "forecast"
-
-
-def standing(remaining: int) -> QuotaState:
-    return QuotaState(QUOTA.requests - remaining, remaining, 86_400, 30 * 86_400, exhausted=False, warn_from=4_000_000)
 
 
 def of_quota(allowance: Allowance) -> tuple[int, int]:
@@ -41,11 +38,24 @@ class Scene:
         self.usage = usage
         self.limiter = RateLimiter(FakeLeases(usage.clock), lambda: 1, usage.clock)
         self.admission = Admission(
-            frozenset({AREA, "projects"}), self.limiter, usage.quotas, usage.counters, usage.clock
+            frozenset({AREA, "projects"}), self.limiter, usage.quotas, usage.counters, usage.clock, usage.clock
         )
 
+    def request(self, key: ApiKey, area: str = AREA) -> Request:
+        return Request(0.0, b"", key=key, area=area, route=Route(area=area))
+
     def admit(self, key: ApiKey, area: str = AREA) -> Allowance | None:
-        return self.admission.admit(key, area, self.usage.clock())
+        """What the key passes with; None if it is refused, or has to wait."""
+        request = self.request(key, area)
+        outcome = self.admission.admit(request)
+        if outcome is not None and not isinstance(outcome, Response):
+            outcome.close()
+        return request.allowance
+
+    def count(self, allowance: Allowance, outcome: str = "answered", area: str = AREA) -> None:
+        request = self.request(allowance.key, area)
+        request.allowance = allowance
+        self.admission.count(request, 200, outcome)
 
     async def primed(self, quota: Quota) -> ApiKey:
         await self.usage.quotas.prime("a")
@@ -63,17 +73,9 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     await client.aclose()
 
 
-@pytest.mark.parametrize("terms", [Terms(rate=RATE), Terms(quota=QUOTA), Terms(rate=RATE, quota=QUOTA), Terms()])
-def test_lines_are_the_fields_as_they_travel(terms: Terms) -> None:
-    given = (terms.rate, allowed(RATE, 7) if terms.rate else None, terms.quota, standing(900) if terms.quota else None)
-    fields = limit_headers(*given)
-    assert limit_lines(*given) == b"".join(b"%s: %s\r\n" % field for field in fields)
-
-
 @pytest.mark.parametrize("requests", [900, 100_000])
 async def test_of_a_quota_hardly_less_is_told_than_there_is(scene: Scene, requests: int) -> None:
-    """At most a thousandth beside this answer, and never more; whatever is counted beside, on the router path or in
-    another area."""
+    """At most a thousandth beside this answer, and never more; whatever is counted beside, or in another area."""
     key = await scene.primed(Quota(requests, "month"))
     for used in range(500):
         area = AREA if used % 7 else "projects"
@@ -87,7 +89,7 @@ async def test_of_a_quota_hardly_less_is_told_than_there_is(scene: Scene, reques
             scene.usage.quotas.check("a", key.terms.quota, scene.usage.clock())  # type: ignore[arg-type]
             scene.usage.counters.count("a", AREA, "answered")
         else:
-            scene.admission.count_allowed(allowance, AREA, "answered")
+            scene.count(allowance)
 
 
 async def test_while_nothing_changes_nothing_is_written_anew(scene: Scene) -> None:
@@ -121,10 +123,8 @@ async def test_what_was_told_does_not_outlive_its_second(scene: Scene) -> None:
     ],
     ids=["warns at half", "used up", "warns amid what needs no look"],
 )
-async def test_the_answer_that_reaches_the_level_of_a_warning_goes_the_ordinary_way(
-    scene: Scene, quota: Quota, passed: int
-) -> None:
-    """It says the warning, and the refusal."""
+async def test_the_answer_that_reaches_the_level_of_a_warning_says_so(scene: Scene, quota: Quota, passed: int) -> None:
+    """Or it is the refusal of a quota that is used up."""
     key = await scene.primed(quota)
     for _ in range(passed):
         allowance = None
@@ -132,9 +132,12 @@ async def test_the_answer_that_reaches_the_level_of_a_warning_goes_the_ordinary_
             allowance = scene.admit(key)
             if allowance is None:
                 await scene.usage.quotas.prime("a")
-        scene.admission.count_allowed(allowance, AREA, "answered")
+        assert b"x-quota-warning" not in allowance.tail
+        scene.count(allowance)
     await scene.usage.quotas.prime("a")
-    assert scene.admit(key) is None
+    last = scene.admit(key)
+    assert last is not None
+    assert b"x-quota-warning: %d of %d used" % (passed + 1, quota.requests) in last.tail
 
 
 @pytest.mark.parametrize("warn_at", [0.0002, 0.0015, 0.01])
@@ -144,12 +147,12 @@ async def test_what_is_told_as_left_without_a_warning_needs_none(scene: Scene, w
     key = await scene.primed(quota)
     for _ in range(500):
         allowance = scene.admit(key)
-        if allowance is None:
+        if allowance is None or b"x-quota-warning" in allowance.tail:
             break
         for tail in (allowance.tail, allowance.unbilled):
             (left,) = re.findall(rb'"quota";r=(\d+);', tail)
             assert quota.requests - int(left) < quota.requests * warn_at
-        scene.admission.count_allowed(allowance, AREA, "answered")
+        scene.count(allowance)
 
 
 async def test_terms_that_changed_hold_from_the_next_request(scene: Scene) -> None:
@@ -169,7 +172,7 @@ async def test_a_tally_counts_for_its_day_and_until_it_is_stored(scene: Scene) -
     def count() -> None:
         allowance = scene.admit(key)
         assert allowance is not None
-        scene.admission.count_allowed(allowance, AREA, "answered")
+        scene.count(allowance)
 
     count()
     count()
@@ -191,31 +194,30 @@ async def test_a_tally_counts_for_its_hour(scene: Scene) -> None:
     for _ in range(3):
         allowance = scene.admit(key)
         assert allowance is not None
-        tally = allowance.tallies.get("answered")
-        if tally is None:
-            scene.admission.count_allowed(allowance, AREA, "answered")
-        else:
-            tally.add()
+        scene.count(allowance)
         clock.now += 0.2
     hour = int(clock.now // 3_600)
     sent = scene.usage.counters.to_send_of("a")
     assert sent.hours == ((hour - 1, AREA, "answered", 2), (hour, AREA, "answered", 1))
 
 
-async def test_a_refusal_counts_for_its_hour(scene: Scene) -> None:
-    """Also while one that is known is told again and again, and its tally is added to."""
-    key, clock = key_with(Terms()), scene.usage.clock
+async def test_a_refusal_is_kept_while_it_holds_and_counts_for_its_hour(scene: Scene) -> None:
+    """A key without the area gets the same bytes again, until its record changes."""
+    key, clock = key_with(Terms(areas=("projects",))), scene.usage.clock
     clock.now += 3_600 - clock.now % 3_600 - 0.3
-    tally, until = scene.admission.count_denied(key, AREA, "limited", 1000.0)
-    assert until == pytest.approx(1000.3)
-    tally.add()
-    clock.now += 0.4
-    tally, until = scene.admission.count_denied(key, AREA, "limited", 1000.4)
-    assert 1001 < until <= 1001.4
+    first = None
+    for _ in range(3):
+        request = scene.request(key)
+        refusal = scene.admission.admit(request)
+        assert isinstance(refusal, Response)
+        assert first is None or refusal is first
+        first = refusal
+        scene.admission.count(request, refusal.status, refusal.outcome)
+        clock.now += 0.2
     hour = int(clock.now // 3_600)
     sent = scene.usage.counters.to_send_of("a")
-    assert tally.closed
-    assert sent.hours == ((hour - 1, AREA, "limited", 2), (hour, AREA, "limited", 1))
+    assert sent.hours == ((hour - 1, AREA, "rejected", 2), (hour, AREA, "rejected", 1))
+    assert scene.admit(key_with(Terms())) is not None
 
 
 async def test_nobody_passes_before_a_token_was_leased(scene: Scene) -> None:
@@ -249,35 +251,3 @@ async def test_allowances_of_many_keys_are_bounded(scene: Scene, monkeypatch: py
     for number in range(10):
         assert scene.admit(msgspec.structs.replace(key_with(Terms()), key_id=f"k{number}")) is not None
     assert len(scene.admission._allowances[AREA]) <= 3
-
-
-async def test_what_would_not_be_admitted_is_known_beforehand(scene: Scene) -> None:
-    """And nothing is taken by asking. A key that is leased ahead may wait for the next lease, if it is not refused."""
-    now = scene.usage.clock()
-    assert scene.admission.may_admit(key_with(Terms()), AREA, now)
-    assert not scene.admission.may_admit(key_with(Terms(areas=("projects",))), AREA, now)
-    limited = key_with(Terms(rate=RATE))
-    assert not scene.admission.may_admit(limited, AREA, now)
-    assert (await scene.limiter.take("a", RATE)).allowed
-    holding = scene.limiter.holding("a")
-    assert holding is not None
-    holding.tokens, holding.expires, holding.renew_at = 1, now + 1, now + 1
-    assert scene.admission.may_admit(limited, AREA, now)
-    assert holding.tokens == 1
-    holding.expires = now
-    assert scene.admission.may_admit(limited, AREA, now)
-    holding.denied_until = now + 1
-    assert not scene.admission.may_admit(limited, AREA, now)
-
-
-async def test_a_quota_that_is_used_up_or_unknown_is_known_beforehand(scene: Scene) -> None:
-    key = key_with(Terms(quota=Quota(2, "day", warn_at=1.0)))
-    assert not scene.admission.may_admit(key, AREA, scene.usage.clock())
-    await scene.primed(Quota(2, "day", warn_at=1.0))
-    allowance = scene.admit(key)
-    assert allowance is not None
-    assert scene.admission.may_admit(key, AREA, scene.usage.clock())
-    scene.admission.count_allowed(allowance, AREA, "answered")
-    await scene.usage.quotas.prime("a")
-    assert scene.admit(key) is None  # the last one carries a warning
-    assert not scene.admission.may_admit(key, AREA, scene.usage.clock())

@@ -52,7 +52,7 @@ def test_every_error_has_the_same_members(code: str) -> None:
     assert body["type"] == "about:blank"
     newer = {"URI Too Long", "Range Not Satisfiable"}  # than the phrases of Python before 3.13
     assert body["title"] in {HTTPStatus(response.status).phrase, *newer}
-    assert (body["status"], body["code"], body["request_id"]) == (response.status, code)
+    assert (body["status"], body["code"], body["request_id"]) == (response.status, code, "r1")
     assert body["detail"]
     assert (b"content-type", b"application/json") in response.headers
     assert b": " not in sent.replace(body["detail"].encode(), b"")

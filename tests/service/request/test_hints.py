@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 
 import pytest
-from service.edge import hints
 
 from config.settings import Settings
 from service.base.terms import Terms
 from service.http.releases.routes import OF_CURRENT
 from service.keys import form
 from service.keys.store import KeyStore
+from service.request import hints
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served, with_keys
 

@@ -7,21 +7,20 @@ import pytest
 
 from service.base import tracing
 from service.base.seen import LoggedRequest, Sighting
-from service.base.tracing import Trace
 from service.request.sampling import MOST_NAMES, Sightings
-from tests.service.edge.requests.test_log import ANSWERED, FAILED
+from tests.service.request.test_access_log import ANSWERED, FAILED
 from tests.support.watching import KeptTracer, Logged
 
 
-def directly(watch: Logged, requests: list[LoggedRequest], *, slow: bool = False) -> int:
-    """Gives direct answers, as `edge/hot/answers.py` counts down; returns how many were looked at."""
+def answer(watch: Logged, requests: list[LoggedRequest], *, slow: bool = False) -> int:
+    """Answers, as the recorder counts down; returns how many were looked at."""
     looked = 0
     for request in requests:
         if watch.skip > 0 and not slow:
             watch.skip -= 1
         else:
             looked += 1
-            watch.look_directly(lambda request=request: request, lambda: Trace(None, 0.0), slow=slow)  # type: ignore[misc]
+            watch.look_in_turn(lambda request=request: request, slow=slow)  # type: ignore[misc]
     return looked
 
 
@@ -32,7 +31,7 @@ def counted(sightings: list[Sighting], kind: str) -> dict[str, int]:
 def test_few_answers_are_all_sighted() -> None:
     """So that a quiet instance has rankings too."""
     watch = Logged()
-    assert directly(watch, [ANSWERED] * 10) == 10
+    assert answer(watch, [ANSWERED] * 10) == 10
     seen = watch.sightings.take()
     assert counted(seen, "query") == {"forecast zip_code=90210": 10}
     assert counted(seen, "key") == {"k": 10}
@@ -44,10 +43,10 @@ def test_of_many_answers_a_sample_stands_for_all(period: int) -> None:
     """Each counts for as many as there are to one that is looked at, whatever the order of the requests."""
     watch = Logged(uniform=Random(3).random)
     watch.adapt(2500)
-    directly(watch, [ANSWERED])
+    answer(watch, [ANSWERED])
     requests = [msgspec.structs.replace(ANSWERED, query=f"q{number % period}") for number in range(100_000)]
     watch.sightings.take()
-    looked = directly(watch, requests)
+    looked = answer(watch, requests)
     assert 900 < looked < 1100
     seen = counted(watch.sightings.take(), "query")
     assert 90_000 < sum(seen.values()) < 110_000
@@ -58,26 +57,26 @@ def test_the_log_has_its_own_sample() -> None:
     """It does not depend on that of the rankings, and can be changed at any time."""
     watch = Logged(share=0.1, uniform=Random(5).random)
     watch.adapt(25_000)
-    directly(watch, [ANSWERED] * 20_000)
+    answer(watch, [ANSWERED] * 20_000)
     assert 1800 < len(watch.lines) < 2200
     watch.sample(1.0)
     watch.lines.clear()
-    directly(watch, [ANSWERED] * 500)
+    answer(watch, [ANSWERED] * 500)
     assert len(watch.lines) == 500
     watch.sample(0.0)
     watch.lines.clear()
-    directly(watch, [ANSWERED] * 500)
+    answer(watch, [ANSWERED] * 500)
     assert watch.lines == []
 
 
 def test_a_slow_answer_is_logged_whatever_the_sample() -> None:
-    """Unless nothing is to be logged. Through the router, `slow` is judged here."""
+    """Unless nothing is to be logged."""
     for errors, lines in ((True, 1), (False, 0)):
         watch = Logged(errors=errors, slow=0.5)
         watch.adapt(25_000)
-        directly(watch, [ANSWERED] * 100)
+        answer(watch, [ANSWERED] * 100)
         watch.lines.clear()
-        directly(watch, [ANSWERED], slow=True)
+        answer(watch, [ANSWERED], slow=True)
         assert len(watch.lines) == lines
         watch.look(ANSWERED, 0.6)
         watch.look(ANSWERED, 0.4)
@@ -85,18 +84,12 @@ def test_a_slow_answer_is_logged_whatever_the_sample() -> None:
 
 
 def test_traces_have_their_own_sample() -> None:
-    """Of direct answers and on the router path; of errors as of others."""
+    """Of errors as of other requests."""
     tracer = KeptTracer(0.1)
     watch = Logged(uniform=Random(7).random, tracer=tracer)
-    watch.adapt(10**9)
-    directly(watch, [ANSWERED])
-    tracer.recorded.clear()
-    looked = directly(watch, [ANSWERED] * 20_000)
-    assert 1800 < looked == len(tracer.recorded) < 2200
-    tracer.recorded.clear()
     traced = 0
     for _ in range(5_000):
-        trace = watch.begin([])
+        trace = watch.begin([], 0.0)
         traced += trace is not None
         watch.look(FAILED, 0.001, trace)
     assert 400 < traced == len(tracer.recorded) < 600
@@ -108,8 +101,8 @@ def test_what_is_logged_and_traced_says_so(share: float) -> None:
     """The line has the trace's id; a line of a request that is not traced has none."""
     tracer = KeptTracer(share)
     watch = Logged(share=1.0, tracer=tracer)
-    directly(watch, [ANSWERED])
-    watch.look(FAILED, 0.001, watch.begin([(b"host", b"x")]))
+    for request in (ANSWERED, FAILED):
+        watch.look(request, 0.001, watch.begin([(b"host", b"x")], 0.0))
     tracing.enter(None)
     ids = [trace.trace_id for trace, _ in tracer.recorded]
     assert [line.trace_id for line in watch.lines] == (ids if share else [None, None])
@@ -118,12 +111,12 @@ def test_what_is_logged_and_traced_says_so(share: float) -> None:
 
 def test_without_a_tracer_nothing_is_traced() -> None:
     watch = Logged(share=1.0)
-    assert watch.begin([(b"traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")]) is None
-    directly(watch, [ANSWERED] * 10)
+    assert watch.begin([(b"traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")], 0.0) is None
+    answer(watch, [ANSWERED] * 10)
     assert [line.trace_id for line in watch.lines] == [None] * 10
 
 
-def test_through_the_router_every_error_is_logged_and_everything_sighted() -> None:
+def test_out_of_turn_every_error_is_logged_and_everything_sighted() -> None:
     """A 404 under what was asked, a 429 under its key, a 401 under where it came from, with the reason."""
     watch = Logged()
     for request in (

@@ -6,9 +6,8 @@ from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.keys.store import KeyStore
 from service.redis.line import ScriptLine
-from tests.support.both_ways import TARGETS
 from tests.support.script_server import connection
-from tests.support.served import served, with_keys
+from tests.support.served import FORECAST, served, with_keys
 from tests.support.waiting import eventually
 
 
@@ -22,7 +21,7 @@ def test_a_worker_that_stops_closes_its_own_connections(settings: Settings) -> N
         return await with_keys(settings.keys_url, Path(settings.data_dir), issue)
 
     with served(settings) as running:
-        assert running.ask(TARGETS[0], key=running.run(run)).status == 200
+        assert running.ask(f"{FORECAST}?zip_code=36436", key=running.run(run)).status == 200
         metering = running.app.metering
         lines: list[ScriptLine] = [metering.store._line, metering.limiter._leases._line]  # type: ignore[attr-defined]
 

@@ -12,15 +12,12 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
-from service.edge.hot import told
-from service.edge.hot.waiting import HeldRequest
 
 from config.settings import Settings
 from service.base.tracing import Trace
-from service.connection.heads import HeaderValues
 from service.worker import tracer as tracer_module
 from service.worker.tracer import SpanTracer, open_tracer
-from tests.service.edge.requests.test_log import ANSWERED
+from tests.service.request.test_access_log import ANSWERED
 from tests.support.served import FORECAST, Served, served
 from tests.support.valkey import ValkeyProcess
 from tests.support.wire import Answer
@@ -55,10 +52,6 @@ class Traced:
                 pass
 
         self.running.run(purge)
-
-
-# What only the parser judges.
-ROUTED = {"TE": "trailers"}
 
 
 class Spans:
@@ -99,17 +92,18 @@ def test_each_tier_has_its_spans(traced: Traced) -> None:
     """From the warehouse to the worker's memory; each a part of the one around it, within its time."""
     target = f"{FORECAST}?city_name=springfield&state_code=IL"
     filled = traced.ask(target)
+    steps = [(name, GET) for name in ("authenticate", "route", "admit", "resolve", "look_up")]
     assert filled.names == [
-        (GET, ""),
-        ("key", GET),
-        ("near", GET),
-        ("shared", GET),
-        ("single flight", GET),
+        *((GET, ""), *steps),
+        ("near", "look_up"),
+        ("shared", "look_up"),
+        ("single flight", "look_up"),
         ("warehouse", "single flight"),
         ("SELECT forecast", "warehouse"),
+        ("respond", GET),
     ]
     assert filled.attributes()["forecast.tier"] == "warehouse"
-    assert filled.attributes("key")["forecast.outcome"] == "accepted"
+    assert filled.attributes("respond")["forecast.outcome"] == "answered_empty"
     assert filled.attributes("near")["forecast.outcome"] == filled.attributes("shared")["forecast.outcome"] == "miss"
     assert filled.attributes("single flight")["forecast.outcome"] == "led"
     assert filled.attributes("SELECT forecast") == {
@@ -132,29 +126,24 @@ def test_each_tier_has_its_spans(traced: Traced) -> None:
             assert span.end_time <= around.end_time
 
     near = traced.ask(target)
-    assert near.names == [(GET, "")], "a hot answer waits for nothing"
+    assert near.names == [(GET, ""), *steps, ("respond", GET)]
     assert near.attributes()["forecast.tier"] == "near"
 
     traced.forget_near()
     shared = traced.ask(target)
-    assert shared.names == [(GET, ""), ("shared", GET)]
+    assert shared.names == [(GET, ""), *steps, ("near", "look_up"), ("shared", "look_up"), ("respond", GET)]
     assert shared.attributes()["forecast.tier"] == "shared"
     assert shared.attributes("shared") == {
         "db.system.name": "redis",
         "db.operation.name": "MGET",
         "forecast.outcome": "hit",
     }
-    assert shared.all[1].kind is SpanKind.CLIENT
-
-    traced.forget_near()
-    routed = traced.ask(target, **ROUTED)
-    assert [name for name, _ in routed.names] == [GET, "key", "near", "shared"]
-    assert routed.attributes("shared")["forecast.outcome"] == "hit"
+    assert next(span for span in shared.all if span.name == "shared").kind is SpanKind.CLIENT
 
 
 @pytest.mark.parametrize("tier", ["near", "shared"])
-def test_a_direct_answer_that_is_traced_is_the_same(traced: Traced, tier: str) -> None:
-    """Byte for byte, but for the date; and it is a direct one."""
+def test_an_answer_that_is_traced_is_the_same(traced: Traced, tier: str) -> None:
+    """Byte for byte, but for the date."""
     target = f"{FORECAST}?zip_code=09001"
 
     def answered() -> Answer:
@@ -166,57 +155,45 @@ def test_a_direct_answer_that_is_traced_is_the_same(traced: Traced, tier: str) -
         return Answer(traced.answer.status, kept, traced.answer.body)
 
     traced.ask(target)
-    before = traced.running.app.hot.answered
     with_spans = answered()
-    spans = len(traced.exporter.get_finished_spans())
+    assert traced.exporter.get_finished_spans()
     assert isinstance(traced.tracer, SpanTracer)
     share, traced.tracer.share = traced.tracer.share, 0.0
-    traced.ask(target)  # after which it is counted down anew
     assert answered() == with_spans
     assert traced.exporter.get_finished_spans() == ()
     traced.tracer.share = share
-    traced.running.app.watch._begin(trace=True)
-    assert spans == (1 if tier == "near" else 2)
-    assert traced.running.app.hot.answered - before == 5
 
 
-@pytest.mark.parametrize("direct", [True, False])
-def test_a_caller_s_trace_is_taken_over(traced: Traced, direct: bool) -> None:
-    """Also by a direct answer; its log line has the same id."""
-    target, way = f"{FORECAST}?zip_code=36436", {} if direct else ROUTED
-    traced.ask(target)
-    before = traced.running.app.hot.answered
-    spans = traced.ask(target, Traceparent=f"00-{TRACE}-{CALLER}-01", X_Request_Id=f"taken-{direct}", **way)
-    assert traced.running.app.hot.answered - before == direct
+def test_a_caller_s_trace_is_taken_over(traced: Traced) -> None:
+    """The log line has the same id."""
+    target = f"{FORECAST}?zip_code=36436"
+    spans = traced.ask(target, Traceparent=f"00-{TRACE}-{CALLER}-01", X_Request_Id="taken")
     assert spans.server is not None
     assert spans.server.parent is not None
     assert spans.server.parent.is_remote
     assert f"{spans.server.parent.span_id:016x}" == CALLER
     assert {f"{span.context.trace_id:032x}" for span in spans.all} == {TRACE}
-    (line,) = traced.running.app.watch.log.find(f"taken-{direct}")
+    (line,) = traced.running.app.watch.log.find("taken")
     assert line.trace_id == TRACE
     assert f'"trace_id":"{TRACE}"' in msgspec.json.encode(line).decode()
 
 
-@pytest.mark.parametrize("way", [{}, ROUTED], ids=["direct", "routed"])
 @pytest.mark.parametrize("sent", [f"00-{TRACE}-{CALLER}", f"ff-{TRACE}-{CALLER}-01", "nonsense"])
-def test_a_malformed_context_begins_a_new_trace(traced: Traced, way: dict[str, str], sent: str) -> None:
-    spans = traced.ask(f"{FORECAST}?zip_code=36436", Traceparent=sent, **way)
+def test_a_malformed_context_begins_a_new_trace(traced: Traced, sent: str) -> None:
+    spans = traced.ask(f"{FORECAST}?zip_code=36436", Traceparent=sent)
     assert traced.answer.status == 200
     assert spans.server is not None
     assert spans.server.parent is None
     assert f"{spans.server.context.trace_id:032x}" != TRACE
 
 
-@pytest.mark.parametrize("way", [{}, ROUTED], ids=["direct", "routed"])
-def test_a_caller_who_records_nothing_is_not_traced(traced: Traced, way: dict[str, str]) -> None:
+def test_a_caller_who_records_nothing_is_not_traced(traced: Traced) -> None:
     """Flag 00. It is answered as ever, and its line has no trace id."""
     target = f"{FORECAST}?zip_code=36436"
     traced.ask(target)
-    named = f"quiet-{len(way)}"
-    spans = traced.ask(target, Traceparent=f"00-{TRACE}-{CALLER}-00", X_Request_Id=named, **way)
+    spans = traced.ask(target, Traceparent=f"00-{TRACE}-{CALLER}-00", X_Request_Id="quiet")
     assert (traced.answer.status, spans.all) == (200, ())
-    (line,) = traced.running.app.watch.log.find(named)
+    (line,) = traced.running.app.watch.log.find("quiet")
     assert line.trace_id is None
 
 
@@ -249,17 +226,17 @@ def test_the_request_s_span_follows_the_conventions(traced: Traced) -> None:
 def test_errors_are_traced(traced: Traced) -> None:
     """A partner's are no failures of the service; nobody can make up names of spans."""
     unknown = traced.ask(f"{FORECAST}?zip_code=99999")
-    assert unknown.names == [(GET, ""), ("key", GET)]
+    assert unknown.names == [(GET, ""), *((name, GET) for name in ("authenticate", "route", "admit", "resolve"))]
+    assert unknown.attributes("resolve")["forecast.outcome"] == "no_matching_records"
     assert unknown.server is not None
     assert unknown.server.status.status_code is StatusCode.UNSET
     assert unknown.attributes()["forecast.outcome"] == "no_matching_records"
     again = traced.ask(f"{FORECAST}?zip_code=99999", X_Request_Id="r-404", Traceparent=f"00-{TRACE}-{CALLER}-01")
-    assert again.names == [(GET, "")], "a known error waits for nothing"
     assert again.attributes()["forecast.outcome"] == "no_matching_records"
     (line,) = traced.running.app.watch.log.find("r-404")
     assert line.trace_id == TRACE
     refused = traced.ask(f"{FORECAST}?zip_code=36436", key=KEYLIKE)
-    assert refused.attributes("key")["forecast.outcome"] == "rejected"
+    assert refused.attributes("authenticate")["forecast.outcome"] == "invalid_api_key"
     nowhere = traced.ask("/made/up", "BREW")
     assert nowhere.server is not None
     assert nowhere.server.name == "_OTHER"
@@ -295,19 +272,6 @@ def test_all_spans_say_whose_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said["service.name"] == "forecast-eu"
     assert said["deployment.environment.name"] == "staging"
     assert {"service.version", "service.instance.id", "process.pid"} <= said.keys()
-
-
-def test_a_direct_answer_has_a_span_for_each_wait() -> None:
-    """The shared cache first, then the rates: their times are known."""
-    held = HeldRequest(b"", None, None, HeaderValues(), [], 1.0, None, 1.0, found=1.5, admitted=2.0)  # type: ignore[arg-type]
-    trace = told.trace_of(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 1.0, 1.25, held)
-    assert trace is not None
-    assert [(one.name, one.began, one.ended) for one in trace.steps] == [("shared", 1.0, 1.5), ("rate", 1.5, 2.0)]
-    assert (trace.began, trace.ended) == (1.0, 2.25)
-    held.found = 0.0
-    trace = told.trace_of(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", 1.0, 1.25, held)
-    assert trace is not None
-    assert [(one.name, one.began, one.ended) for one in trace.steps] == [("rate", 1.0, 2.0)]
 
 
 class Away(SpanExporter):
