@@ -169,10 +169,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     previous_release_on_failure: Annotated[
         bool, Meta(description="Whether the previous release answers if the current one fails; such answers say so.")
     ] = False
-    direct_answers: Annotated[
-        bool,
-        Meta(description="Whether hot requests are answered before the router; the answers are the same."),
-    ] = True
     public_url: Annotated[
         Annotated[str, _PUBLIC_URL] | None,
         Meta(

@@ -13,14 +13,14 @@ from service.base.telemetry import (
 from service.operators.figures import figures_of, quantile
 
 
-def test_answers_are_summed_over_workers_areas_releases_and_ways() -> None:
-    """A tier is a tier, however it was reached."""
+def test_answers_are_summed_over_workers_areas_and_releases() -> None:
+    """By tier."""
     workers = [Telemetry(), Telemetry()]
     for worker in workers:
-        for way in ("direct", "router"):
-            worker.count(ANSWERS, "forecast", "near", "r1", way, amount=2)
-            worker.count(ANSWERS, "projects", "shared", "r2", way)
-        worker.count(ANSWERS, "forecast", "previous", "r0", "router")
+        for release in ("r1", "r2"):
+            worker.count(ANSWERS, "forecast", "near", release, amount=2)
+            worker.count(ANSWERS, "projects", "shared", release)
+        worker.count(ANSWERS, "forecast", "previous", "r0")
     figures = figures_of(worker.snapshot() for worker in workers)
     assert (figures.near, figures.shared, figures.warehouse, figures.previous) == (8, 4, 0, 2)
 

@@ -17,8 +17,8 @@ from service.operators.actions import Actions
 from service.operators.app import build_operators_app
 from service.operators.listener import OperatorsListener
 from service.operators.overview import History, Overview
-from tests.service.edge.requests.test_log import ANSWERED, FAILED
 from tests.service.operators.test_state import WELL, instance
+from tests.service.request.test_access_log import ANSWERED, FAILED
 from tests.support.key_store import PEPPER
 from tests.support.operators import JSON, READ, WRITE, Watched, ask, operators, purge
 
