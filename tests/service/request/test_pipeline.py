@@ -1,301 +1,187 @@
-"""Before the router: the order of checks, keys, methods, paths, and what every answer carries."""
+"""The steps of a request in their order: inline until one has to wait, then in one task."""
 
-from datetime import UTC, datetime
-from typing import Any
+import asyncio
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from service.base.seen import LoggedRequest
-from service.base.telemetry import REQUESTS, Telemetry
-from service.http.sandbox.app import Sandbox
-from service.keys.record import ApiKey
-from service.keys.verdict import Accepted, KeyVerdict
-from service.keys.verifier import KeyVerifier
-from service.request.authenticate import Checks
-from service.request.pipeline import Gate, GatedApplication
-from service.request.response import JSON, Reply
-from service.request.sampling import RequestWatch
-from tests.support.asgi import exchange
-from tests.support.problems import problem
-from tests.support.served import FORECAST, Served
-from tests.support.watching import Logged
-
-GOOD = f"{FORECAST}?zip_code=36436"
-METHODS = ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get", "Head", "FOO", "M-SEARCH"]
+from service.base.terms import Terms
+from service.request.request import Request
+from service.request.resolve import DISPATCH
+from service.request.response import Response
+from tests.support.pipeline import BODY, KEY, OPEN, OTHER, PATH, TEST_KEY, Steps, key_with, request_for
+from tests.support.watching import KeptTracer
 
 
-# --- order of checks ---------------------------------------------------------------------------------------------
+@pytest.fixture
+def steps(tmp_path: Path) -> Steps:
+    return Steps(tmp_path)
 
 
-def test_syntax_comes_before_the_key(worker: Served) -> None:
-    """A body is a 400 also without a key."""
-    with worker.wire() as wire:
-        head = worker.head(GOOD, key=None, Content_Length="1")
-        assert problem(wire.send(head + "x").answer()) == (400, "body_not_allowed")
+async def answer(steps: Steps, request: Request) -> Response:
+    """What the pipeline answers, waited for if need be."""
+    outcome = steps.pipeline.run(steps.begin(request))
+    return outcome if isinstance(outcome, Response) else await outcome
 
 
-def test_the_key_comes_before_path_method_and_parameters(worker: Served) -> None:
-    """Without a key nobody learns which paths there are."""
-    for method in ("GET", "POST", "FOO"):
-        assert problem(worker.ask("/nowhere", method, key=None)) == (401, "missing_api_key")
-        assert problem(worker.ask(FORECAST, method, key=None)) == (401, "missing_api_key")
+def code_of(response: Response) -> str:
+    code: str = msgspec.json.decode(response.whole(b"r1")[1])["code"]
+    return code
 
 
-def test_the_path_comes_before_the_method(worker: Served) -> None:
-    """There is no method to be wrong where there is nothing."""
-    assert problem(worker.ask("/nowhere", "POST")) == (404, "not_found")
+async def test_a_hit_in_memory_is_answered_without_a_task(steps: Steps) -> None:
+    """The first request looks up, and waits; the next one is answered inline, with the same bytes."""
+    first = steps.pipeline.run(steps.begin(request_for()))
+    assert isinstance(first, asyncio.Task)
+    assert (await first).body == BODY
+    before = asyncio.all_tasks()
+    request = steps.begin(request_for())
+    second = steps.pipeline.run(request)
+    assert isinstance(second, Response)
+    assert (second.status, second.body, request.tier) == (200, BODY, "near")
+    assert asyncio.all_tasks() == before
 
 
-def test_the_method_comes_before_the_parameters(worker: Served) -> None:
-    """A POST with a bad query is a 405."""
-    assert problem(worker.ask(f"{FORECAST}?zip_code=1", "POST")) == (405, "method_not_allowed")
+async def test_a_request_that_waits_twice_goes_on_in_the_same_task(steps: Steps) -> None:
+    """For its key, then for its entry; each step runs once."""
+    steps.keys.waits = True
+    tasks: list[object] = []
+
+    async def fill() -> bytes:
+        tasks.append(asyncio.current_task())
+        return BODY
+
+    steps.fill = fill
+    waiting = steps.pipeline.run(steps.begin(request_for()))
+    assert isinstance(waiting, asyncio.Task)
+    assert (await waiting).status == 200
+    assert (steps.keys.judged, steps.resolved, len(tasks)) == (1, 1, 1)
 
 
-def test_the_parameters_come_before_the_match(worker: Served) -> None:
-    """A ZIP code that matches nothing beside a malformed state is a 400."""
-    assert problem(worker.ask(f"{FORECAST}?zip_code=99999&state_code=1")) == (400, "invalid_parameter")
+async def test_an_error_of_a_waiting_step_ends_the_request(steps: Steps) -> None:
+    """Steps behind it do not run."""
+    steps.keys.waits = True
+    waiting = steps.pipeline.run(steps.begin(request_for(key="another")))
+    assert isinstance(waiting, asyncio.Task)
+    assert code_of(await waiting) == "invalid_api_key"
+    assert steps.resolved == 0
 
 
-# --- methods and paths -------------------------------------------------------------------------------------------
+async def test_a_look_up_goes_on_when_its_caller_has_gone(steps: Steps) -> None:
+    """The next one finds the entry in memory."""
+    go = asyncio.Event()
+
+    async def fill() -> bytes:
+        await go.wait()
+        return BODY
+
+    steps.fill = fill
+    task = steps.pipeline.run(steps.begin(request_for()))
+    assert isinstance(task, asyncio.Task)
+
+    async def call() -> None:
+        await asyncio.shield(task)
+
+    caller = asyncio.create_task(call())
+    await asyncio.sleep(0)
+    caller.cancel()
+    go.set()
+    assert (await task).status == 200
+    assert isinstance(steps.pipeline.run(steps.begin(request_for())), Response)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("path", [GOOD, "/v1/", "/v1/openapi.json"])
-def test_other_methods_are_405_with_allow(worker: Served, method: str, path: str) -> None:
-    """Also those that frameworks answer on their own, and those that no parser knows."""
-    answer = worker.ask(path, method)
-    assert problem(answer) == (405, "method_not_allowed")
-    assert answer.header("allow") == "GET, HEAD"
+@pytest.mark.parametrize("where", ["inline", "in a task"])
+async def test_an_exception_in_a_step_is_a_500_that_shows_nothing(
+    steps: Steps, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has the exception, and the request's id."""
+    steps.keys.waits = where == "in a task"
 
-
-def test_a_post_with_a_body_is_told_that_its_method_is_wrong(worker: Served) -> None:
-    """The body is not what its sender must change; the connection goes on behind it."""
-    with worker.wire() as wire:
-        wire.send(worker.head(GOOD, "POST", Content_Type="application/json", Content_Length="2") + "{}")
-        assert problem(wire.answer()) == (405, "method_not_allowed")
-        assert wire.send(worker.head(GOOD)).answer().status == 200
-
-
-@pytest.mark.parametrize("path", [GOOD, f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=1", "/v1/", "/nowhere"])
-def test_head_answers_as_get_without_the_body(worker: Served, path: str) -> None:
-    """Same status, same headers, Content-Length included; the connection stays in step."""
-    varying = ("date", "x-request-id", "cache-status")
-    with worker.wire() as wire:
-        full = wire.send(worker.head(path)).answer()
-        bare = wire.send(worker.head(path, "HEAD")).answer(head_only=True)
-        assert bare.status == full.status
-        assert [pair for pair in bare.headers if pair[0] not in varying] == [
-            pair for pair in full.headers if pair[0] not in varying
-        ]
-        assert wire.send(worker.head(path)).answer().status == full.status
-
-
-@pytest.mark.parametrize(
-    "path", ["/v1/population-housing-forecast/?zip_code=36436", "/v1", "/v1/", "/v1/openapi.json/"]
-)
-def test_a_trailing_slash_answers_the_same(worker: Served, path: str) -> None:
-    """Never a redirect."""
-    without = worker.ask(path.replace("/?", "?").rstrip("/"))
-    answer = worker.ask(path)
-    assert (answer.status, answer.body) == (200, without.body)
-
-
-@pytest.mark.parametrize("path", ["/", "/v1//", "//v1", "/v2", "/v1/population-housing-forecast/x", "/docs", "/V1/"])
-def test_other_paths_are_404_and_name_the_index(worker: Served, path: str) -> None:
-    """With a good key, the detail says where to look."""
-    answer = worker.ask(path)
-    assert problem(answer) == (404, "not_found")
-    assert "/v1/" in answer.json()["detail"]
-
-
-# --- what every answer carries -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/v1/releases/current%2fforecast.parquet", "/v1/releases/current%2Fchanges?area=forecast", "/v1%2Freleases",
-        "/v1/population-housing-forecast%2f?zip_code=36436", "/v1/population-housing-forecast%2Fbatch?zip_code=36436",
-        "/v1%2Fpopulation-housing-forecast?zip_code=36436", "%2Fv1/releases", "/v1/releases/%2e%2e/releases",
-        "/v1/%2e/releases", "/v1/releases/../releases", "/v1//releases", "//v1/releases", "/v1/releases//",
-        "/v1/releases%00", "/v1/releases/current%00/forecast.parquet", "/v1/releases/current/forecast.parquet%00",
-        "/v1/releases/current/forecast.parquet%2500", "/v1/releases;a=b", "/v1/releases/current;a/forecast.parquet",
-        "/v1/population-housing-forecast;zip_code=36436", "/v1/population-housing-forecast;?zip_code=36436",
-        "/v1/population-housing-forecast%3Fzip_code=36436", "/v1/population-housing-forecast%23?zip_code=36436",
-        "/v1/releases/current%252fforecast.parquet", "/v1/%2572eleases", "/v1/releases/c%2575rrent/forecast.parquet",
-        "/v1/releases/%2e%2e%2fcurrent/forecast.parquet", "/v1/releases/current/..%2fcurrent/forecast.parquet",
-        "/v1/releases/current/%66orecast%2eparquet%2f", "/v1/releases%5Ccurrent%5Cforecast.parquet",
-        "/v1/releases/current/forecast.parquet%20", "/v1/releases/current/forecast.parquet%0a",
-        "/docs%2f", "/V1/releases", "/v1/population-housing-forecast/%20?zip_code=36436",
-    ],
-)  # fmt: skip
-def test_an_encoded_separator_is_none(worker: Served, path: str) -> None:
-    """Each of these names no endpoint, however often it was asked for, and whichever way answers."""
-    for _ in range(3):
-        answer = worker.ask(path)
-        assert (answer.status, answer.json()["code"]) in {(404, "not_found"), (400, "bad_request")}
-
-
-@pytest.mark.parametrize("path", ["/%761/releases", "/v1/population%2Dhousing-forecast?zip_code=36436"])
-def test_an_encoded_letter_is_that_letter(worker: Served, path: str) -> None:
-    assert [worker.ask(path).status for _ in range(3)] == [200] * 3
-
-
-@pytest.mark.parametrize("sent", ["a", "A.b_c-9", "x" * 64])
-def test_a_usable_request_id_is_echoed(worker: Served, sent: str) -> None:
-    """In the header, and in the body of an error."""
-    assert worker.ask(GOOD, X_Request_Id=sent).header("x-request-id") == sent
-    assert worker.ask("/nowhere", X_Request_Id=sent).json()["request_id"] == sent
-
-
-@pytest.mark.parametrize("sent", ["", "x" * 65, "a b", "a,b", "<script>", "é"])
-def test_an_unusable_request_id_is_replaced(worker: Served, sent: str) -> None:
-    """What could not be logged or searched for safely gets one of ours."""
-    given = worker.ask(GOOD, X_Request_Id=sent).header("x-request-id")
-    assert given is not None
-    assert given != sent
-    assert len(given) == 32
-
-
-def test_two_request_ids_are_none(worker: Served) -> None:
-    """Which one counts must never be a question."""
-    with worker.wire() as wire:
-        head = (
-            f"GET {GOOD} HTTP/1.1\r\nHost: a\r\nx-api-key: {worker.key}\r\nX-Request-Id: a\r\nX-Request-Id: b\r\n\r\n"
-        )
-        assert wire.send(head).answer().header("x-request-id") not in ("a", "b", "a,b")
-
-
-def test_no_answer_names_its_server(worker: Served) -> None:
-    """Neither ours nor the parser's."""
-    answers = [worker.ask(GOOD), worker.ask("/nowhere"), worker.ask(GOOD, key=None), worker.ask("http://x/")]
-    assert all(answer.header("server") is None for answer in answers)
-
-
-# --- in isolation ------------------------------------------------------------------------------------------------
-
-
-class _Nobody(KeyVerifier):
-    def __init__(self) -> None:
-        """Never asked: the paths in these tests need no key."""
-
-
-class _Somebody(KeyVerifier):
-    def __init__(self, test: bool) -> None:
-        """Knows one key, whatever is presented."""
-        self._key = ApiKey(
-            key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC), test=test
-        )
-
-    def judge(self, presented: str) -> KeyVerdict:
-        return Accepted(self._key)
-
-
-def _gate(
-    app: GatedApplication,
-    watch: RequestWatch | None = None,
-    telemetry: Telemetry | None = None,
-    routes: dict[str, str] | None = None,
-    public: tuple[str, ...] = (),
-) -> Gate:
-    """One for requests without a key."""
-    counted = telemetry or Telemetry()
-    return Gate(app, Checks(routes or {}, _Nobody(), counted, public=public), counted, watch or Logged())
-
-
-async def _broken(scope: object, receive: object, send: object) -> None:
-    raise RuntimeError("secret of the inside")
-
-
-async def test_an_exception_is_a_500_that_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """The caller gets the request's id, the log gets the rest."""
-    gate = _gate(_broken, public=("/open",))
-    start, body = await exchange(gate, "/open")
-    assert start["status"] == 500
-    assert b"secret of the inside" not in body
+    steps.error = RuntimeError("secret of the inside")
+    response = await answer(steps, request_for())
+    assert (response.status, code_of(response)) == (500, "internal")
+    assert b"secret" not in response.whole(b"r1")[1]
     assert "secret of the inside" in caplog.text
+    assert [getattr(record, "request_id", None) for record in caplog.records] == ["r1"]
 
 
-async def test_a_draining_gate_makes_every_answer_the_last_of_its_connection() -> None:
-    """So that clients come back on a connection to somebody else."""
-    gate = _gate(Reply(200, (JSON,), b"{}", "answered"), public=("/open",))
-    assert (b"connection", b"close") not in (await exchange(gate, "/open"))[0]["headers"]
-    gate.draining = True
-    assert (b"connection", b"close") in (await exchange(gate, "/open"))[0]["headers"]
+@pytest.mark.parametrize(("path", "key"), [(OTHER, KEY), (OPEN, None), (PATH, TEST_KEY)])
+async def test_whatever_is_no_look_up_in_live_data_is_dispatched_once_it_is_checked(
+    steps: Steps, path: str, key: str | None
+) -> None:
+    """To the application: other endpoints, the documentation, and everything of test keys."""
+    request = request_for(path, key=key)
+    assert await answer(steps, request) is DISPATCH
+    assert request.is_checked
+    assert steps.resolved == 0
 
 
-async def test_answers_are_counted_by_area_status_and_outcome() -> None:
-    """A path that there is not never becomes a label of its own."""
-    telemetry = Telemetry()
-    answer = Reply(200, (JSON,), b"{}", "answered")
-    gate = _gate(answer, telemetry=telemetry, routes={"/open": "index"}, public=("/open", "/x"))
-    for path in ("/open", "/open/", "/x"):
-        await exchange(gate, path)
-    await exchange(gate, "/open", "POST")
-    counted = {labels: value for name, labels, value in telemetry.snapshot().counters if name == "forecast_requests"}
-    assert counted == {
-        ("index", "200", "answered"): 2,
-        ("none", "200", "answered"): 1,
-        ("index", "405", "method_not_allowed"): 1,
-    }
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_what_is_refused_is_never_dispatched(steps: Steps, method: str) -> None:
+    """Without a key nobody learns which paths and methods there are."""
+    for path in (OTHER, PATH, "/nowhere"):
+        assert code_of(await answer(steps, request_for(path, method=method, key=None))) == "missing_api_key"
 
 
-async def test_every_request_is_looked_at_and_a_key_in_its_address_is_masked() -> None:
-    """Somebody who puts a key into the query must not find it in the log."""
-    watch = Logged(share=1.0)
-    gate = _gate(Reply(200, (), b"", "answered"), watch, public=("/x",))
-    await exchange(gate, "/x", query_string=b"api_key=phf_live_abc_def")
-    (line,) = watch.lines
-    assert (line.status, line.method, line.path, line.outcome) == (200, "GET", "/x", "answered")
-    assert line.query == "api_key=phf_live_********"
+async def test_the_checks_have_one_order(steps: Steps) -> None:
+    """Syntax, key, path, method, entitlement, parameters, match: the first that fails answers."""
+    steps.keys.keys["elsewhere"] = key_with(Terms(areas=("projects",)))
+    body = ((b"content-length", b"1"),)
+    for expected, request in (
+        ("body_not_allowed", request_for("/nowhere", b"x=1", key=None, headers=body)),
+        ("missing_api_key", request_for("/nowhere", b"x=1", method="POST", key=None)),
+        ("not_found", request_for("/nowhere", b"x=1", method="POST", key="elsewhere")),
+        ("method_not_allowed", request_for(PATH, b"x=1", method="POST", key="elsewhere")),
+        ("not_entitled", request_for(PATH, b"x=1", key="elsewhere")),
+        ("invalid_parameter", request_for(PATH, b"x=1")),
+        ("no_matching_records", request_for(PATH, b"id=0")),
+    ):
+        assert code_of(await answer(steps, request)) == expected
 
 
-@pytest.mark.parametrize("query", [b"key=phf%5flive_abc_def", b"key=ph%66_live_abc_def", b"%70hf_live_abc_def"])
-async def test_a_key_that_shows_when_it_is_decoded_is_masked_too(query: bytes) -> None:
-    """Whoever reads the log could decode it."""
-    watch = Logged(share=1.0)
-    gate = _gate(Reply(200, (), b"", "answered"), watch, public=("/x",))
-    await exchange(gate, "/x", query_string=query)
-    assert watch.lines[0].query is not None
-    assert watch.lines[0].query.endswith("phf_live_********")
+async def test_the_application_s_checks_are_the_same_steps(steps: Steps) -> None:
+    """A request that came by the application is checked as one that came by our own connection."""
+    good, wrong = steps.begin(request_for()), steps.begin(request_for(key="another"))
+    assert await steps.pipeline.check(good) is None
+    assert good.is_checked
+    refusal = await steps.pipeline.check(wrong)
+    assert refusal is not None
+    assert code_of(refusal) == "invalid_api_key"
 
 
-async def test_a_line_is_short_whatever_was_asked() -> None:
-    """Thousands are remembered: strangers must not fill the memory with long addresses."""
-    watch = Logged()
-    gate = _gate(Reply(200, (), b"", "answered"), watch)
-    await exchange(gate, "/" + "é" * 7000, query_string=b"x" * 7000)
-    (line,) = watch.lines
-    assert len(msgspec.json.encode(line)) < 1000
+async def test_a_traced_request_has_a_span_for_each_step(tmp_path: Path) -> None:
+    """Also where no step waits; the answer is the same."""
+    tracer = KeptTracer(1.0)
+    steps = Steps(tmp_path, tracer)
+    await answer(steps, request_for())
+    request = request_for()
+    response = await answer(steps, request)
+    steps.pipeline.finish(request, response, b"")
+    (trace, line), *_ = tracer.recorded
+    assert [(one.name, one.parent.name if one.parent else "") for one in trace.steps] == [
+        (name, "") for name in ("authenticate", "route", "admit", "resolve", "look_up", "respond")
+    ]
+    assert (line.status, response.body) == (200, BODY)
+    assert steps.watch.lines[-1].trace_id == trace.trace_id
 
 
-async def test_what_is_refused_at_the_connection_is_counted_and_logged_as_other_requests_are() -> None:
-    """With its own status and where it came from."""
-    watch, telemetry = Logged(), Telemetry()
-    gate = _gate(Reply(200, (), b"", "answered"), watch, telemetry=telemetry)
-    assert gate.refusal("uri_too_long", "r1", "192.0.2.1").status == 414
-    (line,) = watch.lines
-    assert (line.status, line.outcome, line.request_id, line.address) == (414, "uri_too_long", "r1", "192.0.2.1")
-    assert telemetry.sum(REQUESTS, status="414") == 1
+async def test_a_step_of_a_traced_request_names_the_error_that_it_ends_with(tmp_path: Path) -> None:
+    tracer = KeptTracer(1.0)
+    steps = Steps(tmp_path, tracer)
+    request = request_for(query=b"id=0")
+    await answer(steps, request)
+    assert request.trace is not None
+    assert request.trace.steps[-1].name == "resolve"
+    assert request.trace.steps[-1].attributes["forecast.outcome"] == "no_matching_records"
 
 
-@pytest.mark.parametrize(("test", "kept"), [(False, [400, 429, 500, 503]), (True, [])])
-async def test_whatever_ends_with_an_error_is_kept_for_a_good_key(test: bool, kept: list[int]) -> None:
-    """Whoever is at fault; of test keys, and without a good key, nothing."""
-    errors: list[LoggedRequest] = []
-    answers = {str(status): Reply(status, (), b"", "x") for status in (200, 304, 400, 429, 500, 503)}
-
-    async def answer(scope: Any, receive: Any, send: Any) -> None:
-        await answers[scope["path"][1:]](scope, receive, send)
-
-    sandbox = Sandbox(answer, frozenset(f"/{status}" for status in answers))
-    routes = {f"/{status}": "index" for status in answers}
-    checks = Checks(routes, _Somebody(test), Telemetry(), sandbox=sandbox)
-    gate = Gate(
-        answer, checks, Telemetry(), Logged(), sandbox=sandbox, keep_error=lambda _, make: errors.append(make())
-    )
-    for path in routes:
-        await exchange(gate, path, headers=[(b"host", b"a"), (b"x-api-key", b"k")])
-        await exchange(gate, path)
-    assert [(error.status, error.key_id) for error in errors] == [(status, "a") for status in kept]
+async def test_while_it_drains_every_answer_is_the_last_of_its_connection(steps: Steps) -> None:
+    """So that clients come back on a connection to another worker."""
+    heads = []
+    for draining in (False, True):
+        steps.pipeline.draining = draining
+        request = request_for()
+        head, _ = steps.pipeline.finish(request, await answer(steps, request), b"")
+        heads.append(head)
+    assert [b"connection: close" in head for head in heads] == [False, True]

@@ -1,0 +1,142 @@
+"""Which entry of which release a request asks for, and what is kept of that by request line."""
+
+from pathlib import Path
+
+import pytest
+
+from service.request.errors import ApiError
+from service.request.request import Request
+from service.request.resolve import DISPATCH, Resolver
+from service.request.response import Response
+from tests.support.pipeline import PATH, Steps, request_for
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> Steps:
+    return Steps(tmp_path)
+
+
+def resolved(steps: Steps, query: bytes = b"id=1", method: str = "GET") -> tuple[Response | None, Request]:
+    request = steps.begin(request_for(query=query, method=method))
+    return steps.resolver.resolve(request), request
+
+
+def test_a_line_that_was_resolved_is_not_read_again(steps: Steps) -> None:
+    """The same target answers, until the release changes."""
+    _, first = resolved(steps)
+    _, again = resolved(steps)
+    assert again.target is first.target is not None
+    assert steps.resolved == 1
+    steps.switch("r2")
+    _, later = resolved(steps)
+    assert later.target is not None
+    assert (later.target.release, steps.resolved) == ("r2", 2)
+    assert later.target.digest != first.target.digest
+
+
+def test_other_words_for_the_same_query_have_the_same_entry(steps: Steps) -> None:
+    """Each with the header fields of its own."""
+    _, plain = resolved(steps)
+    _, other = resolved(steps, b"id=01")
+    assert plain.target is not None
+    assert other.target is not None
+    assert plain.target.digest == other.target.digest
+    assert (plain.target.headers, other.target.headers) == ((), ((b"x-matched-city", b"A"),))
+
+
+@pytest.mark.parametrize(("query", "code"), [(b"id=x", "invalid_parameter"), (b"id=0", "no_matching_records")])
+def test_an_error_of_a_line_is_kept_until_the_release_changes(steps: Steps, query: bytes, code: str) -> None:
+    """A newer release may have it."""
+    first, _ = resolved(steps, query)
+    again, _ = resolved(steps, query)
+    assert first is not None
+    assert (first.outcome, again is first, steps.resolved) == (code, True, 1)
+    steps.switch("r2")
+    later, _ = resolved(steps, query)
+    assert later is not None
+    assert (later.outcome, steps.resolved) == (code, 2)
+
+
+def test_a_request_that_began_before_a_switch_is_resolved_in_the_new_release(steps: Steps) -> None:
+    """The target that it brought is of the older one."""
+    resolved(steps)
+    request = steps.begin(request_for())
+    steps.switch("r2")
+    assert steps.resolver.resolve(request) is None
+    assert request.target is not None
+    assert request.target.release == "r2"
+
+
+def test_a_target_of_a_release_that_is_no_longer_current_is_not_kept(steps: Steps) -> None:
+    """The worker has switched while the line was read."""
+    steps.resolver.switch("r2")
+    resolved(steps)
+    assert steps.resolver.find(request_for().line) is None
+
+
+def test_without_a_release_the_answer_says_why(steps: Steps) -> None:
+    """503, and nothing is kept."""
+    steps.follower.current = None
+    failed, _ = resolved(steps)
+    assert failed is not None
+    assert failed.outcome == "unavailable"
+    steps.follower.unpublished = True
+    first, _ = resolved(steps)
+    assert first is not None
+    assert b"No data has been published yet" in first.body
+    steps.switch("r1")
+    assert resolved(steps)[0] is None
+
+
+def test_a_release_that_stands_in_says_nothing_of_what_it_lacks(steps: Steps) -> None:
+    """The current one may have it. What is wrong with a query stays wrong, and no line is kept."""
+    steps.follower.stands_in_since = 0.0
+    outcomes = []
+    for query in (b"id=0", b"id=x", b"id=1"):
+        failed, request = resolved(steps, query)
+        outcomes.append(failed.outcome if failed is not None else None)
+        assert steps.resolver.find(request.line) is None
+    assert outcomes == ["unavailable", "invalid_parameter", None]
+
+
+def test_a_request_for_another_endpoint_is_the_application_s(steps: Steps) -> None:
+    """Once: when the application itself has such a request resolved, that is a mistake of ours."""
+    request = steps.begin(request_for("/v1/"))
+    assert steps.resolver.resolve(request) is DISPATCH
+    assert request.is_checked
+    with pytest.raises(LookupError):
+        steps.resolver.resolve(request)
+
+
+def test_a_request_without_a_plain_line_is_resolved_each_time(steps: Steps) -> None:
+    """Its line cannot be compared with another one's."""
+    for _ in range(2):
+        request = request_for()
+        request.line = b""
+        steps.begin(request)
+        assert steps.resolver.resolve(request) is None
+    assert steps.resolved == 2
+
+
+def test_lines_are_bounded(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By number; what is asked for again stays."""
+    monkeypatch.setattr("service.request.resolve.MOST_TARGETS", 3)
+    steps.resolver = Resolver(steps.follower)
+    steps.resolver.switch("r1")
+    lines = []
+    for number in range(1, 10):
+        resolved(steps, b"id=1")
+        lines.append(resolved(steps, b"id=%d" % number)[1].line)
+    kept = [line for line in lines if steps.resolver.find(line) is not None]
+    assert lines[0] in kept
+    assert len(kept) <= 3
+
+
+def test_a_query_is_resolved_in_any_release_that_may_answer(steps: Steps) -> None:
+    """As in the previous one, if the current one fails. A path without a look-up has none to resolve."""
+    request = steps.begin(request_for(query=b"id=2"))
+    release = type("Release", (), {"id": "r0"})()
+    resolution = steps.resolver.in_release(request, release)
+    assert (resolution.key.release, resolution.query.query) == ("r0", "id=2")
+    with pytest.raises(ApiError):
+        steps.resolver.in_release(steps.begin(request_for(PATH, b"id=0")), release)

@@ -1,0 +1,85 @@
+"""What there is at a path, for whom, and by which methods."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from service.request.request import NO_AREA, Request
+from service.request.response import Response
+from tests.support.pipeline import AREA, OPEN, OTHER, PATH, TEST_KEY, Steps, request_for
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> Steps:
+    return Steps(tmp_path)
+
+
+def routed(steps: Steps, path: str, method: str = "GET", *, test: bool = False) -> tuple[Request, Response | None]:
+    request = steps.begin(request_for(path, method=method, key=TEST_KEY if test else None))
+    request.is_test = test
+    return request, steps.router.route(request)
+
+
+@pytest.mark.parametrize(
+    ("path", "area"),
+    [(PATH, AREA), (f"{PATH}/", AREA), (OTHER, "index"), (OPEN, NO_AREA), ("/nowhere", NO_AREA), ("/", NO_AREA)],
+)
+def test_a_request_counts_in_the_area_of_its_path(steps: Steps, path: str, area: str) -> None:
+    """Before anything is checked, so that it is counted there in any case. A slash at the end changes nothing."""
+    assert routed(steps, path)[0].area == area
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("path", [PATH, f"{PATH}/", OTHER, OPEN])
+def test_what_is_there_goes_on(steps: Steps, path: str, method: str) -> None:
+    assert routed(steps, path, method)[1] is None
+
+
+@pytest.mark.parametrize("path", ["/", "//v1", "/nowhere", f"{PATH}//", f"{PATH}/x", PATH.upper()])
+def test_what_is_not_there_is_a_404_for_every_method(steps: Steps, path: str) -> None:
+    for method in ("GET", "POST"):
+        refusal = routed(steps, path, method)[1]
+        assert refusal is not None
+        assert refusal.outcome == "not_found"
+
+
+def test_a_path_that_is_nearly_right_is_told_so(steps: Steps) -> None:
+    refusal = routed(steps, "/v1/thing")[1]
+    assert refusal is not None
+    assert f"Did you mean {PATH}?" in msgspec.json.decode(refusal.whole(b"r1")[1])["detail"]
+
+
+@pytest.mark.parametrize("method", ["POST", "OPTIONS", "get", "FOO"])
+def test_another_method_is_a_405(steps: Steps, method: str) -> None:
+    """Also where a GET of the same line was answered before."""
+    assert steps.resolver.resolve(steps.begin(request_for())) is None
+    for path in (PATH, OTHER, OPEN):
+        refusal = routed(steps, path, method)[1]
+        assert refusal is not None
+        assert (refusal.outcome, dict(refusal.headers)[b"allow"]) == ("method_not_allowed", b"GET, HEAD")
+
+
+@pytest.mark.parametrize("target", ["*", "http://elsewhere/v1/things"])
+def test_a_target_that_is_no_path_of_ours_is_not_said_to_be_missing(steps: Steps, target: str) -> None:
+    """OPTIONS * asks the server as a whole: its method has to change."""
+    refusal = routed(steps, target, "OPTIONS")[1]
+    assert refusal is not None
+    assert refusal.outcome == "method_not_allowed"
+
+
+def test_an_area_that_the_release_lacks_is_not_there(steps: Steps) -> None:
+    steps.lacking.add(AREA)
+    refusal = routed(steps, PATH)[1]
+    assert refusal is not None
+    assert refusal.outcome == "not_found"
+
+
+def test_a_test_key_finds_the_paths_of_test_data_alone(steps: Steps) -> None:
+    """Also where the release lacks the area."""
+    steps.lacking.add(AREA)
+    assert routed(steps, PATH, test=True)[1] is None
+    assert routed(steps, OPEN, test=True)[1] is None
+    refusal = routed(steps, OTHER, test=True)[1]
+    assert refusal is not None
+    assert refusal.outcome == "not_found"
