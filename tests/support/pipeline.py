@@ -107,7 +107,8 @@ class Steps:
         self.errors: list[LoggedRequest] = []  # of good keys
         self.keys = KeysDouble()
         self.usage = UsageWorker(double(), folder)
-        self.limiter = RateLimiter(FakeLeases(self.usage.clock), lambda: 1, self.usage.clock)
+        self.leases = FakeLeases(self.usage.clock)
+        self.limiter = RateLimiter(self.leases, lambda: 1, self.usage.clock)
         self.policy = CachePolicy(60)
         self.near = NearCache(1 << 20, 300, self.policy.prepare)
         self.follower = cast(
@@ -170,7 +171,7 @@ class Steps:
             raise self.error
         name, _, value = query.partition(b"=")
         if name != b"id" or not value.isdigit():
-            raise ApiError("invalid_parameter", "Give id, a number.", "id")
+            raise ApiError("invalid_parameter", f"Give id, a number: {value.decode()} is none.", "id")
         if not int(value):
             raise ApiError("no_matching_records", headers=self.policy.headers("r1"))
         headers = ((b"x-matched-city", b"A"),) if value.startswith(b"0") else ()

@@ -1,5 +1,6 @@
 """Which entry of which release a request asks for, and what is kept of that by request line."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,27 @@ def test_a_query_is_resolved_in_any_release_that_may_answer(steps: Steps) -> Non
     assert (resolution.key.release, resolution.query.query) == ("r0", "id=2")
     with pytest.raises(ApiError):
         steps.resolver.in_release(steps.begin(request_for(PATH, b"id=0")), release)
+
+
+@pytest.mark.parametrize("longer", [0, 900])
+@pytest.mark.parametrize("is_error", [False, True], ids=["200s", "errors"])
+def test_the_bound_of_lines_is_one_of_memory(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch, is_error: bool, longer: int
+) -> None:
+    """All that is kept for them, within a tenth or so."""
+    room = 8 << 20
+    monkeypatch.setattr("service.request.resolve.MOST_TARGET_BYTES", room)
+    resolver = Resolver(steps.follower)
+    resolver.switch("r1")
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(40_000):
+            query = b"id=%b%d" % (b"x" if is_error else b"", number + 1)
+            request = steps.begin(request_for(PATH + "x" * longer, query))
+            request.route = steps.begin(request_for()).route
+            resolver.resolve(request)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0.7 < (after - before) / room < 1.1

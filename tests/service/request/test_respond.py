@@ -12,6 +12,7 @@ from service.cache.entry import CacheEntry
 from service.request.preconditions import matches
 from service.request.request import Request
 from service.request.respond import CachePolicy, accepts_gzip
+from service.request.targets import Route, Target
 from tests.conftest import SPRINGFIELD
 from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
 from tests.support.served import FORECAST, Served, served
@@ -197,3 +198,22 @@ def test_an_etag_is_a_digest_of_the_bytes() -> None:
 
 def _in(settings: Settings, data: Path) -> Settings:
     return msgspec.structs.replace(settings, data_dir=str(data))
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"total_results":1}' * 100, b""], ids=["small", "large", "empty"])
+@pytest.mark.parametrize("coding", [None, b"gzip"])
+def test_prepared_header_lines_are_those_that_are_written_anew(body: bytes, coding: bytes | None) -> None:
+    """Of every release and entry, whatever was answered before: nothing of another one is left in them."""
+    policy = CachePolicy(60)
+    target = Target(Route(area="forecast"), "forecast", "/x", "", "r1", b"", "answered")
+    for release in ("r1", "r2", "r1"):
+        for entry in (CacheEntry.of(b"[]" * 1000), CacheEntry.of(body)):
+            request = Request(0.0, b"r", target=target, accept_encoding=coding, entry=entry, tier="near")
+            request.release = release
+            written = policy.respond(request)
+            request.prepared = policy.prepare(release, entry)
+            assert policy.respond(request) == written
+            etag = dict(written.headers)[b"etag"]
+            for known, status in ((etag, 304), (b'"another", ' + etag, 304), (b'"another"', 200)):
+                request.if_none_match = known
+                assert policy.respond(request).status == status

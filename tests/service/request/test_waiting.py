@@ -1,0 +1,265 @@
+"""Requests that wait: for a quota, a token, a look-up; each once, however many wait, and whatever happens meanwhile."""
+
+import asyncio
+import re
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.base.terms import Quota, Rate, Terms
+from service.request.request import Request
+from service.request.response import Response
+from tests.support.pipeline import BODY, KEY, Steps, key_with, request_for
+from tests.support.waiting import eventually
+from warehouse.schema.errors import LookupFailure
+
+MANY = 200
+
+
+@pytest.fixture
+def steps(tmp_path: Path) -> Steps:
+    return Steps(tmp_path)
+
+
+class Answered(msgspec.Struct, frozen=True):
+    status: int
+    head: str
+    body: bytes
+
+    @property
+    def left(self) -> int | None:
+        """What is told to be left of the quota."""
+        found = re.search(r'"quota";r=(\d+);', self.head)
+        return int(found[1]) if found is not None else None
+
+    @property
+    def warning(self) -> str | None:
+        found = re.search(r"\r\nx-quota-warning: ([^\r]*)", self.head)
+        return found[1] if found is not None else None
+
+
+async def ask(steps: Steps, request: Request) -> Answered:
+    """As a connection does."""
+    outcome = steps.pipeline.run(steps.begin(request))
+    response = outcome if isinstance(outcome, Response) else await outcome
+    head, body = steps.pipeline.finish(request, response, b"")
+    return Answered(response.status, head.decode(), body)
+
+
+async def crowd(steps: Steps, number: int = MANY, query: bytes = b"id=1") -> list[Answered]:
+    return await asyncio.gather(*(ask(steps, request_for(query=query)) for _ in range(number)))
+
+
+def limit(steps: Steps, terms: Terms) -> None:
+    """From now on, the key has these terms."""
+    steps.keys.keys[KEY] = key_with(terms)
+
+
+def statuses(answers: list[Answered]) -> dict[int, int]:
+    return dict(Counter(answer.status for answer in answers))
+
+
+# --- for a quota -------------------------------------------------------------------------------------------------
+
+
+async def test_any_number_wait_for_one_read_of_a_quota(steps: Steps) -> None:
+    """And each is told what is left."""
+    limit(steps, Terms(quota=Quota(10**9, "month")))
+    before = steps.usage.redis.calls
+    answers = await crowd(steps)
+    assert statuses(answers) == {200: MANY}
+    assert all(answer.left is not None for answer in answers)
+    assert steps.usage.redis.calls - before == 1
+
+
+async def test_as_many_pass_as_are_left_of_a_quota_however_many_wait(steps: Steps) -> None:
+    """The others get the 429."""
+    limit(steps, Terms(quota=Quota(100, "month", warn_at=1.0)))
+    answers: list[Answered] = []
+    for _ in range(4):
+        answers += await crowd(steps, 50)
+        await steps.usage.flusher.flush()
+    found = statuses(answers)
+    assert set(found) == {200, 429}
+    assert found[200] == 100
+    assert all(b'"quota_exhausted"' in answer.body for answer in answers if answer.status == 429)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(1, 10),
+    st.integers(1, 100),
+    st.lists(st.sampled_from([b"id=1", b"id=2", b"id=0", b"id=x"]), max_size=14),
+)
+def test_a_warning_begins_with_the_answer_that_uses_the_share(size: int, share: int, queries: list[bytes]) -> None:
+    """What is told as left is exact where little is; errors take nothing off it."""
+
+    async def run() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            steps = Steps(Path(folder))
+            limit(steps, Terms(quota=Quota(size, "day", warn_at=share / 100)))
+            used = 0
+            for query in queries:
+                answer = await ask(steps, request_for(query=query))
+                assert answer.status == (429 if used == size else {b"id=0": 404, b"id=x": 400}.get(query, 200))
+                used += answer.status == 200
+                assert answer.left == size - used
+                warned = answer.status != 429 and 100 * used >= share * size
+                assert answer.warning == (f"{used} of {size} used this day" if warned else None)
+
+    asyncio.run(run())
+
+
+# --- for a token -------------------------------------------------------------------------------------------------
+
+
+async def test_a_crowd_without_tokens_waits_for_few_leases(steps: Steps) -> None:
+    """A token for each."""
+    limit(steps, Terms(rate=Rate(1000, 1, 1000)))
+    assert statuses(await crowd(steps)) == {200: MANY}
+    assert len(steps.leases.calls) < 10
+
+
+async def test_a_refused_request_costs_no_look_up(steps: Steps) -> None:
+    """Of a crowd with one token, one asks the warehouse. Nobody's query is even read before it passes."""
+    limit(steps, Terms(rate=Rate(1, 86_400, 1)))
+    answers = await asyncio.gather(*(ask(steps, request_for(query=b"id=%d" % number)) for number in range(1, 6)))
+    assert statuses(list(answers)) == {200: 1, 429: 4}
+    assert all("retry-after: " in answer.head for answer in answers if answer.status == 429)
+    assert (steps.resolved, steps.filled) == (1, 1)
+
+
+async def test_a_request_takes_one_token_however_often_it_waits(steps: Steps) -> None:
+    """Also if its look-up fails."""
+
+    async def fail() -> bytes:
+        raise LookupFailure("a file is damaged")
+
+    limit(steps, Terms(rate=Rate(3, 86_400, 3)))
+    steps.fill = fail
+    assert [(await ask(steps, request_for())).status for _ in range(4)] == [503, 503, 503, 429]
+
+
+@pytest.mark.parametrize("terms", [Terms(areas=("projects",)), Terms(rate=Rate(1, 86_400, 1))], ids=["403", "429"])
+async def test_a_refusal_is_the_same_bytes_for_whatever_is_asked_for(steps: Steps, terms: Terms) -> None:
+    """While it holds; no query is read for it."""
+    limit(steps, terms)
+    await ask(steps, request_for())
+    first, *others = [await ask(steps, request_for(query=b"id=%d" % number)) for number in range(2, 6)]
+    assert first.status in (403, 429)
+    assert all(other == first for other in others)
+    assert steps.resolved <= 1
+
+
+# --- for a look-up -----------------------------------------------------------------------------------------------
+
+
+class Held:
+    """A warehouse that answers when it is told to."""
+
+    def __init__(self, steps: Steps) -> None:
+        self.begun = 0
+        self.go = asyncio.Event()
+        self.error: Exception | None = None
+        steps.fill = self
+
+    async def __call__(self) -> bytes:
+        self.begun += 1
+        await self.go.wait()
+        if self.error is not None:
+            raise self.error
+        return BODY
+
+
+async def test_requests_for_the_same_share_a_look_up(steps: Steps) -> None:
+    """In whichever words; each is counted as one."""
+    held = Held(steps)
+    asking = [asyncio.create_task(crowd(steps, 20, query)) for query in (b"id=1", b"id=01")]
+    await eventually(lambda: held.begun == 1)
+    held.go.set()
+    for answers in await asyncio.gather(*asking):
+        assert {(answer.status, answer.body) for answer in answers} == {(200, BODY)}
+    assert held.begun == 1
+    assert steps.usage.counters.waits == 40
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(LookupFailure("damaged"), 503), (RuntimeError("secret"), 500)], ids=["failure", "defect"]
+)
+async def test_an_error_is_told_alike_to_all_who_wait(steps: Steps, error: Exception, status: int) -> None:
+    """The next request looks up again."""
+    held = Held(steps)
+    held.error = error
+    asking = asyncio.create_task(crowd(steps, 20))
+    await eventually(lambda: held.begun == 1)
+    held.go.set()
+    answers = await asking
+    assert statuses(answers) == {status: 20}
+    assert not any(b"secret" in answer.body for answer in answers)
+    held.error = None
+    assert (await ask(steps, request_for())).status == 200
+
+
+async def test_an_answer_names_the_release_in_which_it_was_looked_up(steps: Steps) -> None:
+    """Though the release has changed meanwhile; the next answer is of the new one."""
+    held = Held(steps)
+    asking = asyncio.create_task(ask(steps, request_for()))
+    await eventually(lambda: held.begun == 1)
+    steps.switch("r2")
+    held.go.set()
+    assert "x-data-release: r1" in (await asking).head
+    assert "x-data-release: r2" in (await ask(steps, request_for())).head
+
+
+async def test_a_request_that_waited_for_its_key_is_answered_from_the_release_of_then(steps: Steps) -> None:
+    """The line had a target in the older release."""
+    await ask(steps, request_for())
+    steps.keys.waits, steps.keys.good_for = True, 0.0
+    request = steps.begin(request_for(key=f" {KEY}"))
+    waiting = steps.pipeline.run(request)
+    assert isinstance(waiting, asyncio.Task)
+    steps.switch("r2")
+    assert (b"x-data-release", b"r2") in (await waiting).headers
+
+
+async def test_every_miss_is_in_the_rankings(steps: Steps) -> None:
+    """However many hits there are beside, of which few are looked at."""
+    for number in range(1, 20):
+        for _ in range(10):
+            await ask(steps, request_for(query=b"id=%d" % number))
+    missed = [one for one in steps.watch.sightings.take() if one.kind == "missed"]
+    assert sum(one.count for one in missed) == 19
+
+
+async def test_operators_learn_of_a_look_up_that_fails(steps: Steps) -> None:
+    """With the release and the cause."""
+
+    async def fail() -> bytes:
+        raise LookupFailure("a file is damaged")
+
+    assert steps.look_ups.problem is None
+    steps.fill = fail
+    assert (await ask(steps, request_for())).status == 503
+    assert steps.look_ups.problem == "look-ups in release r1 fail: a file is damaged"
+
+
+async def test_while_the_store_of_quotas_is_away_what_is_known_decides(steps: Steps) -> None:
+    limit(steps, Terms(quota=Quota(10**9, "month")))
+    assert (await ask(steps, request_for())).status == 200
+    steps.usage.redis.away = True
+    steps.usage.clock.now += 30
+    assert statuses(await crowd(steps, 20)) == {200: 20}
+
+
+async def test_while_the_leases_are_away_a_worker_lets_its_share_pass(steps: Steps) -> None:
+    """So nobody is refused for our fault, and no key gets much more than its rate."""
+    limit(steps, Terms(rate=Rate(10, 60, 10)))
+    steps.leases.away = True
+    found = statuses(await crowd(steps, 50))
+    assert set(found) == {200, 429}
+    assert found[200] <= 10
