@@ -56,33 +56,31 @@ class Resolver:
             return problem_of(no_release(self._follower))
         stands_in = self._follower.stands_in_since is not None
         try:
-            target = self._target(request, self.in_release(request, release), stands_in=stands_in)
+            target = self.in_release(request, release).target
         except ApiError as error:
             if stands_in and error.code in LACKING:
                 return problem("unavailable")  # the current release may have it
-            target = self._failed(request, release, problem_of(error))
-        request.target = target
+            target = request.target = self._failed(request, release, problem_of(error))
         if request.line and not stands_in:
             self._keep(request.line, target)
         return target.error
 
     def in_release(self, request: Request, release: OpenRelease) -> Resolution:
-        """Resolves the request in one release. Raises ApiError."""
+        """Resolves the request in one release, and sets its target there. Raises ApiError.
+
+        No near entry answers in a release that stands in: the answer has to say that it is stale.
+        """
         route = request.route
         if route is None or route.resolve is None:
             raise LookupError("this is no look-up endpoint")
         query = route.resolve(release, request.query)
-        request.resolution = Resolution(release, query, cache_key(release.id, route.area, query.query))
-        return request.resolution
-
-    def _target(self, request: Request, resolution: Resolution, *, stands_in: bool) -> Target:
-        """No near entry answers in a release that stands in: the answer has to say that it is stale."""
-        query, key, route = resolution.query, resolution.key, request.route
-        assert route is not None  # noqa: S101 - `in_release` has used it
-        digest = b"" if stands_in else key.digest
-        return Target(
-            route, route.area, request.sent_path, query.query, key.release, digest, query.outcome, query.headers
+        key = cache_key(release.id, route.area, query.query)
+        digest = key.digest if self._follower.stands_in_since is None else b""
+        target = request.target = Target(
+            route, route.area, request.sent_path, query.query, release.id, digest, query.outcome, query.headers
         )
+        request.resolution = Resolution(release, query, key, target)
+        return request.resolution
 
     def _failed(self, request: Request, release: OpenRelease, error: Response) -> Target:
         route = request.route

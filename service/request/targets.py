@@ -60,3 +60,4 @@ class Resolution(msgspec.Struct, frozen=True):
     release: OpenRelease
     query: ResolvedQuery
     key: CacheKey
+    target: Target

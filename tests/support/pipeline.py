@@ -128,6 +128,7 @@ class Steps:
             fall_back=True,
         )
         self.lacking: set[str] = set()  # areas
+        self.empty: set[str] = set()  # releases without figures
         self.router = Router(
             {PATH: Route(area=AREA, resolve=self._resolve), OTHER.rstrip("/"): Route(area="index"),
              OPEN: Route(area=NO_AREA, public=True)},
@@ -164,7 +165,7 @@ class Steps:
         self.pipeline.begin(request)
         return request
 
-    def _resolve(self, _: Any, query: bytes) -> ResolvedQuery:
+    def _resolve(self, release: Any, query: bytes) -> ResolvedQuery:
         """`id=1` and `id=01` are the same; `id=0` is nothing; what is no number is wrong."""
         self.resolved += 1
         if self.error is not None:
@@ -175,7 +176,8 @@ class Steps:
         if not int(value):
             raise ApiError("no_matching_records", headers=self.policy.headers("r1"))
         headers = ((b"x-matched-city", b"A"),) if value.startswith(b"0") else ()
-        return ResolvedQuery(f"id={int(value)}", lambda: self.fill(), headers=headers)
+        outcome = "answered_empty" if release.id in self.empty else "answered"
+        return ResolvedQuery(f"id={int(value)}", lambda: self.fill(), outcome, headers)
 
     async def _fill(self) -> bytes:
         self.filled += 1

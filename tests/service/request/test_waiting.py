@@ -3,8 +3,11 @@
 import asyncio
 import re
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -16,6 +19,7 @@ from service.request.request import Request
 from service.request.response import Response
 from tests.support.pipeline import BODY, KEY, Steps, key_with, request_for
 from tests.support.waiting import eventually
+from warehouse.following import PreviousRelease
 from warehouse.schema.errors import LookupFailure
 
 MANY = 200
@@ -263,3 +267,23 @@ async def test_while_the_leases_are_away_a_worker_lets_its_share_pass(steps: Ste
     found = statuses(await crowd(steps, 50))
     assert set(found) == {200, 429}
     assert found[200] <= 10
+
+
+async def test_an_answer_of_the_previous_release_counts_as_what_it_is_there(steps: Steps) -> None:
+    """It may have no figures where the current one has some."""
+    bodies = [b"", BODY]
+
+    async def fill() -> bytes:
+        body = bodies.pop(0)
+        if not body:
+            raise LookupFailure("the current one is damaged")
+        return body
+
+    steps.switch("r2")
+    steps.fill, steps.empty = fill, {"r1"}
+    steps.follower.previous = PreviousRelease(cast("Any", SimpleNamespace(id="r1")), time.monotonic())
+    request = steps.begin(request_for())
+    waiting = steps.pipeline.run(request)
+    assert isinstance(waiting, asyncio.Task)
+    response = await waiting
+    assert (response.status, response.outcome, request.release) == (200, "answered_empty", "r1")
