@@ -120,11 +120,12 @@ class Steps:
         self.error: Exception | None = None  # of the endpoint's own code
         shared = SharedCache(DoubledStore(FakeAsyncRedis()), 60)
         self.resolver = Resolver(self.follower)
+        self.watch_of_look_ups = LookupWatch(self.follower, self.near, shared, lambda _, __: (), fall_back=True)
         self.look_ups = LookUps(
             self.follower,
             self.resolver,
             ReadThrough(self.near, shared),
-            LookupWatch(self.follower, self.near, shared, lambda _, __: (), fall_back=True),
+            self.watch_of_look_ups,
             fall_back=True,
         )
         self.lacking: set[str] = set()  # areas

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from service.base.telemetry import ANSWERS, REQUESTS, TEST_REQUESTS
+from service.base.terms import Terms
 from service.request.record import AccessRecord
 from service.request.request import Counted, Request
 from service.request.response import Response
-from tests.support.pipeline import KEY, PATH, TEST_KEY, Steps, request_for
+from tests.support.pipeline import KEY, PATH, TEST_KEY, Steps, key_with, request_for
 
 
 @pytest.fixture
@@ -154,3 +155,14 @@ async def test_a_record_outlives_what_a_request_becomes(steps: Steps) -> None:
     line = make()
     assert (line.path, line.key_id, line.request_id, line.milliseconds) == (PATH, "a", "r1", 250.0)
     assert KEY not in str(line)
+
+
+async def test_an_error_has_the_query_as_it_was_sent_however_often(steps: Steps) -> None:
+    """Also where an answer to the same line is known in its canonical form."""
+    await answered(steps, request_for(query=b"id=007"))
+    steps.keys.keys[KEY] = key_with(Terms(areas=("projects",)))
+    steps.keys.good_for = 0.0
+    for _ in range(2):
+        request = request_for(query=b"id=007", key=f" {KEY}")
+        assert (await answered(steps, request)).status == 403
+    assert [error.query for error in steps.errors] == ["id=007"] * 2

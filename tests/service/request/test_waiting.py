@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from service.base.terms import Quota, Rate, Terms
 from service.request.request import Request
 from service.request.response import Response
+from service.request.targets import Route
 from tests.support.pipeline import BODY, KEY, Steps, key_with, request_for
 from tests.support.waiting import eventually
 from warehouse.following import PreviousRelease
@@ -287,3 +288,32 @@ async def test_an_answer_of_the_previous_release_counts_as_what_it_is_there(step
     assert isinstance(waiting, asyncio.Task)
     response = await waiting
     assert (response.status, response.outcome, request.release) == (200, "answered_empty", "r1")
+
+
+async def test_a_look_up_that_works_ends_the_doubt(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the worker can answer anybody, after look-ups that failed."""
+    monkeypatch.setattr("service.request.lookup_watch.DOUBT_SECONDS", 0.0)
+    monkeypatch.setattr("service.request.lookup_watch.QUIET_SECONDS", 0.0)
+    held = Held(steps)
+    held.go.set()
+    held.error = LookupFailure("damaged")
+    assert (await ask(steps, request_for())).status == 503
+    assert not steps.watch_of_look_ups.can_answer
+    held.error = None
+    assert (await ask(steps, request_for(query=b"id=2"))).status == 200
+    assert steps.watch_of_look_ups.can_answer
+
+
+async def test_a_request_that_counts_as_several_takes_as_many_tokens_or_none(steps: Steps) -> None:
+    """What could never pass together is told so, and may not be asked for though one alone may."""
+    limit(steps, Terms(rate=Rate(5, 86_400, 5)))
+
+    async def admit(number: int) -> str:
+        request = steps.begin(request_for(query=b"&".join([b"id=1"] * number)))
+        request.route = Route(area="forecast", weigh=lambda query: query.count(b"id="))
+        response = await steps.pipeline.check(request)
+        return "passed" if response is None else response.outcome
+
+    assert [await admit(number) for number in (6, 3, 3, 2, 1)] == [
+        *("invalid_parameter", "passed", "rate_limited", "passed", "rate_limited")
+    ]
