@@ -129,7 +129,7 @@ async def _run_all(request: Request, steps: Sequence[Step]) -> Response | None:
         with tracing.step(step.__name__) as traced:
             outcome = step(request)
             response = outcome if outcome is None or isinstance(outcome, Response) else await outcome
-            if response is not None:
+            if response is not None and response.outcome:
                 traced.set(tracing.STEP_OUTCOME, response.outcome)
         if response is not None:
             return response

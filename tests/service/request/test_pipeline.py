@@ -185,3 +185,14 @@ async def test_while_it_drains_every_answer_is_the_last_of_its_connection(steps:
         head, _ = steps.pipeline.finish(request, await answer(steps, request), b"")
         heads.append(head)
     assert [b"connection: close" in head for head in heads] == [False, True]
+
+
+async def test_a_step_of_a_traced_request_that_is_dispatched_names_no_outcome(tmp_path: Path) -> None:
+    """The application has its answer."""
+    steps = Steps(tmp_path, KeptTracer(1.0))
+    request = request_for(OTHER)
+    assert await answer(steps, request) is DISPATCH
+    assert request.trace is not None
+    assert [(one.name, dict(one.attributes)) for one in request.trace.steps] == [
+        (name, {}) for name in ("authenticate", "route", "admit", "resolve")
+    ]
