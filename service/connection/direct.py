@@ -1,4 +1,4 @@
-"""A partner's connection: hot requests are answered directly (edge/hot), the others go to the parser.
+"""A partner's connection: plain requests are answered by the pipeline, the others go to the parser.
 
 While a request waits for its key, the shared cache, the warehouse or the rates, what arrives behind it is held, so that
 answers keep the order of their requests.
@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from time import monotonic
 from typing import Any, Final, Protocol, assert_never
 
@@ -15,12 +16,13 @@ import msgspec
 from uvicorn.server import ServerState
 
 from service.connection import heads
+from service.connection.door import Door
 from service.connection.parse import plain_request
-from service.connection.pipelining import END_OF_HEAD
 from service.connection.protocol import LimitedProtocol
+from service.request.errors import problem
 from service.request.request import Request
 from service.request.resolve import DISPATCH
-from service.request.response import SCOPE_KEY, Header, Response, lines_of
+from service.request.response import SCOPE_KEY, Response
 
 log = logging.getLogger("forecast.access")
 
@@ -28,19 +30,23 @@ log = logging.getLogger("forecast.access")
 class Unanswered(Enum):
     """What becomes of a request that was not answered at once."""
 
-    WAITING = "a store was asked; the holder is told later"
-    FOR_ROUTER = "the application has to answer"
+    WAITING = "a task answers it; the connection gets the answer later"
+    DISPATCHED = "the application answers it"
 
 
 WAITING: Final = Unanswered.WAITING
-FOR_ROUTER: Final = Unanswered.FOR_ROUTER
-HotOutcome = bytes | Unanswered
+DISPATCHED: Final = Unanswered.DISPATCHED
+Outcome = bytes | Unanswered
+# Writes the answer, when it is there.
+MakeOutcome = Callable[[], Outcome]
 
 
 class Holder(Protocol):
-    """The connection on which a request waits. It asks nothing else meanwhile."""
+    """The connection on which a request waits. It reads no other request meanwhile."""
 
-    def told(self, make: Callable[[], HotOutcome]) -> bool: ...
+    def finish(self, make: MakeOutcome) -> bool:
+        """Writes the answer that waited. False: nobody is left to answer, and `make` was not called."""
+        ...
 
 
 class Caller:
@@ -84,30 +90,29 @@ class TakenOver(msgspec.Struct):
 
 
 class DirectProtocol(LimitedProtocol):
-    """One connection of a partner to the gate; the worker's server makes it. It ends with its transport."""
+    """One connection of a partner; the worker's server makes it. It ends with its transport."""
 
-    app: Any
+    app: Door
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._fields: heads.Fields | None = self.app.fields
+        self._fields = self.app.fields
         self._caller: Caller | None = None  # made with the transport, if there are direct answers
         self._taken: TakenOver | None = None  # from another protocol, until this one has the transport
-        self._told: Callable[[], HotOutcome] | None = None  # of what waited, before it had the transport
+        self._made: MakeOutcome | None = None  # of what waited, before it had the transport
         self._stops = False  # with the server, which stopped before it had the transport
         self._asked: bytes | None = None  # the head of the request that waits
-        self._was_looked_at = False  # the head that goes to the parser; looking again would not change the outcome
         self._checked: Request | None = None  # the same, with what the checks found out about it
 
     def take_over(self, taken: TakenOver) -> None:
-        """Called before `connection_made`. When what waits is over, `told` is called, here too."""
+        """Called before `connection_made`. When what waits is over, `finish` is called, here too."""
         self._taken = taken
         self._caller, self._asked, self._checked = taken.caller, taken.asked, taken.checked
         self._silent_since, self._is_one_too_many = taken.silent_since, taken.is_one_too_many
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self._fields is not None and self._caller is None:
+        if self._caller is None:
             address = self.client[0] if self.client is not None else None
             self._caller = Caller(heads.HeadReader(self._fields, address or ""), address)
         if self._taken is None:
@@ -139,9 +144,9 @@ class DirectProtocol(LimitedProtocol):
             self.data_received(taken.arrived.data)
         elif taken.arrived is not None:
             self._go_on_with(taken.arrived)
-        if self._told is not None:
-            make, self._told = self._told, None
-            self.told(make)
+        if self._made is not None:
+            make, self._made = self._made, None
+            self.finish(make)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -156,7 +161,7 @@ class DirectProtocol(LimitedProtocol):
             self._stops = True  # when it has its transport
 
     def _go_on_with(self, arrived: Arrived) -> None:
-        self._checked, self._was_looked_at = arrived.checked, arrived.data.endswith(END_OF_HEAD)
+        self._checked = arrived.checked
         super().data_received(arrived.data)
 
     def close_after_answer(self) -> None:
@@ -165,12 +170,10 @@ class DirectProtocol(LimitedProtocol):
         self._close()
 
     def data_received(self, data: bytes) -> None:
-        # first of all: a hot request needs none of the checks that follow
-        if self.flow.held is None and self._asked is None and not self._in_message:
-            if self._answer_directly(data, self):
-                return
-            self._was_looked_at = data.endswith(END_OF_HEAD)
-        super().data_received(data)
+        # first of all: most requests need none of the checks that follow
+        may_answer = self.flow.held is None and self._asked is None and not self._in_message
+        if not (may_answer and self._answer_directly(data)):
+            super().data_received(data)
 
     def _count(self) -> None:
         if self._taken is None:
@@ -186,26 +189,14 @@ class DirectProtocol(LimitedProtocol):
             self._caller.closes = True
 
     def _take(self, data: bytes) -> None:
-        if not self._in_message:
-            if self._answer_directly(data, self):
-                return
-            self._was_looked_at = data.endswith(END_OF_HEAD)
-        self._parse(data)
+        if self._in_message or not self._answer_directly(data):
+            self._parse(data)
 
     def _is_idle(self) -> bool:
         return self._asked is None and super()._is_idle()
 
-    def _answer_parsed(self) -> bool:
-        return (
-            not self._was_looked_at
-            and not self.transport.is_closing()
-            and self.parser.get_method() == b"GET"
-            and self.parser.get_http_version() == "1.1"
-            and self._answer_directly(heads.as_head(self.url, self._received))
-        )
-
-    def _answer_directly(self, head: bytes, holder: Holder | None = None) -> bool:
-        """Whether the request was answered. With a `holder`, also whether it waits, and the holder will be told."""
+    def _answer_directly(self, head: bytes) -> bool:
+        """Whether the request was answered, or waits."""
         caller, cycle, now = self._caller, self.cycle, monotonic()
         self._checked = None
         if (
@@ -217,16 +208,14 @@ class DirectProtocol(LimitedProtocol):
             return False
         if self.app.draining:
             caller.closes = True
-        if holder is None:
-            return False
-        outcome, self._checked = plain_answer(self.app, head, caller, self.server_state, now, holder)
+        outcome, self._checked = plain_answer(self.app, head, caller, self.server_state, now, self)
         match outcome:
             case bytes():
                 self._write(outcome, caller, now)
             case Unanswered.WAITING:
                 self._asked, caller.arrived_at = head, now
                 self._deadlines.arrived()
-            case Unanswered.FOR_ROUTER:
+            case Unanswered.DISPATCHED:
                 return False
             case _:
                 assert_never(outcome)
@@ -245,18 +234,14 @@ class DirectProtocol(LimitedProtocol):
         if caller is not None and caller.closes:
             self.close_after_answer()
 
-    @property
-    def dates(self) -> list[Header]:
-        return self.server_state.default_headers
-
-    def told(self, make: Callable[[], HotOutcome]) -> bool:
+    def finish(self, make: MakeOutcome) -> bool:
         """The request that waited can be answered now, or goes to the router path. False: nobody is left to answer.
 
         A defect closes the connection, as the loop does for a defect in `data_received`. No deadline is running while a
         request waits, so it would otherwise stay open without an answer.
         """
         if self._taken is not None:
-            self._told = make
+            self._made = make
             return True
         asked, self._asked = self._asked, None
         if asked is None or self.transport.is_closing():
@@ -268,7 +253,7 @@ class DirectProtocol(LimitedProtocol):
             self._close()
         return True
 
-    def _answer_asked(self, asked: bytes, make: Callable[[], HotOutcome]) -> None:
+    def _answer_asked(self, asked: bytes, make: MakeOutcome) -> None:
         caller = self._caller
         if caller is not None and self.app.draining:
             caller.closes = True
@@ -277,44 +262,44 @@ class DirectProtocol(LimitedProtocol):
             case bytes():
                 self._checked = None
                 self._write(outcome, caller, monotonic())
-            case Unanswered.WAITING:
-                self._asked = asked
-            case Unanswered.FOR_ROUTER:
-                self._was_looked_at = True
-                self._parse(asked)
             case _:
-                assert_never(outcome)
+                self._parse(asked)
         if self.flow.held:
             self._go_on()
 
 
 def plain_answer(
-    app: Any, data: bytes, caller: Caller, state: ServerState, began: float, holder: Holder
-) -> tuple[HotOutcome, Request | None]:
-    """The answer to a plain request; if it has to wait, the `holder` is told."""
-    pipeline = app.pipeline
-    request = plain_request(data, caller.reader, app.resolver, began, caller.address, headers=pipeline.traces)
+    door: Door, data: bytes, caller: Caller, state: ServerState, began: float, holder: Holder
+) -> tuple[Outcome, Request | None]:
+    """Answers a plain request by the pipeline. If it has to wait, the `holder` gets the answer. `began`: when it
+    arrived, in monotonic seconds. Also returns the request, if it was plain."""
+    pipeline = door.pipeline
+    request = plain_request(data, caller.reader, door.resolver, began, caller.address, headers=pipeline.traces)
     if request is None:
-        return FOR_ROUTER, None
+        return DISPATCHED, None
     request.closes = caller.closes = caller.closes or request.closes
     pipeline.begin(request)
     outcome = pipeline.run(request)
-
-    def written(response: Response) -> HotOutcome:
-        if response is DISPATCH:
-            return FOR_ROUTER
-        request.closes = caller.closes
-        if caller.reader.news is not None:
-            caller.reader.learn(stranger=request.key is None)
-        head, body = pipeline.finish(request, response, lines_of(tuple(state.default_headers)))
-        return bytes(head + body)
-
-    def done(task: "asyncio.Task[Response]") -> None:
-        response = task.result()
-        if not holder.told(lambda: written(response)) and response.status == 401:
-            written(response)
-
     if isinstance(outcome, Response):
-        return written(outcome), request
-    outcome.add_done_callback(done)
+        return _written(door, request, outcome, caller, state), request
+    outcome.add_done_callback(partial(_finish, door, request, caller, state, holder))
     return WAITING, request
+
+
+def _written(door: Door, request: Request, response: Response, caller: Caller, state: ServerState) -> Outcome:
+    if response is DISPATCH:
+        return DISPATCHED
+    request.closes = caller.closes  # the connection may have grown old
+    if caller.reader.news is not None:  # now it is known whether its caller is a stranger
+        caller.reader.learn(stranger=request.key is None)
+    head, body = door.pipeline.finish(request, response, door.date_lines(state.default_headers))
+    return head + body
+
+
+def _finish(
+    door: Door, request: Request, caller: Caller, state: ServerState, holder: Holder, task: "asyncio.Task[Response]"
+) -> None:
+    response = problem("unavailable") if task.cancelled() else task.result()
+    is_there = holder.finish(lambda: _written(door, request, response, caller, state))
+    if not is_there and response.status == 401:  # a scan counts, also one that hangs up
+        _written(door, request, response, caller, state)

@@ -1,4 +1,4 @@
-"""A connection that has asked for nothing but what is answered directly. Most never ask for anything else.
+"""A connection whose requests were all answered by the pipeline. Most connections never need anything else.
 
 It has no transport of the loop, and is polled (base/polling.py). uvicorn's protocol, with its parser, flow control and
 deadlines, is made for a connection when it first needs one, and goes on from there with a transport. It takes longer to
@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from time import monotonic
-from typing import Any
 
 from uvicorn.server import ServerState
 
@@ -17,18 +16,19 @@ from service.base.polling import Channel
 from service.connection import limits
 from service.connection.deadlines import lifetime
 from service.connection.direct import (
-    FOR_ROUTER,
+    DISPATCHED,
     WAITING,
     Arrived,
     Caller,
     DirectProtocol,
-    HotOutcome,
+    MakeOutcome,
+    Outcome,
     TakenOver,
     plain_answer,
 )
+from service.connection.door import Door
 from service.connection.heads import HeadReader
 from service.request.request import Request
-from service.request.response import Header
 
 log = logging.getLogger("forecast.access")
 
@@ -39,29 +39,32 @@ class LightServer:
     `make` makes the protocol that goes on with a connection. `keep_alive`: seconds after the last answer.
     """
 
-    def __init__(self, gate: Any, make: Callable[[], DirectProtocol], state: ServerState, keep_alive: float) -> None:
-        self.gate = gate
+    def __init__(self, door: Door, make: Callable[[], DirectProtocol], state: ServerState, keep_alive: float) -> None:
+        self.door = door
         self.make = make
         self.state = state
         self.loop = asyncio.get_running_loop()
         self.keep_alive = keep_alive
 
+    def look(self, data: bytes, address: str) -> "bytes | LightConnection":
+        """Looks at what a connection has sent when it is accepted. Returns the answer to its only request, or the
+        connection that goes on."""
+        connection = LightConnection(self, address)
+        return connection.answer_first(data) or connection
+
 
 class LightConnection(Caller):
-    """One connection of a partner, from its first byte until it is lost, or until another protocol goes on with it.
+    """One connection of a partner, from its first byte until it is lost, or until another protocol goes on with it."""
 
-    `sent_first` is what it has sent before it was made.
-    """
-
-    __slots__ = ("_aging", "_alarm", "_answered_at", "_asked", "_checked", "_old_at", "_opened_at",
-                 "_sent_first", "_server", "_whole", "channel")  # fmt: skip
+    __slots__ = ("_aging", "_alarm", "_answered_at", "_asked", "_checked", "_first", "_old_at", "_opened_at",
+                 "_server", "_whole", "channel")  # fmt: skip
 
     channel: Channel
 
-    def __init__(self, server: LightServer, address: str, sent_first: bytes = b"") -> None:
-        super().__init__(HeadReader(server.gate.fields, address), address)
+    def __init__(self, server: LightServer, address: str) -> None:
+        super().__init__(HeadReader(server.door.fields, address), address)
         self._server = server
-        self._sent_first = sent_first
+        self._first: tuple[bytes, Outcome, Request | None, float] | None = None  # what was read before it was opened
         self._asked: bytes | None = None  # the head of the request that waits,
         self._checked: Request | None = None  # and what was found out about it
         self._answered_at = 0.0  # monotonic seconds; 0 before the first answer
@@ -76,19 +79,19 @@ class LightConnection(Caller):
         self._opened_at = monotonic()
         self._alarm = server.loop.call_later(min(limits.HEAD_SECONDS, server.keep_alive), self._look_whether_idle)
         server.state.connections.add(self)  # type: ignore[arg-type]  # uvicorn calls `shutdown` of what is in there
-        age = server.gate.connection_age
+        age = server.door.connection_age
         if age:
             seconds = lifetime(age)
             self._old_at, self._aging = self._opened_at + seconds, server.loop.call_later(seconds, self._grow_old)
-        data, self._sent_first = self._sent_first, b""
-        over = len(server.state.connections) - server.gate.most_connections
+        first, self._first = self._first, None
+        over = len(server.state.connections) - server.door.most_connections
         if over > limits.MOST_TURNED_AWAY:
-            server.gate.rejected("unavailable")
+            server.door.rejected("unavailable")
             self.channel.reset()
         elif over > 0:
-            self._hand_over(Arrived(data, None) if data else None, is_one_too_many=True)
-        elif data:
-            answer = self.received(data, self._opened_at)
+            self._hand_over(Arrived(first[0], None) if first is not None else None, is_one_too_many=True)
+        elif first is not None:
+            answer = self._settle(*first)
             if answer is not None:
                 self.channel.write_soon(answer)
 
@@ -118,10 +121,25 @@ class LightConnection(Caller):
         if self._asked is not None:
             self._hand_over(Arrived(data, None))
             return None
-        if server.gate.draining:
+        if server.door.draining:
             self.closes = True
-        outcome, checked = plain_answer(server.gate, data, self, server.state, now, self)
-        if outcome is FOR_ROUTER:
+        return self._settle(data, *plain_answer(server.door, data, self, server.state, now, self), now)
+
+    def answer_first(self, data: bytes) -> bytes | None:
+        """Returns the answer to what the connection has sent before it is opened, if that is its only request."""
+        now, server = monotonic(), self._server
+        if server.door.draining:
+            self.closes = True
+        outcome, checked = plain_answer(server.door, data, self, server.state, now, self)
+        if isinstance(outcome, bytes) and self.closes:
+            return outcome
+        self._first = data, outcome, checked, now
+        if outcome is WAITING:
+            self._asked = data
+        return None
+
+    def _settle(self, data: bytes, outcome: Outcome, checked: Request | None, now: float) -> bytes | None:
+        if outcome is DISPATCHED:
             self._hand_over(Arrived(data, checked))
             return None
         if outcome is WAITING:
@@ -130,34 +148,27 @@ class LightConnection(Caller):
         self._answered_at = now
         return outcome
 
-    @property
-    def dates(self) -> list[Header]:
-        return self._server.state.default_headers
-
-    def told(self, make: Callable[[], HotOutcome]) -> bool:
+    def finish(self, make: MakeOutcome) -> bool:
         """The request that waited can be answered now, or goes to the router path. False: nobody is left to answer."""
         if self._whole is not None:
-            return self._whole.told(make)
+            return self._whole.finish(make)
         asked = self._asked
         if asked is None:
             return False
         self._answer_asked(asked, make)
         return True
 
-    def _answer_asked(self, asked: bytes, make: Callable[[], HotOutcome]) -> None:
-        if self._server.gate.draining:
+    def _answer_asked(self, asked: bytes, make: MakeOutcome) -> None:
+        if self._server.door.draining:
             self.closes = True
         try:
-            outcome, checked, server = make(), self._checked, self._server
-            if outcome is WAITING:
-                self._checked = checked
-                return
+            outcome, checked = make(), self._checked
             self._asked = self._checked = None
-            if outcome is FOR_ROUTER:
-                self._hand_over(Arrived(asked, checked))
-            else:
+            if isinstance(outcome, bytes):
                 self._answered_at = monotonic()
                 self.channel.write_soon(outcome)
+            else:
+                self._hand_over(Arrived(asked, checked))
         except Exception:  # as for a defect in `received`
             log.exception("a request that waited could not be answered")
             self.channel.abort()

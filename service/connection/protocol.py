@@ -78,7 +78,6 @@ class LimitedProtocol(RequestParsing):
         self._in_doubt = False  # whether it is, when its answer begins
         self._body_left = 0  # bytes of its body, if that is announced in bytes
         self._tail = b""  # its last bytes that were read: the end of a head may be cut
-        self._answered_directly = False  # in this read, as soon as its head was complete
         # the connection
         self._is_one_too_many = False
         self._is_old = False
@@ -233,7 +232,6 @@ class LimitedProtocol(RequestParsing):
                     return
                 data = self._with_known_method(data)
         self._fed = self._fed + len(data) if self._in_message else len(data)
-        self._answered_directly = False
         self._feed(data)
         if self._refusal is not None:
             return
@@ -243,7 +241,7 @@ class LimitedProtocol(RequestParsing):
         ):
             self._refuse("headers_too_large")
             return
-        if self._in_message or (not self._answered_directly and self._is_idle()):
+        if self._in_message or self._is_idle():
             self._deadlines.await_request()
 
     # --- parser callbacks ----------------------------------------------------------------------------------------
@@ -273,11 +271,8 @@ class LimitedProtocol(RequestParsing):
         super().on_body(body)
 
     def _begin(self) -> None:
-        """The request is answered directly, or its task starts in the coming turn."""
+        """The task of the request starts in the coming turn."""
         self._is_arriving = False
-        if not self._in_message and self._answer_parsed():
-            self._answered_directly = True
-            return
         self._begin_in_uvicorn()
         self.cycle.transport = self._answering  # type: ignore[assignment]  # that is all it uses
         self._keeps = self.cycle.keep_alive
@@ -291,10 +286,6 @@ class LimitedProtocol(RequestParsing):
             self._in_doubt = self._in_message or (self._expects and cycle.waiting_for_100_continue)
             cycle.keep_alive = self._keeps and not self._in_doubt and not self._is_old
 
-    def _answer_parsed(self) -> bool:
-        """Whether the request whose head is complete was answered here and now, without the application."""
-        return False
-
     def on_message_complete(self) -> None:
         if self._is_tunnel:
             self._end()  # what follows may not be HTTP
@@ -305,10 +296,9 @@ class LimitedProtocol(RequestParsing):
         if self._is_arriving:
             self._received = [header for header in self._received if header[0] != b"transfer-encoding"]
             self._begin()
-        if not self._answered_directly:
-            super().on_message_complete()
-            self._keep_or_close()
-            self._start()
+        super().on_message_complete()
+        self._keep_or_close()
+        self._start()
         self._deadlines.arrived()
 
     def on_response_complete(self) -> None:

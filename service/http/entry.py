@@ -30,24 +30,6 @@ class Entry:
         self.pipeline = pipeline
         self._live = live
         self._sandbox = sandbox
-        self.most_connections = 10_000
-        self.connection_age = 0.0
-        self.fields: Any = None
-        self.resolver: Any = None
-
-    @property
-    def draining(self) -> bool:
-        return self.pipeline.draining
-
-    @draining.setter
-    def draining(self, value: bool) -> None:
-        self.pipeline.draining = value
-
-    def rejected(self, code: str) -> None:
-        self.pipeline.recorder.rejected(code)
-
-    def refusal(self, code: str, request_id: bytes, address: str | None, detail: str | None = None) -> Any:
-        return self.pipeline.recorder.refusal(code, request_id, address, detail)
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["type"] != "http":

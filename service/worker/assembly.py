@@ -36,7 +36,6 @@ from service.base.telemetry import (
 from service.cache.near import NearCache
 from service.cache.read_through import Observe, ReadThrough
 from service.cache.shared import SharedCache
-from service.connection.heads import Fields
 from service.http.app import build_litestar
 from service.http.area import handlers_of, routes_of
 from service.http.areas import AREAS
@@ -274,10 +273,7 @@ class WorkerApp:
             *releases.release_routes(self.follower, settings.data_path, policy, cursors, self._downloads),
             *documentation.values(),
         ]
-        entry = Entry(pipeline, build_litestar(handlers), sandbox)
-        entry.fields, entry.resolver = Fields(), self.resolver
-        entry.most_connections, entry.connection_age = settings.connections, settings.connection_age
-        return entry
+        return Entry(pipeline, build_litestar(handlers), sandbox)
 
     def _offers(self, route: str) -> bool:
         """Whether the current release has the area. True if it cannot be opened: endpoints answer that themselves."""

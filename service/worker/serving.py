@@ -10,7 +10,6 @@ import signal
 import socket
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import msgspec
 import uvicorn
@@ -22,8 +21,8 @@ from service.base.accepting import FirstLook, Make
 from service.base.server import ListenerServer, plain_config
 from service.base.tasks import hold_until_done, keep_running
 from service.connection.direct import DirectProtocol
+from service.connection.door import Door
 from service.connection.light import LightConnection, LightServer
-from service.connection.single import SingleRequests
 from service.request.log_lines import json_line, text_line
 from service.worker.assembly import WorkerApp
 
@@ -104,7 +103,7 @@ class Worker:
 
     def _drain(self) -> None:
         """From now on, answers close their connections; new ones are accepted until the supervisor lets nobody in."""
-        self._app.entry.draining = True
+        self._app.pipeline.draining = True
         loop, lame_duck = asyncio.get_running_loop(), messages.LameDuck.within(self._settings.drain)
 
         def accept_the_last() -> None:
@@ -167,17 +166,18 @@ def settle() -> None:
 
 def make_server(app: WorkerApp, settings: Settings) -> ListenerServer:
     """The server of partners' connections."""
+    door = Door(app.entry, app.pipeline, app.resolver, settings.connections, settings.connection_age)
 
     def look(make: Callable[[], DirectProtocol], state: ServerState) -> tuple[Make, FirstLook]:
-        light = LightServer(app.entry, make, state, settings.keep_alive)
-        return partial(LightConnection, light), SingleRequests(light)
+        light = LightServer(door, make, state, settings.keep_alive)
+        return partial(LightConnection, light), light.look
 
-    return ListenerServer(server_config(app.entry, settings), look)
+    return ListenerServer(server_config(door, settings), look)
 
 
-def server_config(gate: Any, settings: Settings) -> uvicorn.Config:
+def server_config(door: Door, settings: Settings) -> uvicorn.Config:
     return plain_config(
-        gate,
+        door,
         DirectProtocol,
         timeout_keep_alive=settings.keep_alive,
         timeout_graceful_shutdown=max(1, round(settings.drain)),

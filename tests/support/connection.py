@@ -9,8 +9,8 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from service.connection.direct import DirectProtocol
+from service.connection.door import Door
 from service.connection.light import LightConnection, LightServer
-from service.request.pipeline import Gate
 
 DATE = b"Fri, 20 Nov 2026 12:00:00 GMT"
 _MOST_SECONDS = 60.0
@@ -95,32 +95,31 @@ def server_state() -> ServerState:
     return state
 
 
-def light_server(gate: Gate, config: uvicorn.Config) -> LightServer:
-    """What the connections to `gate` have in common, in the running loop. It has direct answers."""
+def light_server(door: Door, config: uvicorn.Config) -> LightServer:
+    """What the connections to `door` have in common, in the running loop. It has direct answers."""
     state = server_state()
-    assert gate.hot is not None
-    return LightServer(gate, gate.hot, lambda: _whole(gate, config, state), state, config.timeout_keep_alive)
+    return LightServer(door, lambda: _whole(door, config, state), state, config.timeout_keep_alive)
 
 
-def _light(gate: Gate, config: uvicorn.Config) -> LightConnection:
-    made = LightConnection(light_server(gate, config), "")
+def _light(door: Door, config: uvicorn.Config) -> LightConnection:
+    made = LightConnection(light_server(door, config), "")
     made.address = None  # as of a transport without a network
     return made
 
 
-def _whole(gate: Gate, config: uvicorn.Config, state: ServerState) -> DirectProtocol:
+def _whole(door: Door, config: uvicorn.Config, state: ServerState) -> DirectProtocol:
     """As a server makes it, in the running loop."""
     made = DirectProtocol(config, state, {}, asyncio.get_running_loop())
-    made.app = gate
+    made.app = door
     return made
 
 
 class Connection:
-    """One connection to `gate`, in the running loop. `protocol`: the one that it has already."""
+    """One connection to `door`, in the running loop. `protocol`: the one that it has already."""
 
-    def __init__(self, gate: Gate, config: uvicorn.Config, protocol: LightConnection | None = None) -> None:
-        self.gate = gate
-        begins = protocol or (_light(gate, config) if gate.hot else _whole(gate, config, server_state()))
+    def __init__(self, door: Door, config: uvicorn.Config, protocol: LightConnection | None = None) -> None:
+        self.door = door
+        begins = protocol or _light(door, config)
         self.transport = KeptTransport(begins)
         if isinstance(begins, LightConnection):
             begins.channel = KeptChannel(self.transport)  # type: ignore[assignment]

@@ -19,9 +19,9 @@ USES: dict[str, list[list[str]]] = {
     "says nothing": [],
     "asks": [[GOOD], [GOOD]],
     "asks twice at once": [[GOOD, GOOD]],
-    "asks the router": [[OTHER]],
-    "asks the router, and then directly": [[OTHER], [GOOD]],
-    "asks the router after a direct answer": [[GOOD], [OTHER]],
+    "asks the application": [[OTHER]],
+    "asks the application, and then directly": [[OTHER], [GOOD]],
+    "asks the application after a look-up": [[GOOD], [OTHER]],
     "is refused": [["no target"]],
 }
 
@@ -36,12 +36,12 @@ def uncollected() -> Iterator[None]:
 
 def _connections(worker: Served) -> list[LightConnection | DirectProtocol]:
     """What there is in memory for connections to `worker`."""
-    gate = worker.app.gate
+    pipeline = worker.app.pipeline
     return [
         one
         for one in gc.get_objects()
-        if (type(one) is DirectProtocol and one.app is gate)
-        or (type(one) is LightConnection and one._server.gate is gate)
+        if (type(one) is DirectProtocol and one.app.pipeline is pipeline)
+        or (type(one) is LightConnection and one._server.door.pipeline is pipeline)
     ]
 
 

@@ -6,9 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.worker import serving
-from tests.support.both_ways import TARGETS, Both, normalised, request
-from tests.support.connection import Connection
+from tests.support.doors import TARGETS, Doors, normalised, request
 from tests.support.served import FORECAST, Served
 
 GOOD = f"{FORECAST}?zip_code=36436"
@@ -91,9 +89,7 @@ def test_the_cuts_of_a_network_change_no_answer(worker: Served, kind: str) -> No
     *_, status, code = EARLY[kind]
 
     async def ask() -> bytes:
-        config = serving.server_config(worker.app.gate, worker.app._settings)
-        config.load()
-        connection = Connection(worker.app.gate, config)
+        connection = Doors(worker, {}, "near").connect()
         for byte in early(worker, kind).encode():
             await connection.feed(bytes([byte]))
         await connection.settle()
@@ -139,41 +135,42 @@ ONE = st.builds(
 )
 
 
-async def _answers(both: Both, chunks: list[bytes]) -> bytes:
-    """Of a new connection that is answered directly where it can be."""
-    await both.look_at_keys()
-    connection = Connection(both.direct, both.config(both.direct))
+async def _answers(doors: Doors, chunks: list[bytes]) -> bytes:
+    await doors.look_at_keys()
+    connection = doors.connect()
     for chunk in chunks:
         await connection.feed(chunk)
         await connection.settle()
     return connection.end()
 
 
-def sent_as(both: Both, one: tuple[str, str, list[str], bytes, str, str]) -> bytes:
+def sent_as(doors: Doors, one: tuple[str, str, list[str], bytes, str, str]) -> bytes:
     target, key, lines, body, method, version = one
-    return request(target, both.keys[key], *lines, method=method, version=version) + body
+    return request(target, doors.keys[key], *lines, method=method, version=version) + body
 
 
 @given(asked=st.lists(ONE, min_size=1, max_size=3), cuts=st.lists(st.integers(1, 900), max_size=4))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_requests_have_the_same_answers_directly_and_through_the_router(
-    both: Both, asked: list[tuple[str, str, list[str], bytes, str, str]], cuts: list[int]
+def test_requests_have_the_same_answers_wherever_a_network_cuts_them(
+    doors: Doors, asked: list[tuple[str, str, list[str], bytes, str, str]], cuts: list[int]
 ) -> None:
-    """One after the other on a connection, wherever a network cuts them."""
-    sent = b"".join(sent_as(both, one) for one in asked)
+    """One after the other on a connection."""
+    sent = b"".join(sent_as(doors, one) for one in asked)
     ends = sorted({cut for cut in cuts if cut < len(sent)} | {len(sent)})
-    both.compare([sent[start:end] for start, end in zip([0, *ends], ends, strict=False)])
+    whole = doors.send([sent])
+    in_parts = doors.send([sent[start:end] for start, end in zip([0, *ends], ends, strict=False)])
+    assert normalised(in_parts) == normalised(whole)
 
 
 @given(one=ONE, warmed=st.integers(0, 2), at_once=st.booleans())
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_request_has_the_same_answer_on_a_fresh_and_on_a_warmed_connection(
-    both: Both, one: tuple[str, str, list[str], bytes, str, str], warmed: int, at_once: bool
+    doors: Doors, one: tuple[str, str, list[str], bytes, str, str], warmed: int, at_once: bool
 ) -> None:
     """Also if it comes together with those before it."""
-    sent, good = sent_as(both, one), request(TARGETS[0], both.keys["free"])
+    sent, good = sent_as(doors, one), request(TARGETS[0], doors.keys["free"])
     chunks = [good * warmed + sent] if at_once else [*[good] * warmed, sent]
-    alone, warm = (both.running.run(partial(_answers, both, pieces)) for pieces in ([sent], chunks))
+    alone, warm = (doors.running.run(partial(_answers, doors, pieces)) for pieces in ([sent], chunks))
     assert warm.count(b"HTTP/1.1 ") == warmed + alone.count(b"HTTP/1.1 ")
     assert normalised(warm).endswith(normalised(alone))
 
@@ -181,15 +178,15 @@ def test_a_request_has_the_same_answer_on_a_fresh_and_on_a_warmed_connection(
 @pytest.mark.parametrize("target", ["/v1/", "*"])
 @pytest.mark.parametrize("before", ["", "body", "chunks"])
 def test_a_method_that_the_parser_does_not_know_is_a_405_wherever_it_is_cut(
-    both: Both, before: str, target: str
+    doors: Doors, before: str, target: str
 ) -> None:
     """Behind a body, too."""
     bodies = {
         "": b"",
-        "body": request("/v1/", both.keys["free"], "Content-Length: 4", method="POST") + b"body",
-        "chunks": request("/v1/", both.keys["free"], CHUNKED, method="POST") + b"4\r\nbody\r\n0\r\n\r\n",
+        "body": request("/v1/", doors.keys["free"], "Content-Length: 4", method="POST") + b"body",
+        "chunks": request("/v1/", doors.keys["free"], CHUNKED, method="POST") + b"4\r\nbody\r\n0\r\n\r\n",
     }
-    first, sent = bodies[before], request(target, both.keys["free"], method="FETCH")
+    first, sent = bodies[before], request(target, doors.keys["free"], method="FETCH")
     for cut in range(len(first), len(first) + 8):
-        told = both.compare([(first + sent)[:cut], (first + sent)[cut:]] if cut else [sent])
+        told = doors.send([(first + sent)[:cut], (first + sent)[cut:]] if cut else [sent])
         assert told.count(b"HTTP/1.1 405 ") == told.count(b"HTTP/1.1 ") == 1 + bool(before)

@@ -8,13 +8,12 @@ import httptools
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from service.edge.hot import heads
 
-from service.connection import limits
-from service.connection.heads import Fields, HeaderValues, HeadReader, as_head, request_line
+from service.connection import heads, limits
+from service.connection.heads import Fields, HeaderValues, HeadReader, as_head
 
 USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-LINE = request_line(b"/v1/x?zip_code=36436")
+LINE = b"GET /v1/x?zip_code=36436 HTTP/1.1"
 FIELDS = {
     "presented": b"x-api-key",
     "host": b"host",

@@ -10,7 +10,7 @@ import pytest
 
 from service.base.server import plain_config
 from service.connection.protocol import LimitedProtocol
-from service.request.response import Reply
+from service.request.response import Response
 from tests.support.connection import KeptTransport, server_state
 from tests.support.waiting import settled
 
@@ -58,8 +58,8 @@ class Application:
     def rejected(self, code: str) -> None:
         """Nobody counts."""
 
-    def refusal(self, code: str, request_id: str, address: str | None, detail: str | None = None) -> Reply:
-        return Reply(408, (), b"refused", code)
+    def refusal(self, code: str, request_id: bytes, address: str | None, detail: str | None = None) -> Response:
+        return Response.of(408, (), b"refused", code)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self.may_go_on.wait()

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from service.worker import serving
+from tests.support.doors import Doors
 from tests.support.connection import Connection
 from tests.support.served import FORECAST, Served
 
@@ -28,9 +28,7 @@ def run(worker: Served) -> Callable[[Callable[[Connection], Awaitable[None]]], N
 
     def run(test: Callable[[Connection], Awaitable[None]]) -> None:
         async def within() -> None:
-            config = serving.server_config(worker.app.gate, worker.app._settings)
-            config.load()
-            await test(Connection(worker.app.gate, config))
+            await test(Doors(worker, {}, "near").connect())
 
         worker.run(within)
 

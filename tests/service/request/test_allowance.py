@@ -80,10 +80,9 @@ async def test_of_a_quota_hardly_less_is_told_than_there_is(scene: Scene, reques
     for used in range(500):
         area = AREA if used % 7 else "projects"
         allowance = scene.admit(key, area)
-        if allowance is None:  # the worker's share is spent: it asks the store
+        while allowance is None:  # the worker's share is spent: it asks the store
             await scene.usage.quotas.prime("a")
             allowance = scene.admit(key, area)
-        assert allowance is not None
         assert 0 <= requests - used - 1 - of_quota(allowance)[0] <= requests // 1000
         if used % 50 == 49:
             scene.usage.quotas.check("a", key.terms.quota, scene.usage.clock())  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""One worker that is asked in two ways: directly, and through the router."""
+"""A worker that is asked through both of its doors."""
 
 import asyncio
 import contextlib
@@ -8,22 +8,20 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
-import pytest
 import redis.asyncio
-import uvicorn
 
 from config.settings import Settings
-from service.base.telemetry import ANSWERS
 from service.base.terms import Quota, Rate, Terms
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
-from service.http.query import LocationQuery, StatesWith, parse_location
+from service.connection.door import Door
 from service.keys import form
 from service.keys.store import KeyStore
-from service.request.pipeline import Gate
 from service.worker import serving
+from tests.support.asgi import exchange
 from tests.support.connection import Connection
 from tests.support.served import FORECAST, Served, served, with_keys
 
@@ -38,27 +36,18 @@ VARYING = (
 )
 
 
-class Both:
-    """The same worker, asked with and without direct answers."""
+class Doors:
+    """A worker that is asked through both doors: its connections, and as any ASGI server asks it."""
 
     def __init__(self, running: Served, keys: dict[str, str], tier: str) -> None:
         self.running = running
         self.tier = tier
         self.keys = keys
         app = running.app
-        self.direct = app.gate
-        self.ordinary = app._build_gate(msgspec.structs.replace(app._settings, direct_answers=False))
-        assert self.direct.hot is not None
-        assert self.ordinary.hot is None
-
-    @property
-    def answered(self) -> int:
-        return self.running.app.hot.answered
-
-    def config(self, gate: Gate) -> uvicorn.Config:
-        made = serving.server_config(gate, self.running.app._settings)
-        made.load()
-        return made
+        settings = app._settings
+        self.door = Door(app.entry, app.pipeline, app.resolver, settings.connections, settings.connection_age)
+        self.config = serving.server_config(self.door, settings)
+        self.config.load()
 
     def issue(self, terms: Terms) -> str:
         """A new key, which the worker has never seen."""
@@ -74,52 +63,46 @@ class Both:
         for key in self.keys.values():
             await self.running.app.verifier.check(key)
 
-    async def _sent(self, gate: Gate, chunks: list[bytes], paused: tuple[int, ...]) -> tuple[bytes, bool]:
-        """What is answered, and whether the connection is closed then."""
-        connection = Connection(gate, self.config(gate))
-        for number, chunk in enumerate(chunks):
-            if number in paused:
-                connection.pause_writing()
-            await connection.feed(chunk)
-            if number in paused:
-                await asyncio.sleep(0)
-                connection.protocol.resume_writing()
-            await connection.settle()
-        closed = connection.transport.closing
-        return connection.end(), closed
+    def connect(self) -> Connection:
+        """A new connection, in the worker's loop."""
+        return Connection(self.door, self.config)
 
-    def compare(self, chunks: list[bytes], paused: tuple[int, ...] = ()) -> bytes:
-        """What both say; fails where they differ in anything that may not vary, or one alone closes the connection."""
+    def send(self, chunks: list[bytes], paused: tuple[int, ...] = ()) -> bytes:
+        """What a connection answers to these chunks. At those numbered in `paused`, its reader takes nothing."""
 
-        async def ask() -> tuple[tuple[bytes, bool], tuple[bytes, bool]]:
+        async def send() -> bytes:
             await self.look_at_keys()
-            return await self._sent(self.direct, chunks, paused), await self._sent(self.ordinary, chunks, paused)
+            connection = self.connect()
+            for number, chunk in enumerate(chunks):
+                if number in paused:
+                    connection.pause_writing()
+                await connection.feed(chunk)
+                if number in paused:
+                    await asyncio.sleep(0)
+                    connection.protocol.resume_writing()
+                await connection.settle()
+            return connection.end()
 
-        (direct, direct_closed), (ordinary, ordinary_closed) = self.running.run(ask)
-        assert normalised(direct) == normalised(ordinary), chunks
-        assert direct_closed is ordinary_closed, chunks
-        return bytes(direct)
+        return bytes(self.running.run(send))
+
+    def call(self, scope: dict[str, Any]) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        """Status, headers and body that the ASGI application answers to a scope."""
+
+        async def call() -> tuple[Any, bytes]:
+            await self.look_at_keys()
+            return await exchange(self.running.app.entry, **scope)
+
+        start, body = self.running.run(call)
+        return start["status"], start["headers"], body
 
 
-def facts_of(both: Both, families: Collection[str]) -> dict[tuple[str, tuple[str, ...]], float]:
-    """What the worker has counted in these metrics; ANSWERS without the way."""
+def facts_of(doors: Doors, families: Collection[str]) -> dict[tuple[str, tuple[str, ...]], float]:
+    """What the worker has counted in these metrics."""
     counted: Counter[tuple[str, tuple[str, ...]]] = Counter()
-    for name, labels, value in both.running.app.figures().counters:
+    for name, labels, value in doors.running.app.figures().counters:
         if name in families:
-            counted[name, labels[:-1] if name == ANSWERS.name else labels] += value
+            counted[name, labels] += value
     return dict(counted)
-
-
-def read_from_now_on(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """The query strings of forecasts that are read."""
-    read: list[bytes] = []
-
-    def noted(query: bytes, states_with: StatesWith) -> LocationQuery:
-        read.append(query)
-        return parse_location(query, states_with)
-
-    monkeypatch.setattr("service.http.forecast.parse_location", noted)
-    return read
 
 
 def normalised(answers: bytes) -> bytes:
@@ -147,7 +130,7 @@ async def _never_kept(running: Served, cache_url: str) -> None:
 
 
 @contextlib.contextmanager
-def asked_both_ways(settings: Settings, tier: str) -> Iterator[Both]:
+def asked_through_doors(settings: Settings, tier: str) -> Iterator[Doors]:
     """`tier` is `near`, `shared` or `warehouse`: where answers come from."""
     near_cache_bytes = settings.near_cache_bytes if tier == "near" else 0
     with served(msgspec.structs.replace(settings, near_cache_bytes=near_cache_bytes)) as running:
@@ -174,7 +157,7 @@ def asked_both_ways(settings: Settings, tier: str) -> Iterator[Both]:
         async def run() -> dict[str, str]:
             return await with_keys(settings.keys_url, Path(settings.data_dir), issue)
 
-        made = Both(running, running.run(run), tier)
+        made = Doors(running, running.run(run), tier)
         while running.ask(TARGETS[0], key=made.keys["expired"]).status != 401:
             time.sleep(0.05)
         for key in made.keys.values():
