@@ -20,7 +20,6 @@ from hashlib import blake2b
 
 from service.base.patience import Waiting
 from service.base.single_flight import SingleFlight
-from service.base.tasks import hold_until_done
 from service.keys import form
 from service.keys.fault import fault_of
 from service.keys.going_back import GoingBack
@@ -49,11 +48,10 @@ class Verified:
     """A key that one worker verified, kept by its KeyVerifier until it turns out wrong or room is needed.
 
     `asked` numbers the look-up that `key` is from: an older one that ends later changes nothing. `forgotten`: it is no
-    longer kept up to date. Before `good_before` (monotonic seconds), the key is simply good. It `ends` then, in seconds
-    since 1970: never, or it is over if it was revoked.
+    longer kept up to date. Before `good_before` (monotonic seconds), the key is simply good.
     """
 
-    __slots__ = ("asked", "checked_at", "ends", "fingerprint", "forgotten", "good_before", "key", "recheck")
+    __slots__ = ("asked", "checked_at", "fingerprint", "forgotten", "good_before", "key", "recheck")
 
     def __init__(self, fingerprint: bytes, key: ApiKey, checked_at: float, asked: int) -> None:
         self.fingerprint = fingerprint
@@ -67,14 +65,7 @@ class Verified:
         """The key was looked up then, and is as it is here."""
         lasts = self.key.expires_at is None and self.key.revoked_at is None and not self.forgotten
         self.checked_at = at
-        self.ends = _end_of(self.key)
         self.good_before = at + RECHECK_AFTER_SECONDS if lasts else float("-inf")
-
-
-def _end_of(key: ApiKey) -> float:
-    if key.revoked_at is not None:
-        return float("-inf")
-    return float("inf") if key.expires_at is None else key.expires_at.timestamp()
 
 
 class KeyVerifier:
@@ -128,10 +119,12 @@ class KeyVerifier:
         return await self._check_new(presented, fingerprint) if known is None else await self._check_known(known)
 
     def _judge_known(self, known: Verified) -> KeyVerdict | None:
-        age = self._clock() - known.checked_at
-        if age >= RECHECK_AFTER_SECONDS:
+        age, is_away = self._clock() - known.checked_at, self._store.redis.is_away
+        if age >= (UNKNOWN_AFTER_SECONDS if is_away else WAIT_AFTER_SECONDS):
+            return None
+        if age >= RECHECK_AFTER_SECONDS and not is_away:
             self._start_recheck(known)
-        return self._judge(known.key) if age < WAIT_AFTER_SECONDS else None
+        return self._judge(known.key)
 
     async def _check_known(self, known: Verified) -> KeyVerdict:
         verdict = self._judge_known(known)
@@ -143,43 +136,9 @@ class KeyVerifier:
         return self._judge_again(known)
 
     def recall(self, presented: str) -> Verified | Rejected | None:
-        """What is kept of a presented key: if it was good, its connection asks `good` with it for as long as it lives;
-        or the verdict, if it is known to be wrong."""
+        """Returns what is kept of a presented key: one that was good, or the verdict if it is known to be wrong."""
         fingerprint = self._fingerprint(presented)
         return self._verified.get(fingerprint) or self._known_wrong(fingerprint)
-
-    def good(self, known: Verified, now: float) -> ApiKey | None:
-        """The key, if it is good at `now` (monotonic seconds) without waiting; else None: `check` has the verdict."""
-        if now < known.good_before:
-            return known.key
-        age = now - known.checked_at
-        if known.forgotten or age >= UNKNOWN_AFTER_SECONDS:
-            return None
-        away = self._store.redis.is_away
-        if age >= WAIT_AFTER_SECONDS and not away:
-            return None
-        if age >= RECHECK_AFTER_SECONDS and not away:
-            self._start_recheck(known)
-        return known.key if self._time_of_day() < known.ends else None
-
-    def when_rechecked(self, known: Verified, told: Callable[[KeyVerdict | None], None]) -> bool:
-        """Asks the store about a key that is too old for `good`, once for all who want to know; calls `told` in a later
-        turn, with what `check` would say then. False if that would not help."""
-        if known.forgotten or self._time_of_day() >= known.ends or self._store.redis.is_away:
-            return False
-        self._start_recheck(known).wait(lambda: told(self._judge_again(known)), self._longest_wait)
-        return True
-
-    def when_checked(self, presented: str, told: Callable[[KeyVerdict | None], None]) -> bool:
-        """Looks up a key of which nothing is kept, once for all who present it; calls `told` in a later turn, with the
-        verdict, if no defect prevented one. False if that would not help."""
-        if self._store.redis.is_away or form.parse(presented) is None or self.recall(presented) is not None:
-            return False
-        checking = hold_until_done(asyncio.create_task(self.check(presented)), self._checking)
-        checking.add_done_callback(
-            lambda one: told(one.result() if not one.cancelled() and not one.exception() else None)
-        )
-        return True
 
     def invalidate(self, name: str | None) -> None:
         """The record `name` changed: asks again at once. None: any may have, and each is asked for when next used."""

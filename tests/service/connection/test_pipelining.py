@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.support.doors import Doors
 from tests.support.connection import Connection
+from tests.support.doors import Doors
 from tests.support.served import FORECAST, Served
 
 GOOD = f"{FORECAST}?zip_code=36436"

@@ -9,7 +9,7 @@ from service.base import masking
 from service.keys import form, verifier
 from service.keys.fault import fault_of
 from service.keys.names import record_name
-from service.keys.verdict import INVALID, Rejected
+from service.keys.verdict import INVALID, Accepted, Rejected
 from service.keys.verifier import Verified
 from tests.support.verifying import Scene
 
@@ -163,18 +163,16 @@ async def test_a_key_that_was_removed_is_not_known_any_more(scene: Scene) -> Non
 # --- without waiting ---------------------------------------------------------------------------------------------
 
 
-async def test_what_was_recalled_is_good_for_as_long_as_nobody_has_to_be_asked(scene: Scene) -> None:
+async def test_a_verdict_is_known_for_as_long_as_nobody_has_to_be_asked(scene: Scene) -> None:
     """From three seconds it is checked behind the request, from five somebody has to wait."""
     assert scene.verifier.recall(scene.presented) is None
     await scene.verified()
-    known = scene.verifier.recall(scene.presented)
-    assert isinstance(known, Verified)
-    assert scene.verifier.good(known, scene.clock()) == scene.key
+    assert scene.verifier.judge(scene.presented) == Accepted(scene.key)
     scene.store.away = True
     scene.clock.now += 4.9
-    assert scene.verifier.good(known, scene.clock()) == scene.key
+    assert scene.verifier.judge(scene.presented) == Accepted(scene.key)
     scene.clock.now += 0.2
-    assert scene.verifier.good(known, scene.clock()) is None
+    assert scene.verifier.judge(scene.presented) is None
     await scene.settle()
 
 
@@ -186,7 +184,7 @@ async def test_what_nobody_keeps_up_to_date_is_good_no_more(scene: Scene, monkey
     assert isinstance(known, Verified)
     other, _ = await scene.store.issue("acme", "", None)
     assert await scene.outcome(other) == "accepted"
-    assert scene.verifier.good(known, scene.clock()) is None
+    assert scene.clock() >= known.good_before
 
 
 async def test_what_was_recalled_is_good_no_more_when_it_is_revoked_or_expires(scene: Scene) -> None:
@@ -195,4 +193,4 @@ async def test_what_was_recalled_is_good_no_more_when_it_is_revoked_or_expires(s
     assert isinstance(known, Verified)
     await scene.revoke(push=True)
     await scene.settle()
-    assert scene.verifier.good(known, scene.clock()) is None
+    assert scene.clock() >= known.good_before
