@@ -125,7 +125,7 @@ class Connection:
             begins.channel = KeptChannel(self.transport)  # type: ignore[assignment]
             begins.opened()
         else:
-            begins.connection_made(self.transport)  # type: ignore[arg-type]
+            begins.connection_made(self.transport)
 
     @property
     def protocol(self) -> Any:

@@ -113,7 +113,7 @@ async def test_while_it_drains_every_answer_is_the_last_of_its_connection(steps:
     """So that clients come back on a connection to somebody else."""
     app = entry(steps)
     assert (b"connection", b"close") not in (await ask(app, OTHER))[0]["headers"]
-    app.draining = True
+    app.pipeline.draining = True
     assert (b"connection", b"close") in (await ask(app, OTHER))[0]["headers"]
 
 

@@ -1,0 +1,247 @@
+"""Plain requests on a connection: in their order, in time, to readers that pause, and the last ones."""
+
+import asyncio
+import re
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from service.base.terms import Terms
+from service.connection.light import LightConnection
+from tests.support.connection import light_server
+from tests.support.doors import SPRINGFIELD, TARGETS, Doors, normalised, request
+from tests.support.served import FORECAST
+from tests.support.waiting import eventually
+
+UNKNOWN = f"{FORECAST}?zip_code=99999"
+CLOSING = "Connection: close"
+
+
+def test_pipelined_requests_are_answered_in_their_order(doors: Doors) -> None:
+    """No hit overtakes what came before it."""
+    key = doors.keys["free"]
+    hit, error, other = request(TARGETS[0], key), request(UNKNOWN, key), request("/v1/openapi.json", key, method="POST")
+    codes = {hit: b"200", error: b"404", other: b"405"}
+    for order in ((hit, hit, hit), (hit, error, hit), (error, hit, hit), (other, hit), (hit, other, error, hit)):
+        assert re.findall(rb"HTTP/1.1 (\d+) ", doors.send([b"".join(order)])) == [codes[one] for one in order]
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["first", "later"])
+@pytest.mark.parametrize("needs_parser", [False, True])
+def test_a_draining_worker_answers_as_ever_and_says_that_the_answer_is_the_last(
+    doors: Doors, before: int, needs_parser: bool
+) -> None:
+    hit = request(TARGETS[0], doors.keys["free"])
+
+    async def ask() -> tuple[bytes, bool]:
+        await doors.look_at_keys()
+        connection = doors.connect()
+        for _ in range(before):
+            await connection.feed(hit)
+            await connection.settle()
+        if needs_parser:
+            connection.pause_writing()
+            connection.protocol.resume_writing()
+        doors.door.pipeline.draining = True
+        try:
+            await connection.feed(hit)
+            await connection.settle()
+        finally:
+            doors.door.pipeline.draining = False
+        closed = connection.transport.closing
+        return connection.end(), closed
+
+    answers, closed = doors.running.run(ask)
+    assert answers.count(b"HTTP/1.1 200 ") == before + 1
+    assert answers.count(b"\r\nconnection: close\r\n\r\n") == 1
+    assert closed
+
+
+def test_a_key_that_is_revoked_is_refused_on_a_connection_that_showed_it_before(doors: Doors) -> None:
+    key = doors.issue(Terms())
+    app = doors.running.app
+
+    async def run() -> bytes:
+        connection = doors.connect()
+        for _ in range(2):
+            await connection.feed(request(TARGETS[0], key))
+            await connection.settle()
+        key_id = key.split("_")[2]
+        await app._keys.revoke(key_id)
+        app.verifier.invalidate(f"k:{{{key_id}}}")
+        await connection.feed(request(TARGETS[0], key))
+        await eventually(lambda: b"HTTP/1.1 401" in connection.transport.written)
+        return connection.end()
+
+    assert re.findall(rb"HTTP/1.1 (\d+) ", doors.running.run(run)) == [b"200", b"200", b"401"]
+
+
+def test_a_host_that_is_none_is_refused_though_the_one_before_was_good(doors: Doors) -> None:
+    good = request(TARGETS[0], doors.keys["free"])
+    answers = doors.send([good, good.replace(b"forecast.test", b"a b")])
+    assert re.findall(rb"HTTP/1.1 (\d+) ", answers) == [b"200", b"400"]
+
+
+def test_nothing_is_written_to_a_reader_that_pauses(doors: Doors) -> None:
+    """What it holds already is enough; the answer comes when it goes on."""
+
+    async def run() -> tuple[bytes, bytes]:
+        await doors.look_at_keys()
+        connection = doors.connect()
+        connection.pause_writing()
+        await connection.feed(request(TARGETS[0], doors.keys["free"]))
+        await asyncio.sleep(0.02)
+        paused = connection.transport.written
+        connection.protocol.resume_writing()
+        await connection.settle()
+        return paused, connection.end()
+
+    paused, answer = doors.running.run(run)
+    assert paused == b""
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def test_trailers_without_end_are_not_kept(doors: Doors) -> None:
+    """They come behind a body that nobody wants, where no limit on heads looks any more."""
+
+    async def run() -> int:
+        connection = doors.connect()
+        await connection.feed(request(TARGETS[0], doors.keys["free"], "Transfer-Encoding: chunked") + b"0\r\n")
+        for number in range(50):
+            await connection.feed(b"".join(b"X-%d-%d: y\r\n" % (number, line) for line in range(100)))
+        await connection.settle()
+        kept = len(connection.protocol._received)
+        connection.end()
+        return kept
+
+    assert doors.running.run(run) <= 100
+
+
+def test_requests_behind_a_last_one_that_is_cut_in_its_last_line_end_are_not_answered(doors: Doors) -> None:
+    first, behind = request("/v1/", doors.keys["free"], version="1.0"), request("/v1/", doors.keys["free"])
+    assert doors.send([first[:-3], first[-3:] + behind + behind]).count(b"HTTP/1.1 200 OK") == 1
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("target", [TARGETS[0], UNKNOWN])
+@pytest.mark.parametrize("wrong", ["unknown", "malformed"])
+def test_who_sent_a_wrong_key_is_not_told_so_without_one(doors: Doors, wrong: str, target: str, version: str) -> None:
+    """Nor without a host."""
+    sent, bare = request(target, doors.keys[wrong]), f"GET {target} HTTP/{version}\r\nAccept: x\r\n\r\n".encode()
+    answers = doors.send([sent, sent, bare])
+    assert answers.count(b'"invalid_api_key"') == 2
+    assert (b'"missing_api_key"' if version == "1.0" else b'"bad_request"') in answers
+
+
+SENT = st.tuples(
+    st.sampled_from(["GET", "GET", "HEAD"]),
+    st.sampled_from([TARGETS[0], TARGETS[0], UNKNOWN, f"{TARGETS[0]}&in=other-words", "/v1/", "/nowhere"]),
+    st.sampled_from([None, "", "free", "free", "limited", "test", "unknown", "malformed", "revoked", "other", "slow"]),
+    st.sampled_from([None, "forecast.test", "forecast.test", "other.test", "no host"]),
+    st.sampled_from(["", "", "Accept-Encoding: gzip", "Cookie: " + "x" * 3000]),
+)
+
+
+def bare(method: str, target: str, key: str | None, host: str | None, line: str) -> bytes:
+    """A head with as little as that; None: not even an empty header."""
+    lines = [] if host is None else [f"Host: {host}"]
+    lines += [] if key is None else [f"x-api-key: {key}"]
+    return "\r\n".join([f"{method} {target} HTTP/1.1", *lines, *filter(None, [line]), "", ""]).encode()
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
+@given(st.lists(SENT, min_size=2, max_size=3))
+def test_what_is_known_of_a_request_is_not_taken_for_the_next(doors: Doors, asked: list[Any]) -> None:
+    """Each on a connection of its own has the answer that it has behind the others."""
+    sent = [bare(method, target, key and doors.keys[key], *others) for method, target, key, *others in asked]
+    together = normalised(doors.send(sent))
+    assert together == b"".join(normalised(doors.send([one])) for one in sent)
+
+
+@pytest.mark.parametrize("what", ["headers without a key", "a wrong key", "a query", "a path"])
+def test_what_is_kept_of_a_request_for_the_log_is_small(doors: Doors, what: str) -> None:
+    """Ten thousand are kept: they must not be ten thousand whole heads."""
+    large = "z" * 12_000
+    long = f"{FORECAST}?x={large[:7000]}"
+
+    def data(number: int) -> bytes:
+        if what == "headers without a key":
+            return request(TARGETS[0], "", f"Cookie: {number}{large}").replace(b"x-api-key: \r\n", b"")
+        if what == "a wrong key":
+            return request(TARGETS[0], f"phf_live_{number}{large}")
+        return request(f"{long}{number}", "phf_live_x" if what == "a query" else doors.keys["other"])
+
+    async def run() -> float:
+        await doors.look_at_keys()
+        doors.running.app.watch.adapt(1_000_000)  # a busy worker: few are looked at for the rankings
+        connection = doors.connect()
+        for number in range(50):
+            await connection.feed(data(number))
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(100, 400):
+            await connection.feed(data(number))
+            connection.transport.written = b""
+        after = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        connection.end()
+        return (after - before) / 300
+
+    assert doors.running.run(run) < 3_000  # bytes for each
+
+
+# --- a request on a connection of its own ------------------------------------------------------------------------
+
+
+def looked_at(doors: Doors, data: bytes) -> bytes | LightConnection:
+    """What a connection that has sent this when it is accepted gets: its whole answer, or somebody who goes on."""
+
+    async def look() -> bytes | LightConnection:
+        await doors.look_at_keys()
+        return light_server(doors.door, doors.config).look(data, "192.0.2.1")
+
+    return doors.running.run(look)
+
+
+@pytest.mark.parametrize("target", [*TARGETS, UNKNOWN, "/nowhere"])
+@pytest.mark.parametrize("key", ["free", "metered", "unknown", "missing"])
+@pytest.mark.parametrize("lines", [[CLOSING], ["connection: close", "Accept-Encoding: gzip"]])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_only_request_has_the_answer_of_any_other(
+    doors: Doors, target: str, key: str, lines: list[str], method: str
+) -> None:
+    data = request(target, doors.keys[key], *lines, method=method)
+    expected = doors.send([data])
+    answer = looked_at(doors, data)
+    if isinstance(answer, bytes):  # else it has to wait
+        assert normalised(answer) == normalised(expected)
+        assert b"\r\nconnection: close\r\n" in answer
+    else:
+        assert doors.tier == "shared" or key == "metered"
+
+
+@pytest.mark.parametrize("lines", [[], ["Connection: keep-alive"]])
+def test_a_request_in_http_1_0_is_its_connection_s_only_one(doors: Doors, lines: list[str]) -> None:
+    data = request(SPRINGFIELD, doors.keys["free"], *lines, version="1.0")
+    answer = looked_at(doors, data)
+    assert isinstance(answer, bytes) is (doors.tier == "near")
+    if isinstance(answer, bytes):
+        assert normalised(answer) == normalised(doors.send([data]))
+
+
+def test_a_request_that_is_not_the_only_one_goes_on_with_its_connection(doors: Doors) -> None:
+    """Or one that is not whole, has a body, or is none."""
+    good = doors.keys["free"]
+    for data in (
+        request(TARGETS[0], good),
+        request(TARGETS[0], good) + request(TARGETS[1], good, CLOSING),
+        request(TARGETS[0], good, CLOSING)[:-2],
+        request(TARGETS[0], good, CLOSING, "Content-Length: 2") + b"{}",
+        b"\x16\x03\x01 HTTP/1.0\r\n\r\n",
+    ):
+        assert isinstance(looked_at(doors, data), LightConnection)
