@@ -6,26 +6,21 @@ import math
 import re
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any
 
-import msgspec
 import pytest
 
 from config.settings import Settings
 from service.base.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS
-from service.base.terms import Quota, Rate, Terms
-from service.keys.store import Found, FoundKey, TellFound
-from service.keys.verifier import UNKNOWN_AFTER_SECONDS, WAIT_AFTER_SECONDS, Verified
+from service.base.terms import Rate, Terms
+from service.keys.store import Found, TellFound
+from service.keys.verifier import WAIT_AFTER_SECONDS, Verified
 from service.quota.holding import Holding
-from service.quota.lease_store import TellLease
 from service.redis.breaker import FAILURES_TO_OPEN
-from service.redis.errors import StoreUnavailable
 from tests.support.connection import Connection
 from tests.support.doors import TARGETS, Doors, asked_through_doors, normalised, request
 from tests.support.served import FORECAST
 from tests.support.waiting import eventually
 from warehouse.lookup.engine import Engine
-from warehouse.schema.errors import LookupBusy, LookupFailure, LookupStuck, LookupTimeout
 
 _MANY = 200
 GOOD, BEHIND = TARGETS[0], "/v1/"
@@ -274,8 +269,6 @@ def test_a_worker_that_drains_meanwhile_says_that_the_answer_is_the_last(cold: D
     assert b"\r\nconnection: close\r\n" in answer
     assert after == [value + 1 for value in before]
     assert held.begun == 1
-
-
 
 
 def test_while_the_shared_cache_is_unreachable_the_warehouse_answers(cold: Doors) -> None:
