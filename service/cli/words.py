@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from math import floor
 
 from config.durations import in_words
-from warehouse.drops.disk_budget import format_bytes
+from config.sizes import format_bytes
 
 UNKNOWN = "-"
 _DAY_SECONDS = 86_400

@@ -10,6 +10,7 @@ import duckdb
 import msgspec
 
 from config.resources import processors
+from config.sizes import format_bytes
 from warehouse import sql
 from warehouse.files.remedies import says_full
 from warehouse.sql import connections
@@ -67,11 +68,6 @@ def disk_budget_for(files: Iterable[Path], folder: Path) -> DiskBudget:
 def bytes_used(folder: Path) -> int:
     """Bytes on disk of the files below `folder`. Files that vanish meanwhile count as none."""
     return sum(map(_on_disk, folder.rglob("*")))
-
-
-def format_bytes(size: int) -> str:
-    """`size` for display, in MB or GB."""
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"
 
 
 def _on_disk(path: Path) -> int:

@@ -10,7 +10,6 @@ from typing import BinaryIO, Literal, Protocol
 import msgspec
 
 from service.reports.text_table import HarmlessConsole, text_table
-from warehouse.schema.tabular import ParquetRows, ValueType
 
 Format = Literal["table", "csv", "json", "parquet"]
 
@@ -80,6 +79,8 @@ class _Json:
 
 class _Parquet:
     def __init__(self, sink: BinaryIO) -> None:
+        from warehouse.schema.tabular import ParquetRows, ValueType  # importing pyarrow takes longer than the others
+
         kinds: dict[type, ValueType] = {str: "text", int: "integer", date: "date"}
         fields = msgspec.structs.fields(BillingRow)
         self._rows = ParquetRows(sink, {field.name: kinds[field.type] for field in fields})
