@@ -53,10 +53,13 @@ def environment(data: Path, **settings: object) -> dict[str, str]:
     return {**clean, "PYTHONPATH": path, **base, **ours}
 
 
-def forecast(env: Mapping[str, str], *arguments: str, machine: Machine = HERE) -> "subprocess.CompletedProcess[str]":
-    """Runs one command to its end."""
+def forecast(
+    env: Mapping[str, str], *arguments: str, machine: Machine = HERE, to: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Runs one command to its end. `to` takes its standard output; without it, the result has it."""
     if not machine.prefix and launcher.can_launch(env):
-        return launcher.run(env, *arguments, timeout=_COMMAND_SECONDS)
+        return launcher.run(env, *arguments, timeout=_COMMAND_SECONDS, to=to)
+    assert to is None
     command = [*machine.prefix, sys.executable, "-m", "service", *arguments]
     return subprocess.run(command, env=dict(env), capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=False)
 

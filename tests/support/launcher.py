@@ -6,6 +6,7 @@ of its own than settings (a path, a clock, a namespace), it starts an interprete
 
 import atexit
 import contextlib
+import importlib
 import json
 import os
 import signal
@@ -25,6 +26,8 @@ from service.base.signals import FOR_SUPERVISOR
 from service.instance import forks
 
 _SETTINGS = "FORECAST_"
+# Only commands read these, none of them when an interpreter starts or a library is loaded.
+_READ_LATER = ("SUDO_USER", "TERM", "COLUMNS", "LINES")
 
 
 class Launched(forks.ForkedChild):
@@ -54,11 +57,12 @@ class _Launcher:
             arguments = [sys.executable, "-m", __name__, str(os.getpid()), str(theirs.fileno())]
             subprocess.Popen(arguments, pass_fds=[theirs.fileno()], env={**env, "PYTHONPATH": path})
 
-    def launch(self, env: Mapping[str, str], arguments: tuple[str, ...], out: IO[bytes], errors: IO[bytes]) -> Launched:
+    def launch(self, env: Mapping[str, str], arguments: tuple[str, ...], *streams: int) -> Launched:
+        """`streams`: descriptors of its standard output, its standard error and, unless it is ours, its input."""
         ours, theirs = socket.socketpair()
         with ours, self._one_at_a_time, adopt_orphans():
             with theirs:
-                socket.send_fds(self._requests, [__name__.encode()], [theirs.fileno(), out.fileno(), errors.fileno()])
+                socket.send_fds(self._requests, [__name__.encode()], [theirs.fileno(), *streams])
             pid = int(self._requests.recv(100))
             ours.sendall(json.dumps([arguments, dict(env), str(Path.cwd())]).encode())
         return Launched(pid)
@@ -75,52 +79,66 @@ def can_launch(env: Mapping[str, str]) -> bool:
 
 
 def _rest(env: Mapping[str, str]) -> dict[str, str]:
-    ours = (_SETTINGS, "PYTHONPATH", "PYTEST_CURRENT_TEST")
+    ours = (_SETTINGS, "PYTHONPATH", "PYTEST_CURRENT_TEST", *_READ_LATER)
     return {name: value for name, value in env.items() if not name.startswith(ours)}
 
 
 def launch(env: Mapping[str, str], *arguments: str, errors: IO[bytes]) -> Launched:
     """Begins a command whose output nobody reads."""
     with Path(os.devnull).open("wb") as nowhere:
-        return _launcher(env["PYTHONPATH"]).launch(env, arguments, nowhere, errors)
+        return _launcher(env["PYTHONPATH"]).launch(env, arguments, nowhere.fileno(), errors.fileno())
 
 
-def run(env: Mapping[str, str], *arguments: str, timeout: float) -> "subprocess.CompletedProcess[str]":
-    """Runs one command to its end."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
-        process = _launcher(env["PYTHONPATH"]).launch(env, arguments, out, errors)
+def launch_in_terminal(env: Mapping[str, str], *arguments: str, terminal: int) -> Launched:
+    """Begins a command whose three streams are `terminal`."""
+    return _launcher(env["PYTHONPATH"]).launch(env, arguments, terminal, terminal, terminal)
+
+
+def run(
+    env: Mapping[str, str], *arguments: str, timeout: float, to: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Runs one command to its end. `to` takes its standard output; without it, the result has it."""
+    with (
+        to.open("wb") if to is not None else tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as errors,
+    ):
+        process = _launcher(env["PYTHONPATH"]).launch(env, arguments, out.fileno(), errors.fileno())
         try:
             code = process.wait(timeout)
         finally:
             process.kill()
-        for stream in (out, errors):
-            stream.seek(0)
-        return subprocess.CompletedProcess(arguments, code, out.read().decode(), errors.read().decode())
+        said = ""
+        if to is None:
+            out.seek(0)
+            said = out.read().decode()
+        errors.seek(0)
+        return subprocess.CompletedProcess(arguments, code, said, errors.read().decode())
 
 
 # --- in the process that forks, and in those that it forks -----------------------------------------------------------
 
 
 def _import_all() -> None:
-    from service.cli import (
-        main,  # noqa: F401
-        serve,
-    )
+    from service.cli.main import _COMMANDS
     from service.worker.preload import preload
 
-    assert serve
+    for name, (module, _) in _COMMANDS.items():
+        if name != "demo":  # it imports pyarrow, which starts a thread: a fork has none of its locks
+            importlib.import_module(module)
+    for module in ("service.instance.mirror_main", "service.instance.watcher_main"):
+        importlib.import_module(module)
     preload()
 
 
 def main() -> NoReturn:
     """A command, from its beginning to its end; its orders come over the socket."""
-    control, out, errors = (int(argument) for argument in sys.argv[2:5])
+    control, *streams = (int(argument) for argument in sys.argv[2:])
     with socket.socket(fileno=control) as orders:
         arguments, env, folder = json.loads(b"".join(iter(lambda: orders.recv(65536), b"")))
     os.environ.clear()
     os.environ.update(env)
     os.chdir(folder)
-    for descriptor, usual in ((out, 1), (errors, 2)):
+    for descriptor, usual in zip(streams, (1, 2, 0), strict=False):
         os.dup2(descriptor, usual)
         os.close(descriptor)
     sys.argv = ["forecast", *arguments]

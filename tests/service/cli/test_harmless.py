@@ -29,6 +29,7 @@ from service.operators.actions import Purged
 from service.redis.primary import Primary, open_store
 from tests.service.cli.test_main import COMMANDS, LEAVES
 from tests.service.conftest import Cli
+from tests.support import launcher
 from tests.support.drops import people, write_drop, write_table
 from tests.support.instance import environment, forecast
 from tests.support.listener import Listener, listening
@@ -324,17 +325,21 @@ def test_a_terminal_without_unicode_gets_escapes(world: World, encoding: str) ->
 def in_terminal(env: dict[str, str], *arguments: str) -> str:
     """What a command writes to a terminal."""
     ours, theirs = os.openpty()
-    command = [sys.executable, "-m", "service", *arguments]
-    with subprocess.Popen(command, env=env, stdin=theirs, stdout=theirs, stderr=theirs) as process:
-        os.close(theirs)
-        said = b""
-        try:
-            while part := os.read(ours, 65536):
-                said += part
-        except OSError:  # its end, as Linux tells it
-            pass
-        os.close(ours)
-    assert process.returncode is not None
+    process: launcher.Launched | subprocess.Popen[bytes]
+    if launcher.can_launch(env):
+        process = launcher.launch_in_terminal(env, *arguments, terminal=theirs)
+    else:
+        command = [sys.executable, "-m", "service", *arguments]
+        process = subprocess.Popen(command, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    said = b""
+    try:
+        while part := os.read(ours, 65536):
+            said += part
+    except OSError:  # its end, as Linux tells it
+        pass
+    os.close(ours)
+    process.wait()
     return said.decode().replace("\r\n", "\n")
 
 

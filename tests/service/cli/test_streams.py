@@ -12,10 +12,11 @@ import pytest
 
 from tests.service.cli.test_main import COMMANDS
 from tests.service.conftest import servers_of
-from tests.support.instance import SHORT_DRAIN, children_of, environment
+from tests.support.instance import SHORT_DRAIN, children_of, environment, forecast
 from tests.support.waiting import until
 
 FORECAST = [sys.executable, "-m", "service"]
+FULL = Path("/dev/full")
 
 
 def redirected(env: dict[str, str], how: str, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -32,7 +33,9 @@ def env(short: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "forecast")
 def test_help_that_cannot_be_printed_is_an_error(env: dict[str, str], path: tuple[str, ...]) -> None:
-    done = redirected(env, ">/dev/full", *path, "--help")
+    """Commands of a group are imported with it."""
+    words = (*path, "--help")
+    done = forecast(env, *words, to=FULL) if len(path) > 1 else redirected(env, ">/dev/full", *words)
     assert (done.returncode, done.stderr) == (1, "forecast: standard output: No space left on device\n")
 
 
@@ -80,7 +83,7 @@ def test_a_command_that_failed_says_so_and_no_more(env: dict[str, str], how: str
 def test_a_command_needs_neither_input_nor_standard_error(env: dict[str, str], how: str) -> None:
     """Its result and its exit code are the same."""
     for words in (("config",), ("nonsense",), ("keys", "show", "0B1zQmX4ktLw")):
-        usual, done = redirected(env, "", *words), redirected(env, how, *words)
+        usual, done = forecast(env, *words), redirected(env, how, *words)
         assert (done.returncode, done.stdout) == (usual.returncode, usual.stdout)
 
 
