@@ -26,10 +26,10 @@ def test_that_keeps_a_connection() -> None:
 """
 
 
-def run(folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """A run of its own: with its test processes, and what the project's conftest.py does."""
+def run(folder: Path, processes: int, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """A run of its own: with its test processes, if any, and what the project's conftest.py does."""
     (folder / "test_some.py").write_text(_TESTS)
-    command = [sys.executable, "-m", "pytest", "-n", "1", "-p", "tests.conftest", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-n", str(processes), "-p", "tests.conftest", "-p", "no:cacheprovider"]
     told = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", MAY_SKIP_NOTHING))}
     return subprocess.run(
         [*command, "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), str(folder)],
@@ -39,7 +39,7 @@ def run(folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
 
 def test_a_run_ends_with_what_was_skipped_and_with_the_result(tmp_path: Path) -> None:
     """Each in one line, and nothing after them from a process that ends."""
-    done = run(tmp_path)
+    done = run(tmp_path, processes=1)
     assert done.returncode == 0, done.stdout + done.stderr
     skipped, result = done.stdout.splitlines()[-2:]
     assert skipped == "skipped: 2 (there is no browser here), 1 (there is no clock here)"
@@ -49,6 +49,6 @@ def test_a_run_ends_with_what_was_skipped_and_with_the_result(tmp_path: Path) ->
 
 def test_where_nothing_may_be_skipped_a_run_that_skips_fails(tmp_path: Path) -> None:
     """CI has all that tests need: a lack there is a mistake of CI."""
-    done = run(tmp_path, **{MAY_SKIP_NOTHING: "yes"})
+    done = run(tmp_path, processes=0, **{MAY_SKIP_NOTHING: "yes"})
     assert done.returncode == pytest.ExitCode.TESTS_FAILED
     assert "this run may skip nothing" in done.stdout

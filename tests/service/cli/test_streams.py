@@ -12,11 +12,11 @@ import pytest
 
 from tests.service.cli.test_main import COMMANDS
 from tests.service.conftest import servers_of
-from tests.support.instance import SHORT_DRAIN, children_of, environment, forecast
+from tests.support.instance import SHORT_DRAIN, children_of, environment, forecast, issue_key
 from tests.support.waiting import until
 
 FORECAST = [sys.executable, "-m", "service"]
-FULL = Path("/dev/full")
+FULL, CLOSED = Path("/dev/full"), ">&-"
 
 
 def redirected(env: dict[str, str], how: str, *words: str) -> "subprocess.CompletedProcess[str]":
@@ -39,7 +39,7 @@ def test_help_that_cannot_be_printed_is_an_error(env: dict[str, str], path: tupl
     assert (done.returncode, done.stderr) == (1, "forecast: standard output: No space left on device\n")
 
 
-@pytest.mark.parametrize(("how", "why"), [(">&-", "it is closed"), (">/dev/full", "No space left on device")])
+@pytest.mark.parametrize(("how", "why"), [(CLOSED, "it is closed"), (">/dev/full", "No space left on device")])
 @pytest.mark.parametrize(
     "words",
     [
@@ -63,8 +63,8 @@ def test_output_that_cannot_be_written_is_one_line(
 ) -> None:
     """And the exit code is 1: a script must not take nothing for a result."""
     if words[0] == "keys":
-        subprocess.run([*FORECAST, "keys", "issue", "--partner", "acme"], env=env, check=True, capture_output=True)
-    done = redirected(env, how, *words)
+        issue_key(env)
+    done = redirected(env, how, *words) if how == CLOSED else forecast(env, *words, to=FULL)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == f"forecast: standard output: {why}"
     assert "Traceback" not in done.stderr
@@ -82,7 +82,7 @@ def test_a_command_that_failed_says_so_and_no_more(env: dict[str, str], how: str
 @pytest.mark.parametrize("how", ["2>&-", "2>/dev/full", "<&-", "<&- 2>&-"])
 def test_a_command_needs_neither_input_nor_standard_error(env: dict[str, str], how: str) -> None:
     """Its result and its exit code are the same."""
-    for words in (("config",), ("nonsense",), ("keys", "show", "0B1zQmX4ktLw")):
+    for words in (("config",), ("config", "--nonsense"), ("keys", "show", "0B1zQmX4ktLw")):
         usual, done = forecast(env, *words), redirected(env, how, *words)
         assert (done.returncode, done.stdout) == (usual.returncode, usual.stdout)
 
