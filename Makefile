@@ -22,7 +22,7 @@ setup: $(INSTALLED) ## create .venv and install into it
 demo: $(RUNNABLE) ## try the service: made-up figures for the whole country, a key, and lines to copy
 	@exec $(VENV)/bin/forecast demo
 
-test: $(INSTALLED) ## run the tests (about 7 minutes on two cores)
+test: $(INSTALLED) ## run the tests (about 6 minutes on two cores)
 	@LD_PRELOAD=$(JEMALLOC) $(PY) -m pytest
 
 lint: $(INSTALLED) ## check style, strict types and import rules
