@@ -1,14 +1,14 @@
 """The rates of keys, right across workers, without a round trip for a hot request (Decision 17).
 
-The bucket of a key is in Redis (`lease_store.py`). A key of at least 50 requests a second is leased ahead: tokens for
-the next 15 ms of this worker's demand, renewed in the background before they are spent; or, for a key that comes too
-seldom for that, a few that may wait for it for a second. A slower key asks Redis for each request. After a refusal,
-requests are refused here until Redis would grant one again. Concurrent requests share one call.
+The bucket of a key is in Redis (`lease_store.py`). A key of at least 50 requests a second is leased ahead: as many
+tokens as this worker spends in a second, and at most its part of what the rate allows in 50 ms, renewed in the
+background before they are spent. A slower key asks Redis for each request. After a refusal, requests are refused here
+until Redis would grant one again. Concurrent requests share one call.
 
-In any window of `w` seconds, all workers together accept at most burst + rate * (w + 0.05): a leased token is lost 30
-ms after it was asked for, and those that live longer are at most 2 % of what the rate allows in a second. That
-exceeds the bucket's own bound, burst + rate * w, by at most 5 % in any second, 0.25 % in any 20 s, and nothing in the
-long run. (A token that somebody waits for is used when it arrives, which the store's budget bounds.)
+In any window of `w` seconds, all workers together accept at most burst + rate * (w + 0.05): what they hold when it
+begins, and what Redis grants meanwhile. That exceeds the bucket's own bound, burst + rate * w, by at most 5 % in any
+second, 0.25 % in any 20 s, and nothing in the long run. A token that nobody spends is lost after a second. (One that
+somebody waits for is used when it arrives, which the store's budget bounds.)
 
 While Redis is away, each worker grants its share of rate and burst, from what was left when it last heard. An outage
 may grant one more burst, if the workers had not heard that it is spent. When the outage ends, what they granted is
@@ -25,7 +25,7 @@ from typing import Generic, TypeVar
 
 from service.base.terms import Rate
 from service.quota.gcra import Decision, allowed, pace_of, refused
-from service.quota.holding import Holding, TellDecision, Told
+from service.quota.holding import TokenLease, Waiter
 from service.quota.lease_store import Lease, Leases, leased
 from service.redis.errors import StoreUnavailable
 
@@ -82,7 +82,7 @@ class RateLimiter:
         self._leases = leases
         self._share = share
         self._clock = clock
-        self._holdings: Recent[Holding] = Recent(REMEMBERED_KEYS, REMEMBERED_SECONDS)
+        self._holdings: Recent[TokenLease] = Recent(REMEMBERED_KEYS, REMEMBERED_SECONDS)
         self._under_way = 0  # leases that were asked for
         self._all_told: asyncio.Future[None] | None = None  # somebody waits until there are none
 
@@ -102,7 +102,7 @@ class RateLimiter:
             self._start(key_id, holding)
         return holding.passed
 
-    def holding(self, key_id: str) -> Holding | None:
+    def holding(self, key_id: str) -> TokenLease | None:
         """The tokens held of the key, for the direct answer to spend (holding.py). Ask again when none is left."""
         return self._holdings.young.get(key_id)
 
@@ -114,42 +114,12 @@ class RateLimiter:
             return float("-inf")
         return holding.denied_until
 
-    def has_tokens(self, key_id: str, now: float) -> bool:
-        """Whether a token could be taken without asking Redis."""
-        holding = self._holdings.young.get(key_id)
-        return holding is not None and holding.has_tokens(now)
-
-    def may_ask(self, key_id: str, rate: Rate, now: float) -> bool:
-        """Whether `ask` serves this key: it is leased ahead, and neither refused nor decided here at the moment."""
-        holding = self._holdings.young.get(key_id)
-        return (
-            holding is not None
-            and holding.rate == rate
-            and holding.is_leased
-            and now >= holding.denied_until
-            and now >= holding.local_until
-        )
-
-    def ask(self, key_id: str, rate: Rate, told: TellDecision) -> None:
-        """`take` without a task: `told` is called after this returned, from the event loop; a token was taken if the
-        request is allowed."""
-        self._join(self._find(key_id, rate, self._clock()), key_id, told)
-
     async def take(self, key_id: str, rate: Rate) -> Decision:
         """The decision on one request. A caller that goes away costs the others nothing."""
         decision = self.try_take(key_id, rate)
         if decision is not None:
             return decision
-        answer: asyncio.Future[Decision] = asyncio.get_running_loop().create_future()
-        told = partial(_answer, answer)
-        holding = self._find(key_id, rate, self._clock())
-        self._join(holding, key_id, told)
-        try:
-            return await answer
-        except asyncio.CancelledError:
-            if told in holding.waiting:  # what was meant for it serves the next
-                holding.waiting.remove(told)
-            raise
+        return await self._wait(key_id, rate)
 
     async def take_together(self, key_id: str, rate: Rate, number: int) -> Decision:
         """The decision on `number` requests (at most the burst) that pass together or not at all. A refusal takes
@@ -184,22 +154,25 @@ class RateLimiter:
             await self._all_told
         await self._leases.stop()
 
-    def _join(self, holding: Holding, key_id: str, told: TellDecision) -> None:
-        """Joins those who wait for the next lease."""
-        holding.waiting.append(told)
+    def _wait(self, key_id: str, rate: Rate) -> Waiter:
+        """Waits for the next lease."""
+        holding = self._find(key_id, rate, self._clock())
+        waiter: Waiter = asyncio.get_running_loop().create_future()
+        holding.waiting.append(waiter)
         if not holding.asks:
             self._start(key_id, holding)
+        return waiter
 
-    def _find(self, key_id: str, rate: Rate, now: float) -> Holding:
+    def _find(self, key_id: str, rate: Rate, now: float) -> TokenLease:
         holding = self._holdings.find(key_id, now)
         if holding is None:
-            holding = Holding(rate, now)
+            holding = TokenLease(rate)
             self._holdings.put(key_id, holding, now)
         else:
             holding.adopt(rate)
         return holding
 
-    def _without_tokens(self, holding: Holding, now: float, number: int = 1) -> Decision | None:
+    def _without_tokens(self, holding: TokenLease, now: float, number: int = 1) -> Decision | None:
         if now < holding.local_until:
             return self._locally(holding, now, number)
         if now < holding.denied_until:
@@ -207,13 +180,13 @@ class RateLimiter:
             return refused(holding.denied_until - now + further)
         return None
 
-    def _locally(self, holding: Holding, now: float, number: int = 1) -> Decision:
+    def _locally(self, holding: TokenLease, now: float, number: int = 1) -> Decision:
         outcome = holding.local.take(holding.rate, self._share(), now, number)
         if outcome.granted:
             return allowed(holding.rate, outcome.remaining)
         return refused(outcome.retry_after / 1_000_000, outcome.remaining)
 
-    def _start(self, key_id: str, holding: Holding) -> None:
+    def _start(self, key_id: str, holding: TokenLease) -> None:
         """Asks for a lease, if anything is wanted."""
         sent = self._clock()
         debt = holding.local.debt(sent)
@@ -225,7 +198,7 @@ class RateLimiter:
             self._under_way += 1
 
     def _landed(
-        self, key_id: str, holding: Holding, rate: Rate, debt: int, sent: float, lease: Lease | StoreUnavailable
+        self, key_id: str, holding: TokenLease, rate: Rate, debt: int, sent: float, lease: Lease | StoreUnavailable
     ) -> None:
         """Asks again for those who still wait."""
         holding.asks = False
@@ -233,22 +206,11 @@ class RateLimiter:
         if not self._under_way and self._all_told is not None and not self._all_told.done():
             self._all_told.set_result(None)
         now = self._clock()
-        told: Told = []
         if isinstance(lease, StoreUnavailable):
             log.debug("rate of %s: %s", key_id, lease)
             holding.part(now)
-            told = holding.settle(lambda: self._locally(holding, now))
+            holding.settle(lambda: self._locally(holding, now))
         elif holding.rate == rate:  # an answer about another rate may refuse for much longer
-            told = holding.receive(lease, debt, sent, now)
+            holding.receive(lease, debt, sent, now)
         if holding.waiting:
             self._start(key_id, holding)
-        for tell, decision in told:
-            try:
-                tell(decision)
-            except Exception:  # a defect of one must not keep the others waiting
-                log.exception("who waited for a token could not go on")
-
-
-def _answer(answer: "asyncio.Future[Decision]", decision: Decision) -> None:
-    if not answer.done():
-        answer.set_result(decision)

@@ -17,7 +17,7 @@ from tests.support.waiting import settled
 
 EVEN, SKEWED = (1, 1, 1, 1), (97, 1, 1, 1)
 FAST, SLOW = Rate(500, 1, 100), Rate(10, 1, 10)
-# Leased tokens live for 30 ms, and 2 % of the rate may live longer.
+# What all workers hold together.
 OVERSHOOT = 0.05
 
 
