@@ -42,8 +42,8 @@ class Known:
     """The usage of one key as one worker's QuotaGuard last read it; kept for as long as the worker lives.
 
     It was read `at`, and is good `until` (both in seconds since 1970) and for `left` more requests. Of these, `quick`
-    more pass before `quick_until` with the last `state`, without a look at what was counted: the direct answer may
-    spend them itself, from `quick`.
+    more pass before `quick_until` with the last `state`, without a look at what was counted: `admit` may spend
+    them itself, from `quick`.
 
     `base` is the stored total of the period of `quota`: from the day `first` to before the day `end`, or from `begins`
     to before `ends` in seconds since 1970. `asked` numbers the question that brought it.

@@ -84,7 +84,7 @@ class QuotaGuard:
         self._bounds: dict[QuotaPeriod, tuple[int, int]] = {}
 
     def known(self, key_id: str) -> Known:
-        """What `check` went by; the direct answer may spend its `quick` requests (known.py)."""
+        """What `check` went by; `admit` may spend its `quick` requests (known.py)."""
         return self._known[key_id]
 
     def lets_pass(self, key_id: str) -> bool:

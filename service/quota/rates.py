@@ -103,7 +103,7 @@ class RateLimiter:
         return holding.passed
 
     def holding(self, key_id: str) -> TokenLease | None:
-        """The tokens held of the key, for the direct answer to spend (holding.py). Ask again when none is left."""
+        """The tokens held of the key, for `admit` to spend (holding.py). Ask again when none is left."""
         return self._holdings.young.get(key_id)
 
     def denied_until(self, key_id: str) -> float:

@@ -3,7 +3,7 @@
 from service.base.terms import Terms
 from service.keys.record import ApiKey
 from service.quota.gcra import Decision
-from service.quota.holding import Holding
+from service.quota.holding import TokenLease
 from service.quota.known import Known, QuotaState
 from service.quota.usage import Tally
 from service.request.ratelimit import limit_headers
@@ -23,7 +23,7 @@ class Allowance:
         self.until = 0.0  # monotonic seconds; before then it is good without another look
         self.tail = b""  # the end of an answer's header lines: the limits, as `decision` and `standing` say
         self.tallies: dict[str, Tally] = {}  # of this hour's answers, by outcome
-        self.holding: Holding | None = None  # None if the key has no rate
+        self.holding: TokenLease | None = None  # None if the key has no rate
         self.known: Known | None = None  # None if the key has no quota
         self.decision: Decision | None = None
         self.standing: QuotaState | None = None

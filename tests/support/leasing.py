@@ -77,7 +77,8 @@ class OneWorker:
         """A request that waits if it has to; `passed` is told of it if it passes. Whether it waits."""
         decision = self.limiter.try_take(key_id, rate)
         if decision is None:
-            self.limiter.ask(key_id, rate, lambda told: passed.append(told.allowed))
+            waits = asyncio.ensure_future(self.limiter._wait(key_id, rate))
+            waits.add_done_callback(lambda decided: passed.append(decided.result().allowed))
             return True
         passed.append(decision.allowed)
         return False
