@@ -61,7 +61,7 @@ _MOST_AT_ONCE = 256
 _LARGE_BYTES = 8 << 10
 # Most requests are far smaller; what is larger is read a second time.
 _READ_BYTES, _REST_BYTES = 4 << 10, 60 << 10
-# So many are answered as of the same moment: looking at the clock for each took a direct answer 1 % longer.
+# So many are answered as of the same moment: a look at the clock for each made a hit 1 % slower.
 _ONE_MOMENT = 8
 _DEFECT = "what arrived on a connection could not be answered"
 

@@ -1,1 +1,1 @@
-"""A connection: the HTTP/1.1 protocol with its limits, deadlines and pipelining, and the direct answer on it."""
+"""The fast door: a connection with its limits, deadlines and pipelining, whose plain requests the pipeline answers."""

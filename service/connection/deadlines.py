@@ -13,7 +13,7 @@ class Deadlines:
     """The deadlines of one connection, which makes them with its transport and calls `end` when it is lost.
 
     `on_late` is called when a request has not arrived in time, `on_idle` when `keep_alive` seconds have passed since
-    the last direct answer; the connection decides what follows. A reader that takes nothing in time is reset here.
+    the pipeline's last answer; the connection decides what follows. A reader that takes nothing in time is reset here.
     """
 
     __slots__ = ("_age", "_answered_at", "_arrival", "_idle", "_keep_alive", "_loop", "_on_idle", "_on_late",
@@ -57,7 +57,7 @@ class Deadlines:
             self._arrival = None
 
     def answered(self, now: float) -> None:
-        """A request was answered directly at `now`, in monotonic seconds. One alarm serves all direct answers of a
+        """The pipeline answered a request at `now`, in monotonic seconds. One alarm serves all such answers of a
         connection: setting one for each would cost as much as answering."""
         if self._arrival is not None:
             self.arrived()

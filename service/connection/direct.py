@@ -97,7 +97,7 @@ class DirectProtocol(LimitedProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._fields = self.app.fields
-        self._caller: Caller | None = None  # made with the transport, if there are direct answers
+        self._caller: Caller | None = None  # made with the transport
         self._taken: TakenOver | None = None  # from another protocol, until this one has the transport
         self._made: MakeOutcome | None = None  # of what waited, before it had the transport
         self._stops = False  # with the server, which stopped before it had the transport
@@ -235,7 +235,7 @@ class DirectProtocol(LimitedProtocol):
             self.close_after_answer()
 
     def finish(self, make: MakeOutcome) -> bool:
-        """The request that waited can be answered now, or goes to the router path. False: nobody is left to answer.
+        """The request that waited can be answered now, or is dispatched. False: nobody is left to answer.
 
         A defect closes the connection, as the loop does for a defect in `data_received`. No deadline is running while a
         request waits, so it would otherwise stay open without an answer.

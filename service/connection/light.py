@@ -149,7 +149,7 @@ class LightConnection(Caller):
         return outcome
 
     def finish(self, make: MakeOutcome) -> bool:
-        """The request that waited can be answered now, or goes to the router path. False: nobody is left to answer."""
+        """The request that waited can be answered now, or is dispatched. False: nobody is left to answer."""
         if self._whole is not None:
             return self._whole.finish(make)
         asked = self._asked

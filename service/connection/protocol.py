@@ -350,7 +350,7 @@ class LimitedProtocol(RequestParsing):
             self._close()  # silent, or still sending what is answered: there is nothing to answer
 
     def _close_if_unused(self) -> None:
-        """Long after the last direct answer. A request that reached the application has uvicorn's own deadline."""
+        """Long after the pipeline's last answer. A request that reached the application has uvicorn's own deadline."""
         is_used = self._in_message or not self._is_idle() or self.timeout_keep_alive_task is not None
         if not is_used and not self.transport.is_closing():
             self._close()

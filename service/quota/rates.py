@@ -1,4 +1,4 @@
-"""The rates of keys, right across workers, without a round trip for a hot request (Decision 17).
+"""The rates of keys, right across workers, without a round trip for most requests (Decision 17).
 
 The bucket of a key is in Redis (`lease_store.py`). A key of at least 50 requests a second is leased ahead: as many
 tokens as this worker spends in a second, and at most its part of what the rate allows in 50 ms, renewed in the

@@ -1,4 +1,4 @@
-"""What was probably meant by a request that ends at the edge: where its key is, and which path it was to be.
+"""Suggests how to correct a request that the pipeline refuses: where its key is, and which path was probably meant.
 
 Only texts are looked at, and each is cut to a length first, so that a hint costs the same for any request.
 """

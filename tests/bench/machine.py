@@ -21,7 +21,7 @@ def machine() -> str:
 
 
 def interpreter(arguments: str | None = None, system: str | None = None) -> str:
-    """What runs the service, which is worth 3 to 6 % of a hot answer. `arguments` are those of its configure; `system`
+    """What runs the service, which is worth 3 to 6 % of a hit. `arguments` are those of its configure; `system`
     is the one that it is a package of, or empty."""
     if arguments is None:
         arguments = str(sysconfig.get_config_var("CONFIG_ARGS") or "")

@@ -1,4 +1,4 @@
-"""The cache's Redis is hurt while everybody asks it: every answer is the right one, and direct hits come back."""
+"""The cache's Redis is hurt while everybody asks it: every answer is the right one, and hits come back."""
 
 import threading
 import time

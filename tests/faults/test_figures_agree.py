@@ -22,7 +22,7 @@ def issue(site: Site, *terms: str) -> str:
 
 
 def test_headers_metrics_log_and_usage_say_the_same(published: Site, short: Path) -> None:
-    """Over all statuses and tiers, direct or not, with everything logged; errors alike are counted, not lost."""
+    """Over all statuses, tiers and doors, with everything logged; errors alike are counted, not lost."""
     keys = {
         "free": published.key,
         "slow": issue(published, "--rate", "1/h", "--burst", "1"),

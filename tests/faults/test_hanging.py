@@ -1,4 +1,4 @@
-"""The data folder's file system hangs: hot answers go on, operators are told, and all heals by itself."""
+"""The data folder's file system hangs: cached answers continue, operators are notified, and all heals by itself."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ def forget_answers(site: Site) -> None:
 
 @contextmanager
 def asking(instance: Instance, key: str) -> Iterator[Counter[int]]:
-    """The statuses of a hot request that is sent again and again."""
+    """The statuses of a cached request that is sent again and again."""
     seen: Counter[int] = Counter()
     stop = threading.Event()
 
@@ -50,7 +50,7 @@ def asking(instance: Instance, key: str) -> Iterator[Counter[int]]:
 
 
 def test_a_worker_whose_look_ups_hang_is_replaced_when_another_can_serve(published: Site, short: Path) -> None:
-    """Until then it answers what is hot, says what is wrong, and everybody else gets a 503 with Retry-After."""
+    """Until then it answers what is cached, says what is wrong, and everybody else gets a 503 with Retry-After."""
     entries = next(published.data.glob("releases/*/forecast.parquet"))
     forget_answers(published)
     env = published.env | {"FORECAST_LOOKUP_TIMEOUT": "0.5", "FORECAST_LOOKUPS_IN_MEMORY": "false"}

@@ -96,7 +96,7 @@ def server_state() -> ServerState:
 
 
 def light_server(door: Door, config: uvicorn.Config) -> LightServer:
-    """What the connections to `door` have in common, in the running loop. It has direct answers."""
+    """What the connections to `door` have in common, in the running loop."""
     state = server_state()
     return LightServer(door, lambda: _whole(door, config, state), state, config.timeout_keep_alive)
 

@@ -63,7 +63,7 @@ def files_route(shelf: ReleaseShelf, policy: CachePolicy, downloads: Downloads) 
 
 
 def _check_area(key: ApiKey, area: str) -> None:
-    """A file gives no more than its area would: the edge has asked for `BULK` only."""
+    """A file gives no more than its area would: admission has checked `BULK` only."""
     if key.terms.areas is not None and area not in key.terms.areas:
         detail = f"The API key does not include {area}, which this file holds. Ask for it to be added."
         raise ApiError("not_entitled", detail)

@@ -69,7 +69,7 @@ def test_connections_grow_old_as_the_setting_says(
 def test_an_old_connection_closes_also_if_another_protocol_goes_on_with_it(
     doors: Doors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What arrives is answered by the router; no turn of the loop passes before it is looked at."""
+    """What arrives is answered by the application; no turn of the loop passes before it is looked at."""
 
     async def ask() -> tuple[bytes, bool]:
         await doors.look_at_keys()

@@ -13,14 +13,14 @@ from tests.support.served import FORECAST, Served
 from tests.support.waiting import until
 
 GOOD = f"{FORECAST}?zip_code=36436"
-OTHER = "/v1/openapi.json"  # which the router answers
+OTHER = "/v1/openapi.json"  # which the application answers
 # What is sent at once, each time; then its answers are awaited.
 USES: dict[str, list[list[str]]] = {
     "says nothing": [],
     "asks": [[GOOD], [GOOD]],
     "asks twice at once": [[GOOD, GOOD]],
     "asks the application": [[OTHER]],
-    "asks the application, and then directly": [[OTHER], [GOOD]],
+    "asks the application, and then the pipeline": [[OTHER], [GOOD]],
     "asks the application after a look-up": [[GOOD], [OTHER]],
     "is refused": [["no target"]],
 }

@@ -24,7 +24,7 @@ KINDS = {
 
 @pytest.fixture
 def run(worker: Served) -> Callable[[Callable[[Connection], Awaitable[None]]], None]:
-    """Runs the test on a connection to the worker's gate, in its loop."""
+    """Runs the test on a connection of the worker, in its loop."""
 
     def run(test: Callable[[Connection], Awaitable[None]]) -> None:
         async def within() -> None:

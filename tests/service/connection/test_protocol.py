@@ -107,7 +107,7 @@ def test_a_request_needs_one_host(worker: Served, wire: Wire, hosts: str) -> Non
 
 
 def test_refusals_by_the_parser_are_counted(worker: Served, wire: Wire) -> None:
-    """They reach no router, so they have a counter of their own."""
+    """They reach no step, so they have a counter of their own."""
 
     def counted() -> int:
         counters = worker.app.telemetry.snapshot().counters

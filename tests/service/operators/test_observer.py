@@ -30,7 +30,7 @@ class Watching:
         return seen
 
     def answer(self, tier: str, number: int, release: str = "r1") -> None:
-        self.telemetry.count(ANSWERS, "forecast", tier, release, "router", amount=number)
+        self.telemetry.count(ANSWERS, "forecast", tier, release, amount=number)
         self.telemetry.count(REQUESTS, "forecast", "200", "answered", amount=number)
 
 
@@ -230,7 +230,7 @@ def test_workers_have_their_own_latency_and_rate(watching: Watching) -> None:
 def test_a_worker_that_does_not_respond_takes_nothing_back(watching: Watching) -> None:
     """What it counted stays counted, and comes back with no jump; that it is silent is an event."""
     counted = Telemetry()
-    counted.count(ANSWERS, "forecast", "near", "r1", "direct", amount=100)
+    counted.count(ANSWERS, "forecast", "near", "r1", amount=100)
     counted.count(REQUESTS, "forecast", "200", "answered", amount=100)
     state = instance(but(telemetry=counted.snapshot()), WELL)
     watching.seconds(instance(None, None))

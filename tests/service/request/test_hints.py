@@ -1,4 +1,4 @@
-"""What the edge says of keys in wrong places and forms, of paths that are nearly right, and of spaces in addresses."""
+"""Suggestions for keys in wrong places and forms, of paths that are nearly right, and of spaces in addresses."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The gate's key check: whose request goes on, and what everyone else learns."""
+"""The key check over HTTP: whose request continues, and the error that others get."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
