@@ -206,7 +206,7 @@ def test_the_exit_codes_of_publishing_are_those_of_the_code() -> None:
     assert sorted(rows) == [0, FAILED, click.UsageError.exit_code, LOST, INTERRUPTED]
     assert "refused" in rows[FAILED]
     assert "usage" in rows[click.UsageError.exit_code]
-    assert "another publisher" in rows[LOST]
+    assert "another publish" in rows[LOST]
     assert "interrupted" in rows[INTERRUPTED]
 
 

@@ -110,8 +110,8 @@ def main() -> None:
     Settings come from the file that FORECAST_CONFIG names, then from FORECAST_* variables, then from options. `forecast
     config` shows them. Results go to standard output; progress, warnings and logs go to standard error.
 
-    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 another publisher was first, 4 degraded and 5 unavailable
-    (`forecast status`), 130 interrupted with Ctrl-C.
+    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 another publish finished first, 4 degraded and 5
+    unavailable (`forecast status`), 130 interrupted with Ctrl-C.
 
     \b
     Examples:

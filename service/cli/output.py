@@ -27,7 +27,7 @@ P = ParamSpec("P")
 
 # Exit codes.
 FAILED = 1
-LOST = 3  # another publisher was first
+LOST = 3  # another publish finished first
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
 

@@ -27,7 +27,7 @@ log = logging.getLogger("forecast.supervisor")
 
 # Importing takes half a second, on a busy machine some seconds; forking, milliseconds.
 _PATIENCE_SECONDS = 10.0
-# For the end of the one that forks, once it was killed.
+# For the end of the fork server, once it was killed.
 _DEATH_SECONDS = 0.5
 # They ask a process to stop; and those that it leaves to the supervisor.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

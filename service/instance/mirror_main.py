@@ -42,7 +42,7 @@ def _work(mirror: Mirror) -> None:
         try:
             worked = mirror.work()
         except Exception:  # whatever goes wrong with one release, the mirror goes on
-            log.exception("fetching failed, and goes on")
+            log.exception("fetch failed; will retry")
             worked = False
         if not worked:
             pause.wait(_IDLE_SECONDS)

@@ -224,7 +224,7 @@ class Supervisor:
             self._view.draining = True
             self._stopping.set()
         elif number != signal.SIGHUP:  # which a closing terminal sends twice: the shell, then the kernel
-            log.warning("told to stop again: stopping at once")
+            log.warning("second signal: stopping now")
             self._stop_at_once()
 
     def _stop_at_once(self) -> None:

@@ -36,7 +36,7 @@ from warehouse.releases.deliveries import last_delivery
 from warehouse.schema.errors import CatalogError, FilesHang
 
 _LOOK_SECONDS = 1.0
-# Who asks for the overview waits so long at most for another look: the data folder may hang.
+# Maximum wait for a fresh overview: the data folder may hang.
 _FRESH_SECONDS = 0.5
 # Threads for accesses to the data folder that may never return: nobody replaces a supervisor.
 _FILE_THREADS = 4

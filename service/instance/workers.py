@@ -34,7 +34,7 @@ _HUNG_SECONDS = 5.0
 # try is given twice as long, and begins after as long again.
 _FIRST_PATIENCE_SECONDS = 5.0
 _LONGEST_PATIENCE_SECONDS = 60.0
-# After this long without a try, patience starts anew.
+# Resets the back-off after this long.
 _FORGET_SECONDS = 600.0
 
 # From the first worker that serves, for the others: one that cannot start must not keep the addresses back.

@@ -96,8 +96,8 @@ def print_outcome(console: Console, outcome: PublishOutcome) -> None:
 
 
 def print_failures(console: Console, files: Sequence[FailureFile]) -> None:
-    """Prints where the rows at fault are."""
-    console.print("all rows at fault, by rule:" if files else "no rows at fault")
+    """Prints where the failing rows are."""
+    console.print("all failing rows, by rule:" if files else "no failing rows")
     for file in files:
         rows = f"the first {file.rows:,} rows" if file.cut else f"{file.rows:,} row{'s' if file.rows > 1 else ''}"
         console.print(f"  {plain(file.path)}: {rows}", soft_wrap=True)

@@ -70,7 +70,7 @@ def test_a_mirror_never_has_what_a_faulty_store_sends_and_goes_on_once_it_is_wel
     fault: Fault,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It serves on what it has; the new release comes whole or not at all."""
+    """It keeps serving its current release; the new one comes whole or not at all."""
     monkeypatch.setattr("warehouse.upstream.mirror._AGAIN_SECONDS", 0)
     catalog = Catalog(tmp_path)
     record = InstanceFile(tmp_path, "ab")

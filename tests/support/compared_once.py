@@ -18,7 +18,7 @@ _NEEDED = {one.name for one in TABLES if one.needed}
 def comparing_once() -> Callable[..., _Compared]:
     """In place of `_Publication._compare`. Lives as long as the tests of a process.
 
-    Not where rows at fault are written, a needed table is missing, or a test has replaced a part of the publisher; what
+    Not where failing rows are written, a needed table is missing, or a test has replaced a part of the publisher; what
     took too much of the machine is not kept.
     """
     really, parts = publisher._Publication._compare, dict(vars(publisher))

@@ -26,7 +26,7 @@ class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
     required: tuple[str, ...] = ()  # tables that the drop must bring
     limits: dict[str, float] = {}  # by rule
     partial: bool = False  # needed tables may be missing
-    failures: str | None = None  # a folder for the rows at fault
+    failures: str | None = None  # a folder for the failing rows
 
 
 class ReadResult(msgspec.Struct, frozen=True, kw_only=True):

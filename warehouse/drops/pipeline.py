@@ -104,11 +104,11 @@ def _read(
     out = Path(request.out)
     failures: tuple[FailureFile, ...] = ()
     if request.failures is not None:
-        progress("writing rows at fault")
+        progress("writing failing rows")
         try:
             failures = tuple(write_faults(connection, validated, Path(request.failures)))
         except duckdb.IOException as error:
-            return ReadResult(failure=f"the rows at fault cannot be written: {sql.reason(error)}")
+            return ReadResult(failure=f"the failing rows cannot be written: {sql.reason(error)}")
     writable = _writable(tables, locations)
     infos = write_tables(connection, out, writable, recognised.extracts, locations or "", progress)
     lines = (line for mark in said[ATTRIBUTION_MARK] for line in mark.split("|") if line)

@@ -29,7 +29,7 @@ class Validation(msgspec.Struct, frozen=True):
     """What validating a drop found. Made once for a drop, by `validate`."""
 
     findings: tuple[Finding, ...]
-    faults: dict[str, list[str]]  # by rule: statements that select all rows at fault
+    faults: dict[str, list[str]]  # by rule: statements that select all failing rows
 
 
 def validate(
@@ -66,7 +66,7 @@ def validate(
 
 
 def write_faults(connection: duckdb.DuckDBPyConnection, validation: Validation, folder: Path) -> list[FailureFile]:
-    """Writes all rows at fault into `folder`. Raises duckdb.Error."""
+    """Writes all failing rows into `folder`. Raises duckdb.Error."""
     return [write_failures(connection, folder, rule, selects) for rule, selects in validation.faults.items()]
 
 

@@ -58,7 +58,7 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
     acceptance: Acceptance | None = None
     seen: SeenWhenHeld | None = None  # of a drop that was held, and is approved now
     origin: Origin | None = None
-    failures: str | None = None  # a folder for all rows at fault; files of an earlier run there are replaced
+    failures: str | None = None  # a folder for all failing rows; files of an earlier run there are replaced
     compared: bool = True  # False: the drop is checked as if nothing had been published
     partial: bool = False  # needed tables may be missing; for a check only
 
@@ -80,7 +80,7 @@ class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
     result: Result
     report: ValidationReport
     manifest: Manifest | None  # of the release that is current now
-    failures: tuple[FailureFile, ...] = ()  # files of all rows at fault, if they were asked for
+    failures: tuple[FailureFile, ...] = ()  # files of all failing rows, if they were asked for
     tables: dict[str, str] = {}  # that the drop brings: checksums of their contents, whatever the order of rows
 
 
@@ -308,8 +308,8 @@ class _Publication:
 
 
 def _prepare(folder: Path) -> None:
-    """Makes the folder for rows at fault and empties it of ours. Raises CatalogError."""
+    """Makes the folder for failing rows and empties it of ours. Raises CatalogError."""
     try:
         prepare_folder(folder)
     except OSError as error:
-        raise CatalogError(f"cannot write the rows at fault to {folder}: {error.strerror}") from None
+        raise CatalogError(f"cannot write the failing rows to {folder}: {error.strerror}") from None

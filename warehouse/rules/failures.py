@@ -1,4 +1,4 @@
-"""Rows at fault, as Parquet files: one for each rule, in a folder that the caller names."""
+"""Failing rows, as Parquet files: one for each rule, in a folder that the caller names."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ MAX_ROWS = 1_000_000
 
 
 class FailureFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of all rows at fault. Made when it is written; shown with the outcome."""
+    """A file of all failing rows. Made when it is written; shown with the outcome."""
 
     rule: str
     path: str  # absolute

@@ -37,9 +37,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     # of rules on rows, which name SQL in rules.sql:
     offends: str | None = None  # a predicate on one row at fault
     value: str | None = None  # an expression for what is at fault in such a row, if not the value of its column
-    faults: str | None = None  # selects the rows at fault, where a predicate is not enough
+    faults: str | None = None  # selects the failing rows, where a predicate is not enough
     occurs: str | None = None  # an aggregate that tells cheaply whether any row is at fault; with `offends`, not needed
-    summary: str | None = None  # sums up the rows at fault; unset: sum_up_rows
+    summary: str | None = None  # sums up the failing rows; unset: sum_up_rows
     message: str = ""  # template for what `summary` found
     concerns: Callable[[Table], Sequence[Column | None]] = _nowhere  # columns to check; None: the table as a whole
 

@@ -10,21 +10,21 @@ SELECT _file AS file, _row AS "row", left({identity}, 200) AS key, left({value},
 FROM {staged} WHERE {offends}
 
 -- name: faults_of_table
--- Rows at fault as a file for the data engineer has them: with their table, and the column by the name in the file.
+-- Failing rows as a file for the data engineer has them: with their table, and the column by the name in the file.
 SELECT '{table}' AS "table", file, "row", key, coalesce(source, nullif('{column}', '')) AS "column", value, cause
 FROM ({faults})
 
 -- name: sum_up_rows
--- Rows at fault, by file and likely cause, with the first of them.
+-- Failing rows, by file and likely cause, with the first of them.
 SELECT file, cause, count(*), min_by({'row': "row", 'key': key, 'value': value, 'source': source}, "row", 200)
 FROM ({faults}) GROUP BY file, cause ORDER BY file, cause
 
 -- name: sum_up_values
--- How many different values rows at fault have, with the first of them.
+-- How many different values failing rows have, with the first of them.
 SELECT min(file), NULL, count(DISTINCT value), min_by(DISTINCT value, value, 5) FROM ({faults}) HAVING count(*) > 0
 
 -- name: sum_up_words
--- Values of rows at fault, each with its number of rows.
+-- Values of failing rows, each with its number of rows.
 SELECT min(file), NULL, sum(copies), list(described ORDER BY copies DESC, described)[:5]
 FROM (SELECT min(file) AS file, count(*) AS copies, left(value, 60) || ' (' || count(*) || ' rows)' AS described
       FROM ({faults}) GROUP BY value)
@@ -146,7 +146,7 @@ WHERE state_code IS NOT NULL AND city_name IS NOT NULL ORDER BY ALL
 trim(regexp_replace(lower(strip_accents({value})), '[^a-z0-9]+', ' ', 'g'))
 
 -- name: write_failures
--- Writes rows at fault to a file. Columns that a rule does not know are NULL.
+-- Writes failing rows to a file. Columns that a rule does not know are NULL.
 COPY (
     SELECT NULL::VARCHAR AS rule, NULL::VARCHAR AS "table", NULL::VARCHAR AS file, NULL::BIGINT AS "row",
            NULL::VARCHAR AS key, NULL::VARCHAR AS "column", NULL::VARCHAR AS value, NULL::VARCHAR AS cause WHERE false
@@ -154,5 +154,5 @@ COPY (
 ) TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 
 -- name: failures_beyond
--- Whether there are more rows at fault than a file may hold.
+-- Whether there are more failing rows than a file may hold.
 SELECT true FROM ({rows}) LIMIT 1 OFFSET {most}

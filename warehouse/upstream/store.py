@@ -302,7 +302,7 @@ class ReleasesStore:
     def _check_same(self, stored: StoredRelease) -> None:
         """Somebody created a release of this id: the same tables, within the same second."""
         if self.release(stored.manifest.id).files != stored.files:
-            raise LostRaceError(f"another publisher was first: it built {stored.manifest.id}, too")
+            raise LostRaceError(f"another publish finished first: it built {stored.manifest.id}, too")
 
 
 def of_new_lineage(pointer: StoredPointer) -> StoredPointer:
@@ -317,5 +317,5 @@ def all_releases(store: ReleasesStore) -> set[str]:
 
 def _lost_to(pointer: StoredPointer) -> str:
     if pointer.next is not None:
-        return f"another publisher was first: {pointer.next.by or 'somebody'} is publishing {pointer.next.release}"
-    return f"another publisher was first: {pointer.release} is current now, by {pointer.by or 'somebody'}"
+        return f"another publish started first: {pointer.next.by or 'somebody'} is publishing {pointer.next.release}"
+    return f"another publish finished first: {pointer.release} is current now, by {pointer.by or 'somebody'}"

@@ -70,8 +70,8 @@ def warm_cache(as_json: bool) -> None:
     """Put all answers of the current release into the cache.
 
     For a shared cache that was lost or emptied: partners are answered meanwhile, and those answers come from it again
-    sooner. Publishing does this by itself. Running it twice does no harm. It gives way to whatever else runs on the
-    machine, and Redis serves others between its batches.
+    sooner. Publishing does this by itself. Running it twice does no harm. It runs at low priority, and Redis serves
+    others between its batches.
 
     Exit codes: 0 done, 1 failed, or there is no release or no cache, 2 wrong usage, 130 interrupted.
 

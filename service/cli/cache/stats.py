@@ -36,10 +36,10 @@ def stats(seconds: float, as_json: bool) -> None:
     """Show what the caches hold, by release, and their memory.
 
     Entries of the shared cache are counted by SCAN, in steps between which Redis serves others; their bytes are
-    estimated from a sample. The memory is the server's, with whatever else is on it. Of near caches, each worker of the
-    instances on the data folder tells its own. A server of a cluster that is away is left out, and named.
+    estimated from a sample. The memory is the server's, with everything else on it. Each worker of the instances on the
+    data folder reports its own near cache. Unreachable nodes of a cluster are skipped and listed.
 
-    Exit codes: 0 shown, 1 the shared cache cannot be asked, 2 wrong usage.
+    Exit codes: 0 shown, 1 the shared cache is unreachable, 2 wrong usage.
 
     \b
     Examples:

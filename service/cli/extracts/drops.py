@@ -82,7 +82,7 @@ failures_option = click.option(
     "--failures",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write all rows at fault to DIR, outside the drop, one Parquet file for each rule. Files there that are named "
+    help="Write all failing rows to DIR, outside the drop, one Parquet file for each rule. Files there that are named "
     "after rules are replaced.",
 )
 
@@ -95,7 +95,7 @@ failures_option = click.option(
     "accepted",
     multiple=True,
     metavar="RULE[:STATE][=LIMIT]",
-    help="Publish despite errors of RULE, in STATE alone if one is named, as far as LIMIT; needs --reason. Repeatable.",
+    help="Publish despite errors of RULE, in STATE alone if one is named, up to LIMIT; needs --reason. Repeatable.",
 )
 @click.option("--reason", default="", help="Why they are acceptable; kept in the release's manifest.")
 @strict_option
@@ -103,8 +103,8 @@ failures_option = click.option(
 @click.option(
     "--leave-behind",
     is_flag=True,
-    help="Publish although a running instance is of an earlier version and cannot read the release: it serves on what "
-    "it has.",
+    help="Publish although a running instance is of an earlier version and cannot read the release: it keeps "
+    "serving its current one.",
 )
 @json_option
 @reports_errors
@@ -127,8 +127,8 @@ def publish_drop(
     (FORECAST_RELEASES_URL), serves the release, or names those that do not. Old releases beyond
     FORECAST_KEEP_RELEASES are removed.
 
-    Exit codes: 0 published or already current, 1 refused or failed, 2 wrong usage, 3 another publisher was first, 130
-    interrupted.
+    Exit codes: 0 published or already current, 1 refused or failed, 2 wrong usage, 3 another publish finished first,
+    130 interrupted.
 
     \b
     Examples:
@@ -158,7 +158,7 @@ def publish_drop(
     "accepted",
     multiple=True,
     metavar="RULE[:STATE][=LIMIT]",
-    help="Check as if errors of RULE were accepted, in STATE alone if one is named, as far as LIMIT. Repeatable.",
+    help="Check as if errors of RULE were accepted, in STATE alone if one is named, up to LIMIT. Repeatable.",
 )
 @strict_option
 @click.option(
@@ -264,7 +264,7 @@ def _wrong_usage() -> Iterator[None]:
 
 
 def _failures_folder(folder: Path | None, paths: tuple[str, ...]) -> str | None:
-    """The folder for rows at fault, as the reader of the drop knows it. It must not become part of the drop."""
+    """The folder for failing rows, as the reader of the drop knows it. It must not become part of the drop."""
     if folder is None:
         return None
     if is_inside(folder, paths):

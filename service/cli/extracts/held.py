@@ -124,9 +124,9 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_jso
     """Publish a drop that the inbox holds.
 
     NAME is a name or id from `forecast extracts held`. The drop is validated again and compared with what is current
-    now. Only what its report found is accepted, as far as it went; if more is found, the drop stays held with a new
-    report. Errors of rules that do not hold a drop are never accepted here; the output says what can be done then. The
-    manifest of the release and the drop's report record who approved it, when and why.
+    now. Only the findings of its report are accepted, up to their values there; if more is found, the drop stays held
+    with a new report. Only the rules that held the drop can be approved; of others, the output says what can be done.
+    The manifest of the release and the drop's report record who approved it, when and why.
 
     Exit codes: 0 published or already current, 1 not published, 2 wrong usage, 3 another publisher or another decision
     is at work, 130 interrupted.

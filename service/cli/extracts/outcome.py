@@ -22,7 +22,7 @@ def print_published(published: Published, failures: Path | None = None) -> None:
 def print_outcome(outcome: PublishOutcome, failures: Path | None = None) -> None:
     """Prints the report on standard error, and the id of the current release on standard output if it has the drop.
 
-    `failures` is the folder that was asked for the rows at fault, if any.
+    `failures` is the folder for failing rows, if one was given.
     """
     terminal.print_outcome(stderr(), outcome)
     if failures is not None:

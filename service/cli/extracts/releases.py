@@ -192,8 +192,8 @@ def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) 
     """Remove old releases for good.
 
     Name RELEASES, or give --keep. The current release, the one that a rollback returns to, and every release that an
-    instance serves always stay. Publishing retires by itself and keeps FORECAST_KEEP_RELEASES. What brings no figures
-    pushes no figures out: of each of the last N versions of the figures, the newest release stays as well.
+    instance serves always stay. Publishing retires by itself and keeps FORECAST_KEEP_RELEASES. Releases without
+    new figures do not count toward N: of each of the last N versions of the figures, the newest release stays as well.
 
     Exit codes: 0 done, 1 a named release cannot be removed, 2 wrong usage, 3 a publisher is at work.
 

@@ -98,8 +98,8 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
     Usage: what the store lacks is added, and nothing is counted twice. Backups can be imported at any time and in any
     order. Backups of version 1 have no usage.
 
-    Workers accept the store again afterwards, even if it had been emptied or begun anew. If an import is interrupted,
-    run it again.
+    Workers accept the store again afterwards, even if it was emptied or recreated. If an import is interrupted, run it
+    again.
 
     Exit codes: 0 imported, 1 refused, failed, or usage records in the store are damaged, 2 wrong usage.
 

@@ -52,7 +52,7 @@ for _command in (list_keys, show, log, export, import_, repair):
 @json_option
 @reports_errors
 def issue(partner: str, label: str, expires: datetime | None, test: bool, as_json: bool, **terms: Any) -> None:
-    """Issue an API key and show it, this one time.
+    """Create a key. It is shown once.
 
     Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit.
 

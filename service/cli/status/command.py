@@ -20,7 +20,7 @@ _CODES = {"ok": 0, "degraded": DEGRADED, "unavailable": UNAVAILABLE, None: FAILE
 @json_option
 @reports_errors
 def status(url: str | None, as_json: bool) -> None:
-    """Show whether all is well, from which tier and how fast.
+    """Show health, hit rates and latency.
 
     One screen: what is wrong and since when; hit rate by tier, requests, errors and latency of the last minute and
     hour; release, workers, both Redis, warehouse, inbox. Asks the instances on the data folder, each for at most 2 s,

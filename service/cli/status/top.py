@@ -28,7 +28,7 @@ _HEADING = _COLUMNS.format("UTC", "instance", "verdict", "requests", "5xx", "hit
 
 @click.command()
 @url_option
-@click.option("--count", type=click.IntRange(min=1), help="End after so many looks. Default: go on.")
+@click.option("--count", type=click.IntRange(min=1), help="Stop after N updates (default: run until q).")
 @json_option
 @reports_errors
 def top(url: str | None, count: int | None, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""All rows at fault are in a file for each rule, for those who correct them."""
+"""All failing rows are in a file for each rule, for those who correct them."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""--failures: all rows at fault as files, told in the output."""
+"""--failures: all failing rows as files, listed in the output."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def test_a_drop_without_faults_leaves_no_file_of_an_earlier_one(cli: Cli, bad: s
     cli("extracts", "check", bad, "--failures", str(folder))
     done = cli("extracts", "check", str(drop), "--failures", str(folder))
     assert done.code == 0
-    assert "no rows at fault" in done.err
+    assert "no failing rows" in done.err
     assert list(folder.iterdir()) == []
 
 
@@ -67,4 +67,4 @@ def test_a_folder_beside_the_files_of_a_drop_is_no_part_of_it(cli: Cli, drop: Pa
 def test_a_folder_that_cannot_be_made_is_one_line(cli: Cli, bad: str) -> None:
     done = cli("extracts", "check", bad, "--failures", "/proc/faults")
     assert done.code == 1
-    assert "cannot write the rows at fault to /proc/faults" in done.error()
+    assert "cannot write the failing rows to /proc/faults" in done.error()

@@ -140,7 +140,7 @@ def test_who_lost_a_race_ends_with_exit_code_3_and_is_told_to_whom(
 
     monkeypatch.setattr(ReleasesStore, "change", raced)
     for command in (("publish", drops[1], *accepted), ("rollback",), ("retire", releases[0])):
-        assert f"another publisher was first: {releases[-1]} is current now" in run(*command, code=3)
+        assert f"another publish finished first: {releases[-1]} is current now" in run(*command, code=3)
     assert run.store.pointer().pointer.releases == releases[::-1]
 
 
