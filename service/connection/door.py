@@ -1,49 +1,75 @@
-"""What the connections of one worker have in common: the application, its pipeline, and its limits."""
+"""What the connections of one listener have in common: the application, its limits, and how it refuses."""
 
 from typing import Any
+
+from uvicorn.server import ServerState
 
 from service.connection.heads import Fields
 from service.request.pipeline import Pipeline
 from service.request.resolve import Resolver
-from service.request.response import Header, Response, Send, lines_of
+from service.request.response import Header, Response, lines_of
 
 
 class Door:
-    """The application that a worker's server has. The worker owns it.
+    """What a listener's server serves; each listener has a class of its own.
 
-    Plain requests go to the `pipeline`, all others to `app`. `connection_age`, in seconds: after it a connection closes
+    Connections refuse with `bad_request`, `uri_too_long`, `headers_too_large`, `request_timeout` and `unavailable`.
+    `keep_alive`: seconds after the last answer in which the next request may come. `linger`: seconds in which it still
+    may when the server stops: it may be on its way already. `connection_age`: seconds after which a connection closes
     with its next answer; 0: never.
     """
 
+    pipeline: Pipeline | None = None  # that answers plain requests
+    resolver: Resolver
+
     def __init__(
-        self, app: Any, pipeline: Pipeline, resolver: Resolver, most_connections: int, connection_age: float = 0.0
+        self, app: Any, most_connections: int, *, keep_alive: float, linger: float = 1.0, connection_age: float = 0.0
     ) -> None:
-        self.pipeline = pipeline
-        self.resolver = resolver
+        self.app = app
         self.most_connections = most_connections
+        self.keep_alive = keep_alive
+        self.linger = linger
         self.connection_age = connection_age
         self.fields = Fields()
-        self._app = app
+        self.state = ServerState()  # the server's own, as soon as there is one
+        self.address: tuple[str, int] = ("", 0)  # where it listens
         self._dates: list[Header] = []
         self._date_lines = b""
 
-    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
-        await self._app(scope, receive, send)
-
-    @property
-    def draining(self) -> bool:
-        return self.pipeline.draining
-
-    def date_lines(self, dates: list[Header]) -> bytes:
-        """Returns the server's own headers as they travel: the server has new ones once a second."""
-        if dates is not self._dates:
-            self._dates, self._date_lines = dates, lines_of(tuple(dates))
+    def date_lines(self) -> bytes:
+        """Returns the server's own header lines: it has new ones once a second."""
+        if self.state.default_headers is not self._dates:
+            self._dates = self.state.default_headers
+            self._date_lines = lines_of(tuple(self._dates))
         return self._date_lines
 
     def rejected(self, code: str) -> None:
-        """Counts a request that never reached the pipeline."""
+        """Counts a request that never reached the application."""
+        raise NotImplementedError
+
+    def refusal(self, code: str, request_id: bytes, address: str, detail: str | None = None) -> Response:
+        """Returns the answer to such a request from `address`."""
+        raise NotImplementedError
+
+    def make_room(self, newest: object) -> bool:  # noqa: ARG002 - others end another one for it
+        """There is one connection too many. Returns whether the newest may stay."""
+        return False
+
+
+class PartnersDoor(Door):
+    """A worker's. Plain requests go to the `pipeline`, all others to the application."""
+
+    pipeline: Pipeline
+
+    def __init__(
+        self, app: Any, pipeline: Pipeline, resolver: Resolver, most_connections: int, **limits: float
+    ) -> None:
+        super().__init__(app, most_connections, **limits)
+        self.pipeline = pipeline
+        self.resolver = resolver
+
+    def rejected(self, code: str) -> None:
         self.pipeline.recorder.rejected(code)
 
-    def refusal(self, code: str, request_id: bytes, address: str | None, detail: str | None = None) -> Response:
-        """Returns the answer to such a request."""
+    def refusal(self, code: str, request_id: bytes, address: str, detail: str | None = None) -> Response:
         return self.pipeline.recorder.refusal(code, request_id, address, detail)

@@ -1,15 +1,15 @@
-"""Reads requests with uvicorn's parser: heads within limits, targets of every form, offers of other protocols."""
+"""Reads requests with httptools: heads within limits, targets of every form, offers of other protocols."""
 
 import re
-from typing import Any
+from typing import Any, NoReturn, Protocol
 from urllib.parse import unquote
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from service.connection import limits
 from service.connection.heads import as_head
-from service.request.hints import NO_TARGET
+from service.request.hints import NO_TARGET, of_other_protocol, of_parser_error
+from service.request.response import Header
 
 _ABSOLUTE = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
@@ -24,84 +24,177 @@ def decode_path(raw: bytes) -> str:
     return "%2F".join(map(unquote, _ENCODED_SLASH.split(raw.decode("ascii"))))
 
 
-class RequestRefused(Exception):  # noqa: N818 - raised inside the parser's callbacks to stop it
-    """Stops the parser. The request is refused with the error code that this carries."""
+class RequestRefused(Exception):  # noqa: N818 - a refusal is an answer
+    """The request is refused with the error code `code`; `advice` says more, if there is more to say."""
+
+    def __init__(self, code: str, advice: str | None = None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.advice = advice
 
 
-class RequestParsing(HttpToolsProtocol):
-    """What a connection has read of the request that is arriving. `LimitedProtocol` decides what becomes of it."""
+class Reader(Protocol):
+    """What becomes of what the parser reads."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    turned_away: bool  # it is one too many: the first request is refused when its head is there
+
+    def begin(self) -> None:
+        """The request can begin: it has no body, or the first bytes of it, or its sender waits for an answer."""
+        ...
+
+    def body_read(self, body: bytes) -> None: ...
+
+    def message_read(self) -> None:
+        """The request is there as a whole."""
+        ...
+
+
+class RequestParser:
+    """What a connection has read of the request that is arriving. Its `reader` decides what becomes of it."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._http = self._new()
+        self.in_message = False
+        self.is_arriving = False  # its head, or the first chunk of a body: it has not begun
+        self.expects = False  # "100 Continue", before its body
+        self.body_left = 0  # bytes of its body, if that is announced in bytes
+        self.tail = b""  # its last bytes that were read: the end of a head may be cut
+        self.url = b""
+        self.headers: list[Header] = []
+        self._path = self._query = b""
         self._in_head = False
-        self._received: list[tuple[bytes, bytes]] = []  # its headers
-        self._other_method: str | None = None  # its method, if the parser does not know it and reads OPTIONS instead
+        self._other_method: str | None = None  # its method, if httptools does not know it and reads OPTIONS instead
         self._fed = 0  # its bytes
-        self._method = b""  # what there is of it, if it is cut
+        self._method = b""  # what there is of its method, if that is cut
         self._has_offer = False  # of another protocol
-        self._reason = "bad_request"  # what it is refused with if the parser stops,
-        self._advice: str | None = None  # and what is said of that
+        self._refused: RequestRefused | None = None  # inside httptools, which reports only that a callback failed
 
-    def _feed(self, data: bytes) -> None:
-        """To the parser. Behind an offer of another protocol it would skip the body, and read it as a request. So
-        it reads the head again without the offer, which is ignored (RFC 9110, 7.8)."""
-        self._has_offer = False
-        super().data_received(data)
-        if self._has_offer:
-            method, version = self.parser.get_method(), self.parser.get_http_version().encode()
-            headers = [header for header in self._received if header[0] != b"upgrade"]
-            self.parser = httptools.HttpRequestParser(self)
-            super().data_received(as_head(self.url, headers, method, version))
+    def _new(self) -> Any:
+        made = httptools.HttpRequestParser(self)
+        made.set_dangerous_leniencies(lenient_data_after_close=True)  # the connection closes when it has answered
+        return made
+
+    def end(self) -> None:
+        """Nothing more is read. It refers to httptools' parser, which refers to it: both would wait for the garbage
+        collector, and its reader with them."""
+        self._http = None
+
+    @property
+    def is_tunnel(self) -> bool:
+        return bool(self._http.get_method() == _TUNNEL)
+
+    @property
+    def keeps_connection(self) -> bool:
+        """Whether the client may ask again on its connection."""
+        return bool(self._http.get_http_version() != "1.0" and self._http.should_keep_alive())
+
+    def feed(self, data: bytes) -> None:
+        """Reads bytes of one request. Raises RequestRefused, behind which nothing can be read."""
+        if self._method or not self.in_message:
+            data, self._method = self._method + data if self._method else data.lstrip(b"\r\n"), b""
+            if not data.startswith((b"GET ", b"HEAD ")):
+                advice = of_other_protocol(data)
+                if advice is not None:
+                    raise RequestRefused("bad_request", advice)
+                data = self._with_known_method(data)
+        self._fed = self._fed + len(data) if self.in_message else len(data)
+        self._feed(data)
+        self.tail = (self.tail + data)[-3:] if self.in_message else b""
+        most = limits.MOST_HEAD_BYTES + (0 if self._in_head else limits.MOST_TRAILER_BYTES)
+        if self.is_arriving and self._fed > most:
+            raise RequestRefused("headers_too_large")
 
     def _with_known_method(self, data: bytes) -> bytes:
-        """The parser knows some methods only; what it does not know is refused in the order of contract 1 too. A method
+        """httptools knows some methods only; what it does not know is refused in the order of contract 1 too. A method
         that is cut waits for its rest."""
         if _CUT_METHOD.fullmatch(data):
             self._method = data
             self.on_message_begin()
             return b""
         match = _METHOD.match(data)
-        if match is None or match[0] == _TUNNEL:  # whose target the parser takes with this method only
+        if match is None or match[0] == _TUNNEL:  # whose target httptools takes with this method only
             return data
         self._other_method = match[0].decode()
         return b"OPTIONS" + data[match.end() :]
 
-    @property
-    def _is_tunnel(self) -> bool:
-        return bool(self.parser.get_method() == _TUNNEL)
+    def _feed(self, data: bytes) -> None:
+        """Behind an offer of another protocol httptools would skip the body, and read it as a request. So it reads the
+        head again without the offer, which is ignored (RFC 9110, 7.8)."""
+        self._has_offer = False
+        self._feed_once(data)
+        if self._has_offer:
+            method, version = self._http.get_method(), self._http.get_http_version().encode()
+            headers = [header for header in self.headers if header[0] != b"upgrade"]
+            self._http = self._new()
+            self._feed_once(as_head(self.url, headers, method, version))
 
-    def _should_upgrade(self) -> bool:
-        return False
+    def _feed_once(self, data: bytes) -> None:
+        try:
+            self._http.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            """An offer, or a tunnel."""
+        except httptools.HttpParserError as error:
+            if self._refused is None and isinstance(error, httptools.HttpParserCallbackError):
+                raise  # a defect
+            raise self._refused or RequestRefused("bad_request", of_parser_error(str(error))) from None
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Logged per request, it would fill the log."""
+    def scope(self) -> dict[str, Any]:
+        """Returns what ASGI says of the request."""
+        raw = self._path
+        path = decode_path(raw) if raw[:1] == b"/" else raw.decode()
+        method, self._other_method = self._other_method, None
+        return {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": self._http.get_http_version(),
+            "method": method or self._http.get_method().decode(),
+            "scheme": "http",
+            "root_path": "",
+            "path": path,
+            "raw_path": raw,
+            "query_string": self._query,
+            "headers": self.headers,
+        }
+
+    # --- callbacks of httptools ----------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        # uvicorn's own beginning, which makes a scope, waits until it is known that one is needed
-        self.url = b""
-        self._received = []
-        self._in_head = True
+        self.url, self.headers = b"", []
+        self.in_message = self.is_arriving = self._in_head = True
+        self.body_left = 0
 
     def on_url(self, url: bytes) -> None:
         self.url += url
         if len(self.url) > limits.MOST_URL_BYTES:
-            raise self._stop("uri_too_long")
+            self._refuse("uri_too_long")
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # trailers, behind a body, are of no use to anybody
-            self._received.append((name.lower(), value))
+            self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        received = self._received
-        if len(received) > limits.MOST_HEADERS or (self._fed > limits.MOST_HEADER_BYTES and self._is_too_large()):
-            raise self._stop("headers_too_large")
-        if self.url[:1] != b"/" and not self._is_tunnel:
+        headers = self.headers
+        if len(headers) > limits.MOST_HEADERS or (self._fed > limits.MOST_HEADER_BYTES and self._is_too_large()):
+            self._refuse("headers_too_large")
+        if self.url[:1] != b"/" and not self.is_tunnel:
             self._read_target()
-        self._has_offer = self.parser.should_upgrade() and not self._is_tunnel
+        self._split_target()
+        if self._reader.turned_away:
+            self._refuse("unavailable")
+        self._has_offer = self._http.should_upgrade() and not self.is_tunnel
+        if self._has_offer:
+            return
+        self.body_left = sum(int(value) for name, value in headers if name == b"content-length")
+        is_chunked = any(name == b"transfer-encoding" for name, _ in headers)
+        self.expects = (is_chunked or self.body_left > 0) and any(name == b"expect" for name, _ in headers)
+        # else it begins with its first chunk, or its end: a chunked body may be empty, which is none
+        if self.is_tunnel or self.expects or self.body_left:
+            self._begin()
 
     def _is_too_large(self) -> bool:
-        return sum(len(name) + len(value) for name, value in self._received) > limits.MOST_HEADER_BYTES
+        return sum(len(name) + len(value) for name, value in self.headers) > limits.MOST_HEADER_BYTES
 
     def _read_target(self) -> None:
         """RFC 9112, 3.2: a server takes the absolute form, too, and OPTIONS may be about the whole server."""
@@ -109,25 +202,40 @@ class RequestParsing(HttpToolsProtocol):
         if absolute is not None:
             rest = self.url[absolute.end() :]
             self.url = rest if rest[:1] == b"/" else b"/" + rest
-        elif self.url != b"*" or self.parser.get_method() != b"OPTIONS":
-            raise self._stop("bad_request", NO_TARGET)
+        elif self.url != b"*" or self._http.get_method() != b"OPTIONS":
+            self._refuse("bad_request", NO_TARGET)
 
-    def _begin_in_uvicorn(self) -> None:
-        """Its task starts in a later turn."""
+    def _split_target(self) -> None:
         target = self.url
-        super().on_message_begin()
-        self.url = target if target[:1] == b"/" else b"/"  # uvicorn reads no other
-        for name, value in self._received:
-            super().on_header(name, value)
-        super().on_headers_complete()
-        if b"%" in self.scope["raw_path"]:
-            self.scope["path"] = decode_path(self.scope["raw_path"])
-        if self.url != target:
-            self.scope["path"], self.scope["raw_path"] = target.decode("latin-1"), target
-        if self._other_method is not None:
-            self.scope["method"], self._other_method = self._other_method, None
+        self._path, self._query = target, b""
+        if target[:1] == b"/":
+            try:
+                parsed = httptools.parse_url(target)
+            except httptools.HttpParserInvalidURLError:
+                self._refuse("bad_request")
+            self._path, self._query = parsed.path, parsed.query or b""
+        if not self._path.isascii():
+            self._refuse("bad_request")
 
-    def _stop(self, code: str, advice: str | None = None) -> RequestRefused:
-        """Remembers why, since the parser reports only that a callback failed."""
-        self._reason, self._advice = code, advice
-        return RequestRefused(code)
+    def _refuse(self, code: str, advice: str | None = None) -> NoReturn:
+        self._refused = RequestRefused(code, advice)
+        raise self._refused
+
+    def on_body(self, body: bytes) -> None:
+        if self.is_arriving:
+            self._begin()
+        self.body_left = max(0, self.body_left - len(body))
+        self._reader.body_read(body)
+
+    def on_message_complete(self) -> None:
+        if self.is_tunnel or self._has_offer:
+            return
+        self.in_message = False
+        if self.is_arriving:
+            self.headers = [header for header in self.headers if header[0] != b"transfer-encoding"]
+            self._begin()
+        self._reader.message_read()
+
+    def _begin(self) -> None:
+        self.is_arriving = False
+        self._reader.begin()

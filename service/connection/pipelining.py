@@ -1,55 +1,44 @@
-"""One request at a time: what arrives behind a request under way is held until that one is answered.
+"""What arrived on a connection behind a request under way: it is taken up later, head by head.
 
-A single read can bring thousands of requests. uvicorn begins all of them at once, and resumes reading after each
-answer, so that one connection could fill the memory.
+A single read can bring thousands of requests. If all of them began at once, one connection could fill the memory.
 """
 
-import asyncio
-
-from uvicorn.protocols.http.flow_control import FlowControl
+from service.connection.parsing import RequestParser
 
 # Every head ends with an empty line, so what lies between two of them completes at most one head.
-END_OF_HEAD = b"\r\n\r\n"
+_END_OF_HEAD = b"\r\n\r\n"
 
 
-class HoldingFlow(FlowControl):
-    """The flow control of one connection, which makes it with its transport.
+class HeldInput:
+    """What one connection has received and not looked at; `data` is empty if that is nothing."""
 
-    It also holds what has arrived too early. While it holds something, reading stays paused, whoever resumes it.
-    """
+    __slots__ = ("_start", "data")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        super().__init__(transport)
-        # what has arrived and was not looked at; None while nothing stands in the way of what arrives next
-        self.held: bytes | None = None
-        self._start = 0  # where in `held` the next head begins
-        self._ended = False
+    def __init__(self) -> None:
+        self.data = b""
+        self._start = 0  # of what is left of it
 
-    def resume_reading(self) -> None:
-        if not self.held:
-            super().resume_reading()
+    def add(self, data: bytes) -> None:
+        self.data, self._start = self.data[self._start :] + data if self.data else data, 0
 
-    def hold(self, data: bytes) -> None:
-        """Behind what is held already. After the end, nothing is looked at any more."""
-        if not self._ended:
-            # if reading was paused before, it is not: uvloop begins to read after `connection_made`, whatever that did
-            self.read_paused = False
-            self.pause_reading()
-            self.held, self._start = (self.held[self._start :] if self.held else b"") + data, 0
+    def clear(self) -> None:
+        self.data, self._start = b"", 0
 
-    def next_head(self, body: int = 0) -> bytes:
-        """The next head of what is held, or a body of so many bytes, or what there is of it. With the last one, reading
-        is resumed."""
-        held, start = self.held or b"", self._start
-        end = start + body if body else held.find(END_OF_HEAD, start) + len(END_OF_HEAD)
-        if not start < end < len(held):
-            self.held = None
-            self.resume_reading()
-            return held[start:]
+    def next_piece(self, parser: RequestParser | None) -> bytes:
+        """Takes out what belongs to one request: up to the end of the next head or body, or what there is of it.
+
+        `parser` may have read a part of the request already.
+        """
+        data, start = self.data, self._start
+        end = data.find(_END_OF_HEAD, start) + len(_END_OF_HEAD)
+        if parser is not None and parser.in_message:
+            cut = (parser.tail + data[start : start + 3]).find(_END_OF_HEAD)
+            if parser.body_left:
+                end = start + parser.body_left
+            elif cut >= 0:  # the end of the head is cut
+                end = start + cut + len(_END_OF_HEAD) - len(parser.tail)
+        if not start < end < len(data):
+            self.clear()
+            return data[start:]
         self._start = end
-        return held[start:end]
-
-    def end(self) -> None:
-        """What is held is dropped, and so is what arrives from now on."""
-        self._ended = True
-        self.held = b""
+        return data[start:end]

@@ -5,10 +5,10 @@ import logging
 import socket
 from typing import Any
 
-from service.base.server import ListenerServer, plain_config
 from service.base.tasks import end_task, keep_running
 from service.base.telemetry import REJECTED, REQUESTS
-from service.connection.protocol import LimitedProtocol
+from service.connection.door import Door
+from service.connection.server import ListenerServer
 from service.instance.workers import Workers
 from service.request.errors import problem
 from service.request.request import NO_AREA
@@ -25,9 +25,6 @@ _STOP_SECONDS = 1.0
 
 class StandIn:
     """The supervisor's own server on the partners' listener, from `start` to `stop`; the supervisor owns it."""
-
-    most_connections = 0  # each is one too many, so the protocol refuses its first request with `unavailable`
-    connection_age = 0.0
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -54,7 +51,7 @@ class StandIn:
             log.warning(
                 "no worker serves, so requests get a 503: %s", workers.start_problem or "workers take long to start"
             )
-            self._server = ListenerServer(plain_config(self, LimitedProtocol))
+            self._server = ListenerServer(_Door(self._workers))
             # a copy: the server closes what it is given
             self._serving = asyncio.create_task(self._server.serve(sockets=[self._listening.dup()]), name="stand-in")
         return _LOOK_SECONDS
@@ -67,15 +64,22 @@ class StandIn:
             await asyncio.wait([serving], timeout=_STOP_SECONDS)
             server.force_exit = True
 
-    # --- the application of its protocol -------------------------------------------------------------------------
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Is never called: no request passes the protocol."""
+class _Door(Door):
+    """Each connection is one too many, so that its first request is refused with `unavailable`."""
+
+    def __init__(self, workers: Workers) -> None:
+        super().__init__(_no_application, 0, keep_alive=0.0)
+        self._retired = workers.retired
 
     def rejected(self, code: str) -> None:
-        self._workers.retired.count(REJECTED, code)
+        self._retired.count(REJECTED, code)
 
-    def refusal(self, code: str, request_id: bytes, address: str | None, detail: str | None = None) -> Response:  # noqa: ARG002
+    def refusal(self, code: str, request_id: bytes, address: str, detail: str | None = None) -> Response:  # noqa: ARG002
         response = problem(code, detail)
-        self._workers.retired.count(REQUESTS, NO_AREA, str(response.status), code)
+        self._retired.count(REQUESTS, NO_AREA, str(response.status), code)
         return response
+
+
+async def _no_application(scope: Any, receive: Any, send: Any) -> None:
+    """Is never called: no request passes the door."""

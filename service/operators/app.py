@@ -28,15 +28,12 @@ from service.operators.controllers import (
 )
 from service.operators.page_files import read_page
 from service.operators.problems import refusal_response
-from service.request import response
 from service.request.errors import ApiError
 from service.request.request import read_scope, request_of
 from service.request.response import NO_STORE, SCOPE_KEY, Send
 
 log = logging.getLogger("forecast.operators")
 
-# Enough for balancers, scrapers and people. One more replaces the connection that has been idle longest.
-MOST_CONNECTIONS = 100
 _MOST_BODY_BYTES = 4096
 # The error codes of what Litestar refuses by itself.
 _CODES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
@@ -47,12 +44,8 @@ _CUT_OFF = "client disconnected prematurely"
 class OperatorsApp:
     """`litestar` as the connections of this listener need it. The `OperatorsListener` owns it."""
 
-    most_connections = MOST_CONNECTIONS
-    connection_age = 0.0
-
     def __init__(self, litestar: Litestar) -> None:
         self._litestar = litestar
-        self._warned: set[str] = set()
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         scope[SCOPE_KEY] = read_scope(scope, time.monotonic())
@@ -63,23 +56,6 @@ class OperatorsApp:
         # Litestar reads two slashes as one; the rules of a proxy in front may not.
         scope["path"] = scope["path"].replace("//", "/%2F")
         await self._litestar(scope, receive, send)
-
-    def rejected(self, code: str) -> None:
-        """The connection refused a request. Logged at debug, so that strangers cannot fill the log."""
-        log.debug("refused: %s", code)
-
-    def refusal(
-        self,
-        code: str,
-        request_id: bytes,  # noqa: ARG002 - the answer shows it
-        address: str | None,  # noqa: ARG002 - never logged
-        detail: str | None = None,
-    ) -> response.Response:
-        """Logs each detail once: a balancer's health check may be what is refused."""
-        if detail is not None and detail not in self._warned:
-            self._warned.add(detail)
-            log.warning("a request to the operators' listener was refused: %s", detail)
-        return refusal_response(code, detail)
 
 
 def build_operators_app(

@@ -4,56 +4,60 @@ import asyncio
 import ipaddress
 import logging
 import socket
-from time import monotonic
-from typing import Any, cast
+from typing import cast
 
 from config.settings import Settings
-from service.base.closing import LingeringClose, reset
-from service.base.server import ListenerServer, plain_config
-from service.connection.protocol import LimitedProtocol
+from service.connection.connection import Connection
+from service.connection.door import Door
+from service.connection.server import ListenerServer
 from service.keys import audit
 from service.operators.access import Access, Tokens
 from service.operators.actions import Actions
-from service.operators.app import build_operators_app
+from service.operators.app import OperatorsApp, build_operators_app
 from service.operators.controllers import WatchedInstance
 from service.operators.origins import Hosts
-
-
-class OperatorsProtocol(LimitedProtocol):
-    """One connection of an operator; the listener's server makes it. It ends with its transport.
-
-    Where there are too many, the one that was idle longest goes, and not the newest: that may be a balancer's, and
-    nobody without a token shall keep a health check out.
-    """
-
-    idle_linger_seconds = 0.0
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._asked_at = monotonic()  # when it was made, or its last request began
-
-    def on_message_begin(self) -> None:
-        self._asked_at = monotonic()
-        super().on_message_begin()
-
-    def _make_room(self, over: int) -> None:  # noqa: ARG002 - one goes for each that comes
-        others = (cast("OperatorsProtocol | LingeringClose", other) for other in self.connections if other is not self)
-        there = [other for other in others if not other.transport.is_closing()]
-        if there:
-            reset(min(there, key=_worth).transport)
-
-    def worth(self) -> tuple[bool, float]:
-        """A connection that waits for an answer, and reads it, is worth more than one that does not; then the one that
-        asked last."""
-        return not self._is_idle() and not self.flow.write_paused, self._asked_at
-
-
-def _worth(connection: OperatorsProtocol | LingeringClose) -> tuple[bool, float]:
-    """Of one that lingers: nothing."""
-    return connection.worth() if isinstance(connection, OperatorsProtocol) else (False, 0.0)
-
+from service.operators.problems import refusal_response
+from service.request.response import Response
 
 log = logging.getLogger("forecast.operators")
+
+# Enough for balancers, scrapers and people. One more replaces the connection that has been idle longest.
+MOST_CONNECTIONS = 100
+_KEEP_ALIVE_SECONDS = 5.0
+
+
+class OperatorsDoor(Door):
+    """The operators' listener's. Where there are too many connections, the one that was idle longest goes, and not the
+    newest: that may be a balancer's, and nobody without a token shall keep a health check out.
+    """
+
+    def __init__(self, app: OperatorsApp) -> None:
+        super().__init__(app, MOST_CONNECTIONS, keep_alive=_KEEP_ALIVE_SECONDS, linger=0.0)
+        self._warned: set[str] = set()
+
+    def make_room(self, newest: object) -> bool:
+        connections = cast("set[Connection]", self.state.connections)
+        others = [other for other in connections if other is not newest]
+        if others:
+            min(others, key=_worth).channel.reset()
+        return True
+
+    def rejected(self, code: str) -> None:
+        """Logged at debug, so that strangers cannot fill the log."""
+        log.debug("refused: %s", code)
+
+    def refusal(self, code: str, request_id: bytes, address: str, detail: str | None = None) -> Response:  # noqa: ARG002
+        """Logs each detail once: a balancer's health check may be what is refused."""
+        if detail is not None and detail not in self._warned:
+            self._warned.add(detail)
+            log.warning("a request to the operators' listener was refused: %s", detail)
+        return refusal_response(code, detail)
+
+
+def _worth(connection: Connection) -> tuple[bool, float]:
+    """A connection that waits for an answer, and reads it, is worth more than one that does not; then the one that
+    asked last."""
+    return connection.is_waited_for, connection.asked_at
 
 
 class OperatorsListener:
@@ -80,7 +84,7 @@ class OperatorsListener:
         hosts = Hosts((self._settings.operator_host, *self._settings.operator_allowed_hosts))
         access = Access(self._tokens, hosts if self._loopback else None)
         app = build_operators_app(instance, access, self._changes)
-        self._server = ListenerServer(plain_config(app, OperatorsProtocol))
+        self._server = ListenerServer(OperatorsDoor(app))
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._bound]), name="operators")
 
     async def stop(self, seconds: float) -> None:
@@ -95,5 +99,5 @@ class OperatorsListener:
     def stop_at_once(self) -> None:
         """Resets every connection. Call before `stop`, or while it runs."""
         self._server.should_exit = self._server.force_exit = True
-        for connection in list(self._server.server_state.connections):
-            reset(connection.transport)
+        for connection in cast("list[Connection]", list(self._server.server_state.connections)):
+            connection.channel.reset()

@@ -8,21 +8,14 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Callable
-from functools import partial
 
 import msgspec
-import uvicorn
-from uvicorn.server import ServerState
 
 from config.settings import Settings
 from service.base import logs, messages
-from service.base.accepting import FirstLook, Make
-from service.base.server import ListenerServer, plain_config
 from service.base.tasks import hold_until_done, keep_running
-from service.connection.direct import DirectProtocol
-from service.connection.door import Door
-from service.connection.light import LightConnection, LightServer
+from service.connection.door import PartnersDoor
+from service.connection.server import ListenerServer
 from service.request.log_lines import json_line, text_line
 from service.worker.assembly import WorkerApp
 
@@ -166,21 +159,17 @@ def settle() -> None:
 
 def make_server(app: WorkerApp, settings: Settings) -> ListenerServer:
     """The server of partners' connections."""
-    door = Door(app.entry, app.pipeline, app.resolver, settings.connections, settings.connection_age)
-
-    def look(make: Callable[[], DirectProtocol], state: ServerState) -> tuple[Make, FirstLook]:
-        light = LightServer(door, make, state, settings.keep_alive)
-        return partial(LightConnection, light), light.look
-
-    return ListenerServer(server_config(door, settings), look)
+    return ListenerServer(make_door(app, settings), drain=max(1, round(settings.drain)))
 
 
-def server_config(door: Door, settings: Settings) -> uvicorn.Config:
-    return plain_config(
-        door,
-        DirectProtocol,
-        timeout_keep_alive=settings.keep_alive,
-        timeout_graceful_shutdown=max(1, round(settings.drain)),
+def make_door(app: WorkerApp, settings: Settings) -> PartnersDoor:
+    return PartnersDoor(
+        app.entry,
+        app.pipeline,
+        app.resolver,
+        settings.connections,
+        keep_alive=settings.keep_alive,
+        connection_age=settings.connection_age,
     )
 
 

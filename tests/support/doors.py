@@ -17,12 +17,11 @@ from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
-from service.connection.door import Door
 from service.keys import form
 from service.keys.store import KeyStore
 from service.worker import serving
 from tests.support.asgi import exchange
-from tests.support.connection import Connection
+from tests.support.connection import Connection, server_state
 from tests.support.served import FORECAST, Served, served, with_keys
 
 SPRINGFIELD = f"{FORECAST}?city_name=springfield&state_code=IL"  # large enough for gzip
@@ -45,9 +44,8 @@ class Doors:
         self.keys = keys
         app = running.app
         settings = app._settings
-        self.door = Door(app.entry, app.pipeline, app.resolver, settings.connections, settings.connection_age)
-        self.config = serving.server_config(self.door, settings)
-        self.config.load()
+        self.door = serving.make_door(app, settings)
+        self.door.state = server_state()
 
     def issue(self, terms: Terms) -> str:
         """A new key, which the worker has never seen."""
@@ -65,7 +63,7 @@ class Doors:
 
     def connect(self) -> Connection:
         """A new connection, in the worker's loop."""
-        return Connection(self.door, self.config)
+        return Connection(self.door)
 
     def send(self, chunks: list[bytes], paused: tuple[int, ...] = ()) -> bytes:
         """What a connection answers to these chunks. At those numbered in `paused`, its reader takes nothing."""
@@ -75,11 +73,11 @@ class Doors:
             connection = self.connect()
             for number, chunk in enumerate(chunks):
                 if number in paused:
-                    connection.pause_writing()
+                    connection.block()
                 await connection.feed(chunk)
                 if number in paused:
                     await asyncio.sleep(0)
-                    connection.protocol.resume_writing()
+                    connection.unblock()
                 await connection.settle()
             return connection.end()
 

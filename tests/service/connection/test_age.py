@@ -1,12 +1,12 @@
 """A connection that has grown old closes with its next answer, whoever gives it; others stay open."""
 
+import asyncio
+
 import pytest
 
-from service.connection.direct import DirectProtocol
-from service.connection.light import LightConnection
+from service.connection.connection import lifetime
 from tests.support.doors import TARGETS, Doors, request
 from tests.support.served import FORECAST
-from tests.support.waiting import eventually
 
 ASKED = {
     "a hit": TARGETS[0],
@@ -26,13 +26,13 @@ def test_an_old_connection_closes_with_its_next_answer(doors: Doors, what: str) 
         connection = doors.connect()
         await connection.feed(data)
         await connection.settle()
-        young = connection.transport.written
-        assert not connection.transport.closing
-        connection.protocol._grow_old()
-        assert not connection.transport.closing, "a request may be on its way"
+        young = connection.channel.written
+        assert not connection.channel.closing
+        connection.protocol._old_at = 0.0
+        assert not connection.channel.closing, "a request may be on its way"
         await connection.feed(data)
         await connection.settle()
-        return young, connection.transport.written[len(young) :], connection.transport.closing
+        return young, connection.channel.written[len(young) :], connection.channel.closing
 
     young, old, closed = doors.running.run(ask)
     assert b"\r\nconnection: close\r\n" not in young
@@ -41,47 +41,26 @@ def test_an_old_connection_closes_with_its_next_answer(doors: Doors, what: str) 
     assert closed
 
 
-def is_old(protocol: DirectProtocol | LightConnection) -> bool:
-    return protocol._is_old if isinstance(protocol, DirectProtocol) else protocol.closes
+@pytest.mark.parametrize("what", ["a hit", "the application"])
+def test_connections_grow_old_as_the_setting_says(doors: Doors, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    data = request(ASKED[what], doors.keys["free"])
 
-
-@pytest.mark.parametrize("needs_parser", [False, True])
-def test_connections_grow_old_as_the_setting_says(
-    doors: Doors, monkeypatch: pytest.MonkeyPatch, needs_parser: bool
-) -> None:
-    """Also if another protocol goes on with them."""
-
-    async def grows_old(age: float) -> bool:
+    async def closes_at_age(age: float) -> bool:
+        await doors.look_at_keys()
         monkeypatch.setattr(doors.door, "connection_age", age)
         connection = doors.connect()
-        if needs_parser:
-            connection.pause_writing()
-        if age:
-            await eventually(lambda: is_old(connection.protocol))
-        was = is_old(connection.protocol)
-        connection.end()
-        return was
-
-    assert doors.running.run(lambda: grows_old(0.01))
-    assert not doors.running.run(lambda: grows_old(0.0))
-
-
-def test_an_old_connection_closes_also_if_another_protocol_goes_on_with_it(
-    doors: Doors, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What arrives is answered by the application; no turn of the loop passes before it is looked at."""
-
-    async def ask() -> tuple[bytes, bool]:
-        await doors.look_at_keys()
-        monkeypatch.setattr(doors.door, "connection_age", 0.01)
-        connection = doors.connect()
-        assert isinstance(connection.protocol, LightConnection)
-        await eventually(lambda: is_old(connection.protocol))
-        await connection.feed(request(ASKED["the application"], doors.keys["free"]))
+        await asyncio.sleep(1.1 * 0.01)
+        await connection.feed(data)
         await connection.settle()
-        closed = connection.transport.closing
-        return connection.end(), closed
+        closed = connection.channel.closing
+        connection.end()
+        return closed
 
-    answer, closed = doors.running.run(ask)
-    assert answer.count(b"\r\nconnection: close\r\n") == 1
-    assert closed
+    assert doors.running.run(lambda: closes_at_age(0.01))
+    assert not doors.running.run(lambda: closes_at_age(0.0))
+    assert not doors.running.run(lambda: closes_at_age(600.0))
+
+
+def test_connections_of_one_moment_do_not_grow_old_together() -> None:
+    ages = sorted(lifetime(100.0) for _ in range(200))
+    assert 90 <= ages[0] < 95 < 105 < ages[-1] <= 110

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from service.connection.direct import DirectProtocol
-from service.connection.light import LightConnection
+from service.connection.connection import Connection
 from tests.support.served import FORECAST, Served
 from tests.support.waiting import until
 
@@ -34,15 +33,10 @@ def uncollected() -> Iterator[None]:
     gc.enable()
 
 
-def _connections(worker: Served) -> list[LightConnection | DirectProtocol]:
+def _connections(worker: Served) -> list[Connection]:
     """What there is in memory for connections to `worker`."""
     pipeline = worker.app.pipeline
-    return [
-        one
-        for one in gc.get_objects()
-        if (type(one) is DirectProtocol and one.app.pipeline is pipeline)
-        or (type(one) is LightConnection and one._server.door.pipeline is pipeline)
-    ]
+    return [one for one in gc.get_objects() if type(one) is Connection and one._door.pipeline is pipeline]
 
 
 @pytest.mark.usefixtures("uncollected")

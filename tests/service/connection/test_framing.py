@@ -154,9 +154,14 @@ def sent_as(doors: Doors, one: tuple[str, str, list[str], bytes, str, str]) -> b
 def test_requests_have_the_same_answers_wherever_a_network_cuts_them(
     doors: Doors, asked: list[tuple[str, str, list[str], bytes, str, str]], cuts: list[int]
 ) -> None:
-    """One after the other on a connection."""
-    sent = b"".join(sent_as(doors, one) for one in asked)
-    ends = sorted({cut for cut in cuts if cut < len(sent)} | {len(sent)})
+    """One after the other on a connection. A body that is late is answered early, which closes the connection: there
+    is no cut in one."""
+    sent, bodies = b"", set[int]()
+    for one in asked:
+        sent += sent_as(doors, one)
+        end, (_, _, lines, body, _, _) = len(sent), one
+        bodies |= set(range(end - len(body), end + 4 if "Content-Length: 4" in lines else end))
+    ends = sorted({cut for cut in cuts if cut < len(sent)} - bodies | {len(sent)})
     whole = doors.send([sent])
     in_parts = doors.send([sent[start:end] for start, end in zip([0, *ends], ends, strict=False)])
     assert normalised(in_parts) == normalised(whole)

@@ -48,19 +48,18 @@ def test_requests_of_one_read_begin_one_after_the_other(
     worker.ask(GOOD)
 
     async def test(connection: Connection) -> None:
-        transport = connection.transport
+        channel = connection.channel
         await connection.feed(requests(worker, kind))
-        protocol = connection.protocol
         begun = 0
         until = asyncio.get_running_loop().time() + 30
-        while protocol.flow.held or protocol.tasks:
-            begun = max(begun, len(protocol.pipeline) + len(protocol.tasks))
-            assert not (protocol.flow.held and transport.reading)
+        while connection.holds or connection.tasks:
+            begun = max(begun, len(connection.tasks))
+            assert not (connection.holds and channel.reading)
             assert asyncio.get_running_loop().time() < until
             await asyncio.sleep(0)
         assert begun <= 3
-        assert transport.reading
-        answers = transport.written.split(b"x-request-id: ")[1:]
+        assert channel.reading
+        answers = channel.written.split(b"x-request-id: ")[1:]
         assert [answer.split(b"\r", 1)[0].decode() for answer in answers] == [f"r{n}" for n in range(MANY)]
         connection.end()
 
@@ -75,7 +74,7 @@ def test_hot_requests_of_one_read_leave_others_their_turn(
 
     async def test(connection: Connection) -> None:
         await connection.feed(requests(worker, "hot"))
-        assert 0 < connection.transport.writes < MANY
+        assert 0 < connection.channel.writes < MANY
         connection.end()
 
     run(test)
@@ -91,7 +90,7 @@ def test_what_is_held_for_a_connection_that_is_lost_is_let_go(
         written = len(connection.end())
         for _ in range(10):
             await asyncio.sleep(0)
-        assert len(connection.transport.written) == written
+        assert len(connection.channel.written) == written
         assert not connection.holds
 
     run(test)

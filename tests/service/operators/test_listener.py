@@ -11,12 +11,10 @@ import httpx
 import pytest
 
 from config.settings import Settings
-from service.base import closing
 from service.base.sockets import bind, url_of
 from service.connection import limits
 from service.keys import audit
 from service.operators.actions import Actions
-from service.operators.app import OperatorsApp
 from service.operators.listener import OperatorsListener
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER
@@ -196,7 +194,7 @@ async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_lo
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that nobody keeps a health check out; whoever has just asked stays."""
-    monkeypatch.setattr(OperatorsApp, "most_connections", 2)
+    monkeypatch.setattr("service.operators.listener.MOST_CONNECTIONS", 2)
     settings = Settings(data_dir=str(tmp_path))
     async with listened(settings, tmp_path) as port:
 
@@ -217,8 +215,8 @@ async def test_a_connection_whose_end_lingers_goes_before_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was refused, and its client neither closes it nor has to be waited for."""
-    monkeypatch.setattr(OperatorsApp, "most_connections", 2)
-    monkeypatch.setattr(closing, "_LOOK_SECONDS", 60.0)
+    monkeypatch.setattr("service.operators.listener.MOST_CONNECTIONS", 2)
+    monkeypatch.setattr("service.connection.channel._LOOK_SECONDS", 60.0)
     settings = Settings(data_dir=str(tmp_path))
     async with listened(settings, tmp_path) as port:
 

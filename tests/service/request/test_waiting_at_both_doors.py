@@ -98,7 +98,7 @@ def test_who_asks_with_a_wrong_key_and_hangs_up_counts(doors: Doors, waits: bool
             app.verifier._wrong.clear()
         before = app.telemetry.sum(REQUESTS, status="401")
         (connection,) = await crowd(doors, 1, request(GOOD, doors.keys["unknown"]))
-        connection.transport.closing = True
+        connection.channel.abort()
         connection.lose()
         await eventually(lambda: app.telemetry.sum(REQUESTS, status="401") > before)
         return app.telemetry.sum(REQUESTS, status="401") - before
@@ -198,7 +198,7 @@ def test_who_asks_for_the_same_meanwhile_shares_the_look_up(cold: Doors, held: H
             for connection in others:
                 connection.receive(data)
             await asyncio.sleep(0.01)
-            first.transport.closing = True
+            first.channel.abort()
             gone = first.end()
             held.go.set()
             return gone, await ended(others)
@@ -217,7 +217,7 @@ def test_what_a_client_that_goes_away_asked_for_is_looked_up_and_kept(
 
     async def run() -> None:
         async with waiting(cold, held, request(GOOD, cold.keys["free"])) as connection:
-            connection.transport.closing = True
+            connection.channel.abort()
             connection.end()
             held.go.set()
             await eventually(lambda: len(stored) == 1)
@@ -231,7 +231,7 @@ def test_what_arrives_meanwhile_is_answered_behind_it(cold: Doors, held: HeldLoo
     async def run() -> tuple[bytes, bytes]:
         async with waiting(cold, held, request(GOOD, key), request(BEHIND, key)) as connection:
             await asyncio.sleep(0.01)
-            before = connection.transport.written
+            before = connection.channel.written
             held.go.set()
             await connection.settle()
             return before, connection.end()

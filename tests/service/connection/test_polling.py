@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from service.base.polling import Adopting, Channel, Polling
+from service.connection.channel import Channel
+from service.connection.polling import Polling
 from tests.support.waiting import eventually
 
 
@@ -20,33 +21,31 @@ class Echo:
     channel: Channel
 
     def __init__(self) -> None:
-        self.closes = False
         self.reads: list[bytes] = []
-        self.rest = b""
+        self.heard: list[str] = []
         self.ended: list[str] = []
 
     def opened(self) -> None:
-        """It says nothing by itself."""
+        self.heard.append("opened")
 
-    def received(self, data: bytes, _: float) -> bytes | None:
+    def received(self, data: bytes, _: float) -> None:
         self.reads.append(data)
         if data == b"defect":
             raise ValueError(data)
         if data == b"silence":
-            return None
-        self.closes = data == b"last"
-        return data * 100_000 if data == b"large" else data
+            return
+        self.channel.write(data[:1], data[1:] * (100_000 if data == b"large" else 1))
+        if data == b"last":
+            self.channel.close()
 
-    def unwritten(self, rest: bytes, *, is_last: bool) -> None:
-        assert not is_last
-        self.rest = rest
-        self.channel.hand_over(Rest(rest), lambda: self.ended.append("failed"))
+    def received_end(self) -> None:
+        self.channel.close()
 
-    def answered_last(self) -> None:
-        if self.reads == [b"defect later", b"last"]:
-            raise ValueError(self.reads)
-        self.channel.close(set())
-        self.ended.append("closed")
+    def blocked(self) -> None:
+        self.heard.append("blocked")
+
+    def unblocked(self) -> None:
+        self.heard.append("unblocked")
 
     def lost(self) -> None:
         self.ended.append("lost")
@@ -54,26 +53,12 @@ class Echo:
             raise ValueError(self.reads)
 
 
-class Rest(asyncio.Protocol):
-    """Goes on with a transport."""
-
-    def __init__(self, rest: bytes) -> None:
-        self._rest = rest
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._transport = transport
-        transport.write(self._rest)
-
-    def data_received(self, data: bytes) -> None:
-        self._transport.write(b"then " + data)
-
-
 Opened = Callable[[], tuple[Echo, socket.socket]]
 
 
 @contextlib.asynccontextmanager
 async def polled() -> AsyncIterator[Opened]:
-    polling, clients = Polling(Adopting()), list[socket.socket]()
+    polling, clients = Polling(), list[socket.socket]()
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def opened() -> tuple[Echo, socket.socket]:
@@ -89,7 +74,6 @@ async def polled() -> AsyncIterator[Opened]:
         try:
             yield opened
         finally:
-            await polling.adopting.settled()
             polling.close()
             for client in clients:
                 client.close()
@@ -156,7 +140,7 @@ def test_who_has_gone_before_the_answer_is_written_is_lost() -> None:
         client.sendall(b"silence")
         await eventually(lambda: bool(echo.reads))
         client.close()
-        echo.channel.write_soon(b"x" * 1000)
+        echo.channel.write(b"x" * 1000)
         await eventually(lambda: echo.ended == ["lost"])
 
     run(work)
@@ -170,7 +154,7 @@ def test_answers_that_are_made_later_keep_the_order_of_their_requests() -> None:
         await eventually(lambda: all(echo.reads for echo, _ in echoes))
         for echo, client in echoes:
             client.sendall(b"second")
-            echo.channel.write_soon(b"first ")
+            echo.channel.write(b"first ")
         for _, client in echoes:
             assert await asyncio.to_thread(all_of, client, 12) == b"first second"
 
@@ -178,31 +162,16 @@ def test_answers_that_are_made_later_keep_the_order_of_their_requests() -> None:
 
 
 def test_a_connection_that_closes_before_its_answer_is_written_has_it_all_the_same() -> None:
-    async def work(opened: Opened) -> None:
-        echo, client = opened()
-        client.sendall(b"silence")
-        await eventually(lambda: bool(echo.reads))
-        echo.channel.write_soon(b"answer")
-        echo.channel.close(set())
-        assert await asyncio.to_thread(client.recv, 100) == b"answer"
-        assert await asyncio.to_thread(client.recv, 100) == b""
-        assert echo.ended == []
-
-    run(work)
-
-
-def test_an_answer_that_was_not_the_last_when_it_was_made_closes_nothing() -> None:
-    """Its reader has not been told so. The next one does."""
+    """And nothing that is written later."""
 
     async def work(opened: Opened) -> None:
         echo, client = opened()
         client.sendall(b"silence")
         await eventually(lambda: bool(echo.reads))
-        echo.channel.write_soon(b"answer")
-        echo.closes = True  # it has grown old
+        echo.channel.write(b"answer")
+        echo.channel.close()
+        echo.channel.write(b"too late")
         assert await asyncio.to_thread(client.recv, 100) == b"answer"
-        client.sendall(b"last")
-        assert await asyncio.to_thread(client.recv, 100) == b"last"
         assert await asyncio.to_thread(client.recv, 100) == b""
 
     run(work)
@@ -216,20 +185,6 @@ def test_a_defect_ends_one_connection_and_is_logged(caplog: pytest.LogCaptureFix
         assert await asyncio.to_thread(client.recv, 100) == b""
         assert await asyncio.to_thread(stays.recv, 100) == b"hello"
         assert (defect.ended, other.ended) == (["lost"], [])
-
-    run(work)
-    assert "could not be answered" in caplog.text
-
-
-def test_a_defect_at_the_end_of_one_takes_no_answer_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    async def work(opened: Opened) -> None:
-        (defect, client), others = opened(), [opened()[1] for _ in range(20)]
-        client.sendall(b"defect later")
-        assert await asyncio.to_thread(client.recv, 100) == b"defect later"
-        for one in (client, *others):  # they arrive in one turn
-            one.sendall(b"last")
-        assert [await asyncio.to_thread(one.recv, 100) for one in others] == [b"last"] * 20
-        assert defect.ended == ["lost"]
 
     run(work)
     assert "could not be answered" in caplog.text
@@ -259,21 +214,67 @@ def test_after_its_last_answer_a_connection_closes() -> None:
         client.sendall(b"last")
         assert await asyncio.to_thread(client.recv, 100) == b"last"
         assert await asyncio.to_thread(client.recv, 100) == b""
-        assert echo.ended == ["closed"]
+        await eventually(lambda: echo.ended == ["lost"])
 
     run(work)
 
 
-def test_what_a_reader_does_not_take_at_once_it_gets_from_a_transport() -> None:
-    """And what follows is received there."""
+def test_what_a_reader_does_not_take_at_once_it_gets_when_it_does() -> None:
+    """The connection hears that it is blocked, and that it is no more; then it goes on."""
 
     async def work(opened: Opened) -> None:
         echo, client = opened()
         client.sendall(b"large")
-        assert await asyncio.to_thread(all_of, client, 500_000) == b"large" * 100_000
-        assert echo.rest
+        await eventually(lambda: echo.heard == ["opened", "blocked"])
+        assert await asyncio.to_thread(all_of, client, 400_001) == b"l" + b"arge" * 100_000
+        await eventually(lambda: echo.heard == ["opened", "blocked", "unblocked"])
         client.sendall(b"more")
-        assert await asyncio.to_thread(client.recv, 100) == b"then more"
+        assert await asyncio.to_thread(client.recv, 100) == b"more"
+
+    run(work)
+
+
+def test_a_last_answer_that_its_reader_takes_slowly_arrives_whole_before_the_end() -> None:
+    """However much arrives behind it."""
+
+    async def work(opened: Opened) -> None:
+        echo, client = opened()
+        client.sendall(b"large")
+        await eventually(lambda: "blocked" in echo.heard)
+        echo.channel.close()
+        client.sendall(b"something" * 1000)
+        read = await asyncio.to_thread(lambda: b"".join(iter(lambda: client.recv(1 << 16), b"")))
+        assert read == b"l" + b"arge" * 100_000
+        assert echo.ended == []
+        client.close()
+        await eventually(lambda: echo.ended == ["lost"])
+
+    run(work)
+
+
+def test_what_is_not_to_be_read_stays_with_its_sender() -> None:
+    async def work(opened: Opened) -> None:
+        echo, client = opened()
+        echo.channel.read(False)
+        client.sendall(b"hello")
+        await asyncio.sleep(0.05)
+        assert echo.reads == []
+        echo.channel.read(True)
+        assert await asyncio.to_thread(client.recv, 100) == b"hello"
+
+    run(work)
+
+
+def test_many_pieces_arrive_in_order() -> None:
+    """More than the kernel takes in one call."""
+
+    async def work(opened: Opened) -> None:
+        echo, client = opened()
+        echo.channel.write(*(b"%05d" % number for number in range(1500)))
+        for number in range(1500, 3000):
+            echo.channel.write(b"%05d" % number)
+        read = await asyncio.to_thread(all_of, client, 15_000)
+        assert read == b"".join(b"%05d" % number for number in range(3000))
 
     run(work)
 

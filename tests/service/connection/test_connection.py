@@ -1,4 +1,4 @@
-"""A connection needs the server's own protocol only when it asks for something else than plain requests."""
+"""A connection, whatever is asked on it: it goes on, it has its time, and it leaves nothing behind."""
 
 import asyncio
 import socket
@@ -9,10 +9,8 @@ import pytest
 
 from config.settings import Settings
 from service.base.telemetry import REJECTED
-from service.connection.direct import DirectProtocol
-from service.connection.light import LightConnection
 from service.connection.limits import HEAD_SECONDS
-from tests.support.connection import Connection, light_server
+from tests.support.connection import Connection
 from tests.support.doors import TARGETS, Doors, request
 from tests.support.served import FORECAST, served
 from tests.support.waiting import eventually
@@ -28,75 +26,50 @@ async def _asked(doors: Doors, *chunks: bytes) -> Connection:
 
 
 @pytest.mark.parametrize("other", ["/v1/openapi.json", "two", "half a head"])
-def test_whatever_else_is_asked_for_the_same_connection_goes_on(doors: Doors, other: str) -> None:
+def test_a_connection_goes_on_behind_whatever_else_was_asked(doors: Doors, other: str) -> None:
     hot = request(TARGETS[0], doors.keys["free"])
     chunks = {"two": [hot + hot], "half a head": [hot[:-9], hot[-9:]]}.get(other, [request(other, doors.keys["free"])])
 
     async def ask() -> bytes:
-        connection = await _asked(doors, hot, *chunks, hot)
-        assert isinstance(connection.protocol, DirectProtocol)
-        assert connection.protocol.connections == {connection.protocol}
-        return connection.end()
+        return (await _asked(doors, hot, *chunks, hot)).end()
 
     assert doors.running.run(ask).count(b"HTTP/1.1 200") == 3 + (other == "two")
 
 
-def test_a_defect_where_another_protocol_goes_on_ends_the_connection(
+@pytest.mark.parametrize("doors", ["shared"], indirect=True)
+def test_a_defect_in_an_answer_that_waited_ends_the_connection(
     doors: Doors, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody would wait for its next request either."""
-    monkeypatch.setattr(DirectProtocol, "_go_on_with", lambda *_: 1 / 0)
+    """Nobody else would: no deadline runs while a request waits."""
 
-    async def ask() -> bool:
-        connection = await _asked(doors, request("/v1/openapi.json", doors.keys["free"]))
-        return connection.transport.closing
-
-    assert doors.running.run(ask)
-    assert "could not go on" in caplog.text
-
-
-@pytest.mark.parametrize("doors", ["shared"], indirect=True)
-def test_a_request_that_waits_is_answered_also_if_another_protocol_goes_on(doors: Doors) -> None:
-    """And a defect in its answer closes the connection."""
-
-    async def ask(change: str) -> bytes:
+    async def ask() -> bytes:
         await doors.look_at_keys()
         connection = doors.connect()
+        monkeypatch.setattr(type(doors.door), "date_lines", lambda _: 1 / 0)
         await connection.feed(request(TARGETS[0], doors.keys["free"]))
-        protocol = connection.protocol
-        assert protocol._asked is not None
-        if change == "defect":
-            protocol.finish(lambda: 1 / 0)
-            assert connection.transport.closing
-            return connection.end()
-        connection.pause_writing()
-        connection.protocol.resume_writing()
-        await connection.settle()
-        assert isinstance(connection.protocol, DirectProtocol)
+        await eventually(lambda: connection.channel.closing)
         return connection.end()
 
-    assert doors.running.run(partial(ask, "pause")).startswith(b"HTTP/1.1 200 ")
-    assert doors.running.run(partial(ask, "defect")) == b""
+    assert doors.running.run(ask) == b""
+    assert "could not be answered" in caplog.text
 
 
 @pytest.mark.parametrize("asks", [False, True])
-def test_a_worker_that_stops_closes_a_connection_a_little_later_and_makes_no_protocol_for_it(
+def test_a_worker_that_stops_closes_an_idle_connection_a_little_later(
     doors: Doors, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
-    """A thousand of them would take longer than the answers that others wait for. A request that was on its way is
-    answered."""
-    monkeypatch.setattr(DirectProtocol, "idle_linger_seconds", 0.01)
+    """A request that was on its way is answered."""
+    monkeypatch.setattr(doors.door, "linger", 0.01)
     hot = request(TARGETS[0], doors.keys["free"])
 
     async def ask() -> bytes:
         connection = await _asked(doors, hot)
         connection.protocol.shutdown()
-        assert not connection.transport.closing
+        assert not connection.channel.closing
         if asks:
             await connection.feed(hot)
             await connection.settle()
-        await eventually(lambda: connection.transport.closing)
-        assert isinstance(connection.protocol, LightConnection)
+        await eventually(lambda: connection.channel.closing)
         return connection.end()
 
     assert doors.running.run(ask).count(b"HTTP/1.1 200 ") == 1 + asks
@@ -106,7 +79,7 @@ def test_a_connection_that_sends_an_empty_line_to_a_worker_that_stops_does_not_k
     doors: Doors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That is no request, but the parser has to look at it. A request would have ten seconds to arrive."""
-    monkeypatch.setattr(DirectProtocol, "idle_linger_seconds", 0.01)
+    monkeypatch.setattr(doors.door, "linger", 0.01)
     monkeypatch.setattr("service.connection.limits.HEAD_SECONDS", 600.0)
 
     async def ask() -> bytes:
@@ -114,25 +87,23 @@ def test_a_connection_that_sends_an_empty_line_to_a_worker_that_stops_does_not_k
         monkeypatch.setattr(doors.door.pipeline, "draining", True)
         connection.protocol.shutdown()
         await connection.feed(b"\r\n")
-        assert isinstance(connection.protocol, DirectProtocol)
-        await eventually(lambda: connection.transport.closing)
+        await eventually(lambda: connection.channel.closing)
         return connection.end()
 
     assert doors.running.run(ask).count(b"HTTP/1.1 401 ") == 1
 
 
 def test_a_connection_leaves_nothing_behind(doors: Doors) -> None:
-    """No alarm, and no place among the server's connections; whoever had it last."""
+    """No alarm, and no place among the server's connections."""
 
     async def ask(*chunks: bytes) -> None:
         connection = await _asked(doors, *chunks)
-        first, last = connection.protocol, connection.protocol
-        connections = first._server.state.connections if isinstance(first, LightConnection) else first.connections
-        assert connections == {last}
+        alarm = connection.protocol._alarm
+        assert alarm is not None
+        assert connection.protocol in doors.door.state.connections
         connection.end()
-        assert not connections
-        if isinstance(first, LightConnection):
-            assert first._alarm.cancelled()
+        assert connection.protocol not in doors.door.state.connections
+        assert alarm.cancelled()
 
     hot = request(TARGETS[0], doors.keys["free"])
     doors.running.run(partial(ask, hot))
@@ -158,36 +129,21 @@ def test_a_silent_connection_is_closed_after_its_time(
 
 @pytest.mark.parametrize("answered", [False, True])
 def test_who_sends_the_first_byte_late_wins_no_time(doors: Doors, answered: bool) -> None:
-    """A first request has its time from the beginning of the connection, whoever has that; the next one its own."""
+    """A first request has its time from the beginning of the connection; the next one its own."""
     hot = request(TARGETS[0], doors.keys["free"])
 
     async def ask() -> float:
         connection = await _asked(doors, *([hot] if answered else []))
-        connection.protocol._opened_at -= HEAD_SECONDS - 1
+        if connection.protocol._arrives_since is not None:
+            connection.protocol._arrives_since -= HEAD_SECONDS - 1
+            connection.protocol._set_alarm(1.0)
         await connection.feed(hot[:9])
-        left = connection.protocol._deadlines._arrival.when() - asyncio.get_running_loop().time()
+        assert connection.protocol._alarm is not None
+        left = connection.protocol._alarm.when() - asyncio.get_running_loop().time()
         connection.end()
-        return float(left)
+        return left
 
     assert (doors.running.run(ask) > HEAD_SECONDS / 2) == answered
-
-
-@pytest.mark.parametrize("last", [False, True])
-def test_a_last_answer_that_its_reader_takes_slowly_ends_the_connection(doors: Doors, last: bool) -> None:
-    """Also if the rest of it is written by another protocol. One that was not the last when it was made ends nothing:
-    its reader has not been told so, and the next one tells it."""
-
-    async def ask() -> bool:
-        connection = await _asked(doors, request(TARGETS[0], doors.keys["free"]))
-        connection.protocol.closes = True  # it may have grown old meanwhile
-        connection.protocol.unwritten(b"the rest", is_last=last)
-        assert isinstance(connection.protocol, DirectProtocol)
-        assert connection.transport.written.endswith(b"the rest")
-        closing = connection.transport.closing
-        connection.end()
-        return closing
-
-    assert doors.running.run(ask) is last
 
 
 def test_an_answer_that_its_reader_takes_slowly_arrives_whole(settings: Settings) -> None:
@@ -220,14 +176,12 @@ def test_who_is_reset_is_counted_once_whatever_it_has_sent(doors: Doors, monkeyp
     monkeypatch.setattr(doors.door, "most_connections", 0)
     monkeypatch.setattr("service.connection.limits.MOST_TURNED_AWAY", 0)
 
-    async def ask() -> float:
+    async def ask(first: bytes) -> float:
         before = doors.running.app.telemetry.sum(REJECTED)
-        server = light_server(doors.door, doors.config)
-        looked = server.look(request(TARGETS[0], doors.keys["free"]), "")
-        assert isinstance(looked, LightConnection)
-        connection = Connection(doors.door, doors.config, looked)
-        assert connection.transport.closing
+        connection = Connection(doors.door, first=first)
+        assert connection.channel.closing
         assert connection.end() == b""
         return doors.running.app.telemetry.sum(REJECTED) - before
 
-    assert doors.running.run(ask) == 1
+    assert doors.running.run(partial(ask, request(TARGETS[0], doors.keys["free"]))) == 1
+    assert doors.running.run(partial(ask, b"")) == 1

@@ -7,7 +7,6 @@ import os
 import resource
 import socket
 import struct
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
@@ -15,33 +14,48 @@ from typing import Any
 
 import pytest
 import uvloop
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from service.base.accepting import Acceptor, FirstLook
-from service.base.polling import Adopting, Channel, Polled, Polling
-from service.base.server import ListenerServer, plain_config
+from service.connection.accepting import Acceptor
+from service.connection.channel import Channel, Polled
+from service.connection.polling import Polling
 from tests.support.waiting import eventually
 
 _MANY = 300
+_LARGE = bytes(range(256)) * (64 << 10)  # 16 MiB: more than fits into any buffer of a socket
 
 
-class Greeting(asyncio.Protocol):
-    """Says hello to whoever connects, and closes."""
+class Greeting:
+    """Says hello to whoever connects, and closes; whoever has sent something first gets an answer to that instead."""
 
-    made = ended = 0
+    channel: Channel
+    made = 0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.address = address
         Greeting.made += 1
-        transport.write(b"hello")
-        transport.close()
 
-    def connection_lost(self, _: Exception | None) -> None:
-        Greeting.ended += 1
+    def opened(self) -> None:
+        self.channel.write(b"hello")
+        self.channel.close()
+
+    def received(self, data: bytes, _: float) -> None:
+        if data == b"defect":
+            raise ValueError(data)
+        self.channel.write(_LARGE if data == b"large" else b"answer to " + data)
+        self.channel.close()
+
+    def received_end(self) -> None:
+        self.channel.close()
+
+    def blocked(self) -> None:
+        """It has nothing else to say."""
+
+    unblocked = lost = blocked
 
 
 @pytest.fixture
 def listening() -> Iterator[socket.socket]:
-    Greeting.made = Greeting.ended = 0
+    Greeting.made = 0
     with socket.create_server(("127.0.0.1", 0), backlog=2 * _MANY) as one:
         one.setblocking(False)
         yield one
@@ -67,17 +81,17 @@ def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def accepting(listening: socket.socket, look: FirstLook | None = None) -> AsyncIterator[None]:
-    polling = Polling(Adopting())
-    acceptor = Acceptor(listening, lambda _: Greeting(), set(), polling, look)
+async def accepting(
+    listening: socket.socket, make: Callable[[tuple[str, int]], Polled] = Greeting, polls: type[Polling] = Polling
+) -> AsyncIterator[None]:
+    polling = polls()
+    acceptor = Acceptor(listening, make, polling)
     acceptor.start()
     try:
         yield
     finally:
-        await acceptor.close()
+        acceptor.close()
         polling.close()
-        listening.close()
-        await eventually(lambda: Greeting.ended == Greeting.made)
 
 
 def test_a_crowd_is_accepted_in_a_few_turns_of_the_loop(listening: socket.socket, crowd: list[socket.socket]) -> None:
@@ -116,7 +130,7 @@ def test_all_who_wait_at_the_end_are_served_and_the_next_is_refused(
     address = listening.getsockname()
 
     async def work() -> None:
-        async with accepting(listening, lambda data, _: b"answer to " + data):
+        async with accepting(listening):
             pass  # no turn of the loop has accepted anybody
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(address, timeout=60)
@@ -140,138 +154,45 @@ def test_who_left_before_being_accepted_does_no_harm(listening: socket.socket, c
     run(work)
 
 
-def test_who_sent_its_request_gets_the_answer_without_a_protocol(
+def test_who_sent_its_request_is_answered_when_it_is_accepted(
     listening: socket.socket, crowd: list[socket.socket]
 ) -> None:
-    seen = set()
-
-    def look(data: bytes, address: str) -> bytes:
-        seen.add((data, address))
-        return b"answer to " + data
-
     for number, one in enumerate(crowd):
         one.sendall(b"%d" % number)
 
     async def work() -> None:
-        async with accepting(listening, look):
-            await eventually(lambda: len(seen) == len(crowd))
+        async with accepting(listening):
+            await eventually(lambda: Greeting.made == len(crowd))
 
     run(work)
-    assert seen == {(b"%d" % number, "127.0.0.1") for number in range(_MANY)}
     assert [received(one) for one in crowd] == [b"answer to %d" % number for number in range(_MANY)]
-    assert Greeting.made == 0
-
-
-def test_who_has_sent_nothing_yet_gets_a_protocol(listening: socket.socket, crowd: list[socket.socket]) -> None:
-    async def work() -> None:
-        async with accepting(listening, lambda *_: b"never"):
-            await eventually(lambda: Greeting.made == _MANY)
-
-    run(work)
-    assert {received(one) for one in crowd} == {b"hello"}
-
-
-def test_one_after_the_other_gets_a_protocol(listening: socket.socket) -> None:
-    def ask() -> bytes:
-        with socket.create_connection(listening.getsockname(), timeout=60) as one:
-            return received(one)
-
-    async def work() -> None:
-        async with accepting(listening, lambda *_: b"never"):
-            for _ in range(5):
-                assert await asyncio.to_thread(ask) == b"hello"
-
-    run(work)
-
-
-def test_the_protocol_that_looking_leads_to_goes_on(listening: socket.socket) -> None:
-    class GoesOn(asyncio.Protocol):
-        def __init__(self, data: bytes) -> None:
-            self._data = data
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            self._transport = transport
-
-        def data_received(self, data: bytes) -> None:
-            self._transport.write(self._data + data)
-            self._transport.close()
-
-    looked = threading.Event()
-
-    def look(data: bytes, _: str) -> GoesOn:
-        looked.set()
-        return GoesOn(data)
-
-    async def work() -> None:
-        with socket.create_connection(listening.getsockname(), timeout=60) as one:
-            one.sendall(b"first")
-            async with accepting(listening, look):
-                assert await asyncio.to_thread(looked.wait, 60)
-                one.sendall(b" and second")
-                assert await asyncio.to_thread(received, one) == b"first and second"
-
-    run(work)
 
 
 def test_an_answer_that_the_kernel_does_not_take_at_once_arrives_whole(listening: socket.socket) -> None:
-    answer = bytes(range(256)) * (64 << 10)  # 16 MiB: more than fits into any buffer of a socket
-
     async def work() -> None:
-        async with accepting(listening, lambda *_: answer):
-            with socket.create_connection(listening.getsockname(), timeout=60) as one:
-                one.sendall(b"request")
-                assert await asyncio.to_thread(received, one) == answer
-
-    run(work)
-
-
-def test_a_server_that_stops_waits_for_who_reads_the_end_of_an_answer(listening: socket.socket) -> None:
-    answer = bytes(range(256)) * (64 << 10)  # 16 MiB, as above
-    looked = threading.Event()
-
-    def look(_: bytes, __: str) -> bytes:
-        looked.set()
-        return answer
-
-    async def nobody(scope: Any, receive: Any, send: Any) -> None:
-        """Nothing comes here."""
-
-    async def work() -> None:
-        config = plain_config(nobody, HttpToolsProtocol, timeout_graceful_shutdown=60)
-        server = ListenerServer(config, lambda _, __: (lambda _: Greeting(), look))
         with socket.create_connection(listening.getsockname(), timeout=60) as one:
-            one.sendall(b"request")
-            serving = asyncio.create_task(server.serve([listening]))
-            assert await asyncio.to_thread(looked.wait, 60)
-            server.should_exit = True
-            await asyncio.wait([serving], timeout=0.5)
-            assert not serving.done()
-            assert await asyncio.to_thread(received, one) == answer
-        await asyncio.wait_for(serving, 60)
+            one.sendall(b"large")
+            async with accepting(listening):
+                assert await asyncio.to_thread(received, one) == _LARGE
 
     run(work)
 
 
-def test_who_hangs_up_or_is_looked_at_in_vain_leaves_the_others_alone(
+def test_who_hangs_up_or_meets_a_defect_leaves_the_others_alone(
     listening: socket.socket, crowd: list[socket.socket], caplog: pytest.LogCaptureFixture
 ) -> None:
-    def look(data: bytes, _: str) -> bytes:
-        if data == b"defect":
-            raise ValueError(data)
-        return data
-
     crowd[0].shutdown(socket.SHUT_WR)
     crowd[1].sendall(b"defect")
     for one in crowd[2:]:
         one.sendall(b"request")
 
     async def work() -> None:
-        async with accepting(listening, look):
-            assert await asyncio.to_thread(received, crowd[-1]) == b"request"
+        async with accepting(listening):
+            assert await asyncio.to_thread(received, crowd[-1]) == b"answer to request"
 
     run(work)
-    assert [received(one) for one in crowd[:3]] == [b"", b"", b"request"]
-    assert "what a connection sent first could not be looked at" in caplog.text
+    assert [received(one) for one in crowd[:3]] == [b"", b"", b"answer to request"]
+    assert "could not be answered" in caplog.text
 
 
 def test_connections_leave_files_for_what_else_the_process_opens(
@@ -279,28 +200,22 @@ def test_connections_leave_files_for_what_else_the_process_opens(
 ) -> None:
     """Those that would take the last ones are reset; else a release could not be opened, nor a store connected to."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    taken: list[asyncio.Transport] = []
+    taken: list[Greeting] = []
 
-    class Stays(asyncio.Protocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            taken.append(transport)
+    class Stays(Greeting):
+        def opened(self) -> None:
+            taken.append(self)
 
     async def work() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + _MANY // 2, hard))
-        polling = Polling(Adopting())
-        acceptor = Acceptor(listening, lambda _: Stays(), set(), polling)
-        acceptor.start()
         try:
-            with pytest.raises(ConnectionResetError):
-                await asyncio.to_thread(crowd[-1].recv, 5)
-            assert 0 < len(taken) < _MANY // 2
-            opened.extend(os.dup(0) for _ in range(30))
+            async with accepting(listening, Stays):
+                with pytest.raises(ConnectionResetError):
+                    await asyncio.to_thread(crowd[-1].recv, 5)
+                assert 0 < len(taken) < _MANY // 2
+                opened.extend(os.dup(0) for _ in range(30))
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-            await acceptor.close()
-            for transport in taken:
-                transport.abort()
-            polling.close()
 
     opened: list[int] = []
     run(work)
@@ -336,52 +251,25 @@ def received(one: socket.socket) -> bytes:
     return b"".join(iter(lambda: one.recv(1 << 20), b""))
 
 
-class Hello:
-    """Says hello when it is polled, and nothing else."""
-
-    channel: Channel
-    closes = False
-
-    def opened(self) -> None:
-        self.channel.write_soon(b"hello")
-
-    def received(self, _: bytes, __: float) -> bytes | None:
-        return None
-
-    def unwritten(self, rest: bytes, *, is_last: bool) -> None:
-        raise AssertionError((rest, is_last))
-
-    def answered_last(self) -> None:
-        raise AssertionError
-
-    def lost(self) -> None:
-        """It has nothing to end."""
-
-
 class Full(Polling):
     """The kernel has no room for the first three."""
 
     refused = 0
 
-    def open(self, file: int, connection: Polled) -> None:
+    def poll(self, file: int, events: int) -> None:
         if self.refused < 3:
             self.refused += 1
-            os.close(file)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        super().open(file, connection)
+        super().poll(file, events)
 
 
 def test_those_the_kernel_has_no_room_for_end_and_the_others_are_served(
     listening: socket.socket, crowd: list[socket.socket]
 ) -> None:
     async def work() -> None:
-        polling = Full(Adopting())
-        acceptor = Acceptor(listening, lambda _: Hello(), set(), polling, lambda _, __: b"nobody has sent anything")
-        acceptor.start()
-        said = [await asyncio.to_thread(one.recv, 5) for one in crowd]
+        async with accepting(listening, polls=Full):
+            said = [await asyncio.to_thread(one.recv, 5) for one in crowd]
         assert sorted(said) == [b""] * 3 + [b"hello"] * (_MANY - 3)
-        await acceptor.close()
-        polling.close()
 
     run(work)
 

@@ -1,0 +1,268 @@
+"""The sending side of a connection: its write buffer, a reader that is slow, and a lingering close."""
+
+import asyncio
+import logging
+import os
+import select
+from time import monotonic
+from typing import Protocol
+
+from service.connection import closing
+
+log = logging.getLogger("forecast.sockets")
+
+# From this size on, answers are written at once: they would push each other out of the processor's caches.
+_LARGE_BYTES = 8 << 10
+# How many pieces the kernel takes at once (IOV_MAX).
+_MOST_PIECES = 1024
+# Most requests are far smaller; what is larger is read a second time.
+_READ_BYTES, _REST_BYTES = 4 << 10, 60 << 10
+# How often a reader that is slow, or is to take the last answer, is looked at.
+_LOOK_SECONDS = 1.0
+# Of what arrives behind the last answer; more is left to wait in the kernel, and with its sender.
+_MOST_THROWN_AWAY = 256 << 10
+
+
+class Polled(Protocol):
+    """A connection that is polled, until it is lost."""
+
+    channel: "Channel"  # there before anything else
+
+    def opened(self) -> None:
+        """The connection stays: what it sent first, if anything, did not end it."""
+        ...
+
+    def received(self, data: bytes, now: float) -> None:
+        """`now` is in monotonic seconds."""
+        ...
+
+    def received_end(self) -> None:
+        """The other end sends no more."""
+        ...
+
+    def blocked(self) -> None:
+        """The reader takes no more for now."""
+        ...
+
+    def unblocked(self) -> None:
+        """The reader has taken everything."""
+        ...
+
+    def lost(self) -> None:
+        """There is no channel any more."""
+        ...
+
+
+class Poller(Protocol):
+    """What polls the sockets of channels."""
+
+    loop: asyncio.AbstractEventLoop
+
+    def poll(self, file: int, events: int) -> None: ...
+
+    def forget(self, file: int) -> None: ...
+
+    def write_soon(self, channel: "Channel") -> None: ...
+
+
+class Channel:
+    """What a connection writes to, and ends. `file` is below 0 when it is over. Its polling owns it."""
+
+    __slots__ = ("_alarm", "_events", "_left", "_pieces", "_polling", "_size", "_thrown_away",
+                 "_took_at", "connection", "ends", "file", "is_blocked")  # fmt: skip
+
+    def __init__(self, file: int, polling: Poller, connection: Polled) -> None:
+        self.file = file
+        self.is_blocked = False  # the reader has not taken what was written
+        self.ends = False  # nothing more is read or written but what was written before
+        self._polling = polling
+        self.connection: Polled | None = connection  # None when it is over
+        self._events = 0  # that are polled
+        self._pieces: list[bytes] = []  # to be written; then the channel is blocked, or it is the polling's turn
+        self._size = 0  # bytes of these
+        self._alarm: asyncio.TimerHandle | None = None
+        self._took_at = 0.0  # when the reader last took something, in monotonic seconds
+        self._left = 0  # bytes that it had not taken then
+        self._thrown_away = 0  # bytes that arrived behind the end
+
+    def write(self, *pieces: bytes) -> None:
+        """Writes with others of this turn; large pieces at once."""
+        if self.ends or self.file < 0:
+            return
+        if not self._pieces:
+            self._polling.write_soon(self)
+        self._pieces.extend(pieces)
+        for piece in pieces:
+            self._size += len(piece)
+        if self._size >= _LARGE_BYTES and not self.is_blocked:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what the reader takes. Its connection learns whether that was everything, if it was not before."""
+        if not self._pieces or self.file < 0:
+            return
+        try:
+            sent = os.writev(self.file, self._pieces[:_MOST_PIECES])
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.abort()
+            return
+        if sent == self._size:
+            self._pieces, self._size = [], 0
+            if self.is_blocked:
+                self._unblock()
+            return
+        self._size -= sent
+        self._drop(sent)
+        if not self.is_blocked:
+            self._block()
+
+    def _drop(self, sent: int) -> None:
+        """Forgets the bytes that were sent."""
+        taken = 0
+        while sent >= len(self._pieces[taken]):
+            sent -= len(self._pieces[taken])
+            taken += 1
+        self._pieces = [self._pieces[taken][sent:], *self._pieces[taken + 1 :]]
+
+    def _block(self) -> None:
+        self.is_blocked = True
+        self._poll(self._events | select.EPOLLOUT)
+        self._watch_reader()
+        if self.connection is not None and not self.ends:
+            self.connection.blocked()
+
+    def _unblock(self) -> None:
+        self.is_blocked = False
+        self._poll(self._events & ~select.EPOLLOUT)
+        if self.ends:
+            self._end_writing()
+            return
+        self._stop_watching()
+        if self.connection is not None:
+            self.connection.unblocked()
+
+    def read(self, reads: bool) -> None:
+        """Whether to read, from now on."""
+        if not self.ends:
+            self._poll(self._events | select.EPOLLIN if reads else self._events & ~select.EPOLLIN)
+
+    def _poll(self, events: int) -> None:
+        if events != self._events and self.file >= 0:
+            self._polling.poll(self.file, events)
+            self._events = events
+
+    def close(self, *, more_may_arrive: bool = False) -> None:
+        """Ends it so that everything written arrives whole: a lingering close (RFC 9112, 9.6).
+
+        What a client sends behind the close makes the kernel reset the connection, and drop what it has not sent yet.
+        So what arrives is thrown away until the client has everything, or takes nothing for `READ_SECONDS`.
+        `more_may_arrive`: also if everything is sent already.
+        """
+        if self.ends or self.file < 0:
+            return
+        self.flush()
+        if self.file < 0:
+            return
+        if not self._pieces and not more_may_arrive and closing.all_sent(self.file):
+            self.abort()
+            return
+        self.ends = True
+        self._poll(self._events | select.EPOLLIN)
+        if not self.is_blocked:
+            self._end_writing()
+        self._watch_reader()
+
+    def _end_writing(self) -> None:
+        try:
+            closing.end_writing(self.file)
+        except OSError:  # the other end has gone
+            self.abort()
+
+    def abort(self) -> None:
+        """Ends it at once, unless it is over. The connection is told that it is lost."""
+        connection, self.connection = self.connection, None
+        if connection is None:
+            return
+        self._stop_watching()
+        file, self.file = self.file, -1
+        self._pieces, self._size = [], 0
+        self._polling.forget(file)
+        os.close(file)
+        try:
+            connection.lost()
+        except Exception:  # it must not take what was read from others
+            log.exception("a connection that is lost could not be ended")
+
+    def reset(self) -> None:
+        """The same, and the kernel drops what is not sent, which could be megabytes for a reader that never comes."""
+        if self.file >= 0:
+            closing.drop_unsent(self.file)
+        self.abort()
+
+    def stay(self) -> None:
+        """The connection stays: it is polled from now on. Raises OSError if the kernel has no room for it."""
+        if self.file >= 0 and self.connection is not None:
+            self._poll(self._events | select.EPOLLIN)
+            if not self.ends:
+                self.connection.opened()
+
+    def take(self) -> bytes | None:
+        """Returns what has arrived for the connection, if anything."""
+        try:
+            data = os.read(self.file, _READ_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            self.abort()
+            return None
+        if len(data) == _READ_BYTES:
+            data += _rest(self.file)
+        if not data:
+            self._received_end()
+            return None
+        if not self.ends:
+            return data
+        self._thrown_away += len(data)
+        if self._thrown_away > _MOST_THROWN_AWAY:
+            self._poll(self._events & ~select.EPOLLIN)
+        return None
+
+    def _received_end(self) -> None:
+        if self.ends and not self._pieces:
+            self.abort()  # it has everything, or is not interested
+            return
+        self._poll(self._events & ~select.EPOLLIN)  # the end would be reported again and again
+        if not self.ends and self.connection is not None:
+            self.connection.received_end()
+
+    # --- a reader that is slow, or is to take the last answer ----------------------------------------------------
+
+    def _watch_reader(self) -> None:
+        if self._alarm is None:
+            self._took_at, self._left = monotonic(), self._size + closing.not_acknowledged(self.file)
+            self._alarm = self._polling.loop.call_later(_LOOK_SECONDS, self._look_at_reader)
+
+    def _stop_watching(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _look_at_reader(self) -> None:
+        now, left = monotonic(), self._size + closing.not_acknowledged(self.file)
+        if left != self._left:
+            self._left, self._took_at = left, now
+        if self.ends and not left:
+            self.abort()
+        elif now - self._took_at > closing.READ_SECONDS:
+            self.reset()
+        else:
+            self._alarm = self._polling.loop.call_later(_LOOK_SECONDS, self._look_at_reader)
+
+
+def _rest(file: int) -> bytes:
+    try:
+        return os.read(file, _REST_BYTES)
+    except OSError:  # there is none; or its sender has gone, which the next turn finds out
+        return b""

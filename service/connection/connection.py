@@ -1,0 +1,370 @@
+"""An HTTP/1.1 connection: framing, pipelining, deadlines, and the end."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from functools import partial
+from time import monotonic
+
+from service.connection import limits
+from service.connection.accepting import Address
+from service.connection.channel import Channel
+from service.connection.door import Door
+from service.connection.exchange import Exchange
+from service.connection.heads import HeadReader
+from service.connection.parse import plain_request
+from service.connection.parsing import RequestParser, RequestRefused
+from service.connection.pipelining import HeldInput
+from service.request.errors import problem
+from service.request.request import Request, new_request_id
+from service.request.resolve import DISPATCH
+from service.request.response import STATUS_LINES, Response, lines_of
+
+log = logging.getLogger("forecast.access")
+_CLOSE = (b"connection", b"close")
+
+
+class Connection:
+    """One connection, from its first byte until it is lost; its listener's polling owns it.
+
+    Requests are taken one after the other: what arrives behind one that is under way is held, and nothing is read
+    meanwhile, so that a client costs what one request costs. A plain request is answered by the pipeline. Any other
+    goes to the parser, and then to the application, in an exchange.
+
+    An answer that begins before the whole request has arrived closes the connection: the next request might be read
+    from the middle of this one. A request whose rest cannot be read has one answer, a refusal.
+    """
+
+    __slots__ = ("__weakref__", "_alarm", "_answered_at", "_arrives_since", "_checked", "_door", "_exchange", "_held",
+                 "_ignores", "_old_at", "_over", "_parser", "_stops_at", "_turn", "_waits", "address",
+                 "asked_at", "channel", "closes", "reader", "turned_away")  # fmt: skip
+
+    channel: Channel
+
+    def __init__(self, door: Door, address: Address) -> None:
+        self.address = address
+        self.asked_at = now = monotonic()  # when it began, or the parser last saw a request begin
+        self.closes = False  # with the next answer
+        self.reader = HeadReader(door.fields, address[0])
+        self._door = door
+        self._held = HeldInput()
+        self._ignores = False  # whatever arrives
+        self._turn: asyncio.Handle | None = None  # of the loop, that goes on with what is held
+        # the request under way
+        self._waits = False  # for the pipeline
+        self._checked: Request | None = None  # which the application answers
+        self._parser: RequestParser | None = None  # made when it is needed
+        self._exchange: Exchange | None = None  # of the request that the parser reads, or has read last
+        # its time, in monotonic seconds
+        self._arrives_since: float | None = now  # None if no request is awaited that has begun, or is the first
+        self._answered_at = 0.0
+        age = door.connection_age
+        self._old_at = now + lifetime(age) if age else float("inf")
+        self._stops_at = float("inf")
+        self._alarm: asyncio.TimerHandle | None = None
+        connections = door.state.connections
+        connections.add(self)  # type: ignore[arg-type]  # uvicorn calls `shutdown` of what is in there
+        self._over = len(connections) - door.most_connections
+        self.turned_away = self._over > 0 and not door.make_room(self)
+
+    # --- the channel ---------------------------------------------------------------------------------------------
+
+    def opened(self) -> None:
+        if self._is_reset():
+            return
+        self._set_alarm(self._due() - monotonic())
+
+    def _is_reset(self) -> bool:
+        """One of too many to be told so."""
+        if not self.turned_away or self._over <= limits.MOST_TURNED_AWAY:
+            return False
+        self._door.rejected("unavailable")
+        self.channel.reset()
+        return True
+
+    def received(self, data: bytes, now: float) -> None:
+        if self._ignores or (self.turned_away and self._is_reset()):
+            return
+        is_free = not (self._held.data or self._is_busy or self._is_in_message or self.channel.is_blocked)
+        if not is_free or not self._answer(data, now):
+            self._held.add(data)
+            self._go_on()
+
+    def received_end(self) -> None:
+        self.close()
+
+    def blocked(self) -> None:
+        if self._exchange is not None:
+            self._exchange.block()
+
+    def unblocked(self) -> None:
+        if self._exchange is not None:
+            self._exchange.unblock()
+        self._guard(self._go_on)
+
+    def lost(self) -> None:
+        self._door.state.connections.discard(self)
+        self._end()
+        for alarm in (self._alarm, self._turn):
+            if alarm is not None:
+                alarm.cancel()
+        if self._parser is not None:
+            self._parser.end()
+        # they refer to the connection, which would otherwise stay until garbage is collected
+        self._parser = self._exchange = self._alarm = self._turn = None
+
+    # --- arrival -------------------------------------------------------------------------------------------------
+
+    @property
+    def _is_busy(self) -> bool:
+        """A request is under way."""
+        return self._waits or (self._exchange is not None and self._exchange.is_under_way)
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Its client waits for an answer, and reads it."""
+        return self._is_busy and not self.channel.is_blocked
+
+    @property
+    def _is_in_message(self) -> bool:
+        """A request has arrived in part."""
+        return self._parser is not None and self._parser.in_message
+
+    def _read_or_wait(self) -> None:
+        self.channel.read(not self._held.data and (self._exchange is None or self._exchange.reads))
+
+    def _go_on_later(self) -> None:
+        if self._turn is None:
+            self._turn = asyncio.get_running_loop().call_soon(self._guard, self._go_on)
+
+    def _guard(self, act: Callable[[], None]) -> None:
+        """A defect ends the connection: nobody else would."""
+        try:
+            act()
+        except Exception:
+            log.exception("what arrived on a connection could not be answered")
+            self.channel.abort()
+
+    def _go_on(self) -> None:
+        """Takes what is held, head by head, until a request has to be waited for or others should have their turn."""
+        self._turn = None
+        until = monotonic() + limits.TURN_SECONDS
+        while self._held.data and self._may_take():
+            if (now := monotonic()) > until:
+                self._go_on_later()
+                break
+            self._take(self._held.next_piece(self._parser), now)
+        self._start_exchange()
+        if not self.channel.ends:
+            self._read_or_wait()
+
+    def _may_take(self) -> bool:
+        return self._is_in_message or not (self._is_busy or self.channel.is_blocked)
+
+    def _take(self, piece: bytes, now: float) -> None:
+        if self._is_in_message or not self._answer(piece, now):
+            self._parse(piece)
+
+    # --- the pipeline --------------------------------------------------------------------------------------------
+
+    def _answer(self, head: bytes, now: float) -> bool:
+        """Answers a plain request by the pipeline. Returns whether it was one."""
+        pipeline = self._door.pipeline
+        if pipeline is None or self.turned_away:
+            return False
+        door, address = self._door, self.address[0]
+        request = plain_request(head, self.reader, door.resolver, now, address, headers=pipeline.traces)
+        if request is None:
+            return False
+        if request.closes:
+            self.closes = True
+        pipeline.begin(request)
+        outcome = pipeline.run(request)
+        if isinstance(outcome, Response):
+            self._respond(head, request, outcome, now)
+        else:
+            self._waits, self._arrives_since = True, None
+            outcome.add_done_callback(partial(self._finish, head, request))
+        return True
+
+    def _respond(self, head: bytes, request: Request, response: Response, now: float) -> None:
+        if response is DISPATCH:
+            self._checked = request
+            self._parse(head)
+            self._start_exchange()
+            return
+        pipeline = self._door.pipeline
+        assert pipeline is not None  # noqa: S101 - which has answered
+        if now >= self._old_at:
+            self.closes = True
+        request.closes = self.closes
+        if self.reader.news is not None:  # now it is known whether its caller is a stranger
+            self.reader.learn(stranger=request.key is None)
+        self.channel.write(*pipeline.finish(request, response, self._door.date_lines()))
+        self._arrives_since, self._answered_at = None, now
+        if request.closes:
+            self.close()
+
+    def _finish(self, head: bytes, request: Request, task: "asyncio.Task[Response]") -> None:
+        """The request that waited can be answered."""
+        response = problem("unavailable") if task.cancelled() else task.result()
+        self._waits = False
+        if self.channel.ends or self.channel.file < 0:
+            if response.status == 401 and self._door.pipeline is not None:  # a scan counts, also one that hangs up
+                self._door.pipeline.finish(request, response, b"")
+            return
+        self._guard(lambda: self._respond(head, request, response, monotonic()))
+        self._guard(self._go_on)
+
+    # --- the parser, and the application -------------------------------------------------------------------------
+
+    def _parse(self, data: bytes) -> None:
+        """Reads bytes of one request."""
+        parser = self._parser
+        if parser is None:
+            parser = self._parser = RequestParser(self)
+        try:
+            parser.feed(data)
+        except RequestRefused as refused:
+            self._refuse(refused.code, refused.advice)
+            return
+        if (parser.in_message or not self._is_busy) and self._arrives_since is None:
+            self._arrives_since = monotonic()  # what arrives in between wins no time
+            self._set_alarm(self._due() - monotonic())
+
+    def begin(self) -> None:
+        """Makes the exchange of the request that the parser has read; it starts later."""
+        parser, checked, self._checked = self._parser, self._checked, None
+        assert parser is not None  # noqa: S101 - which calls this
+        self.asked_at = monotonic()
+        self._exchange = Exchange(self, self._door, parser, self.address, checked)
+        if parser.is_tunnel:  # what follows may not be HTTP
+            self._ignores = True
+            self._held.clear()
+        self._keep_or_close()
+
+    def body_read(self, body: bytes) -> None:
+        if self._exchange is not None:
+            self._exchange.body_read(body)
+
+    def message_read(self) -> None:
+        self._arrives_since = None
+        if self._exchange is not None:
+            self._exchange.message_read()
+            self._keep_or_close()
+
+    def _keep_or_close(self) -> None:
+        if monotonic() >= self._old_at:
+            self.closes = True
+        if self._exchange is not None:
+            self._exchange.keep_or_close(closes=self.closes)
+
+    def _start_exchange(self) -> None:
+        """Not before all that is held of its body is read: whether it is whole decides about the connection."""
+        if self._exchange is not None and not (self._held.data and self._is_in_message):
+            self._exchange.start()
+
+    # --- the transport of an exchange ----------------------------------------------------------------------------
+
+    def answered(self) -> None:
+        self._door.state.total_requests += 1
+        if self.is_closing():
+            return
+        self._answered_at = monotonic()
+        self._read_or_wait()
+        if self._held.data:
+            self._go_on_later()
+
+    def write(self, data: bytes) -> None:
+        self.channel.write(data)
+
+    def is_closing(self) -> bool:
+        return self.channel.ends or self.channel.file < 0
+
+    def pause_reading(self) -> None:
+        self._read_or_wait()
+
+    def resume_reading(self) -> None:
+        self._read_or_wait()
+
+    # --- refusals, and the end -----------------------------------------------------------------------------------
+
+    def _refuse(self, code: str, advice: str | None = None) -> None:
+        """The only answer to a request whose rest cannot be read. Those before it are answered already."""
+        door, exchange, parser = self._door, self._exchange, self._parser
+        self._ignores, self._arrives_since = True, None
+        self._held.clear()
+        door.rejected(code)
+        has_begun = parser is not None and parser.in_message and not parser.is_arriving
+        if exchange is not None and has_begun and not exchange.is_answered:
+            exchange.disconnect()
+        elif self._is_busy:
+            return  # its answer has begun, and closes the connection
+        request_id = new_request_id()
+        response = door.refusal(code, request_id, self.address[0], advice)
+        lines, body = response.whole(request_id)
+        tail = lines_of(((b"x-request-id", request_id), _CLOSE))
+        self.channel.write(STATUS_LINES[response.status], door.date_lines(), lines, tail, b"\r\n", body)
+        self.channel.close(more_may_arrive=True)
+        self._end()
+
+    def close(self) -> None:
+        """What was written arrives; nothing else is."""
+        self.channel.close(more_may_arrive=self._exchange is not None and self._exchange.in_doubt)
+        self._end()
+
+    def _end(self) -> None:
+        """Nothing that arrives, or has arrived, is looked at any more."""
+        self._ignores = True
+        self._held.clear()
+        if self._exchange is not None:
+            self._exchange.disconnect()
+
+    # --- time ----------------------------------------------------------------------------------------------------
+
+    def _set_alarm(self, seconds: float) -> None:
+        """One alarm for everything: setting one for each request would cost as much as an answer."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = asyncio.get_running_loop().call_later(max(0.0, seconds), self._look_at_time)
+
+    def _due(self) -> float:
+        """When the connection has waited long enough for what is to arrive next, in monotonic seconds."""
+        if self._arrives_since is not None:
+            due = self._arrives_since + limits.HEAD_SECONDS
+        elif self._is_busy:
+            return monotonic() + self._door.keep_alive
+        else:
+            due = self._answered_at + self._door.keep_alive
+        return due if self._is_in_message else min(due, self._stops_at)
+
+    def _look_at_time(self) -> None:
+        left = self._due() - monotonic()
+        if left > 0:
+            self._set_alarm(left)
+        elif not self.is_closing():
+            self._is_late()
+
+    def _is_late(self) -> None:
+        parser = self._parser
+        is_unanswered = self._exchange is None or not self._exchange.is_answered
+        if parser is not None and parser.in_message and (parser.is_arriving or is_unanswered):
+            self._refuse("request_timeout")
+        else:
+            self.close()  # silent, or still sending what is answered: there is nothing to answer
+
+    def shutdown(self) -> None:
+        """The server stops: what is under way is answered, and a request may be on its way. Then the connection is
+        closed."""
+        self.closes = True
+        self._stops_at = monotonic() + self._door.linger
+        if self._exchange is not None:
+            self._exchange.close_behind()
+        if not self.is_closing():
+            self._set_alarm(self._due() - monotonic())
+
+
+def lifetime(age: float) -> float:
+    """About `age` seconds: connections that were opened together, as after a deploy, must not all close together."""
+    return age * random.uniform(0.9, 1.1)  # noqa: S311 - no secret

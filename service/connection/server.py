@@ -1,0 +1,56 @@
+"""uvicorn's server as both listeners use it: what it would do by itself is done by us, or not at all."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import uvicorn
+
+from service.connection.accepting import Acceptor
+from service.connection.connection import Connection
+from service.connection.door import Door
+from service.connection.polling import Polling
+
+
+class ListenerServer(uvicorn.Server):
+    """Serves what is behind a door; one for each listener of a process.
+
+    Leaves signals alone: supervisor and workers stop in their own order. `drain`: seconds in which it waits for
+    requests under way when it stops; None: until they are answered.
+    """
+
+    def __init__(self, door: Door, drain: int | None = None) -> None:
+        config = uvicorn.Config(
+            door.app,
+            ws="none",
+            interface="asgi3",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=drain,
+        )
+        super().__init__(config)
+        self._door = door
+        door.state = self.server_state
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """uvicorn would take the signals of the process, and raise them again after stopping."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's, on `sockets` alone, which listen already."""
+        await super().startup(sockets=[])
+        self._polling = Polling()
+        self._door.address = next((one.getsockname()[:2] for one in sockets or []), ("", 0))
+        self._acceptors = [Acceptor(one, partial(Connection, self._door), self._polling) for one in sockets or []]
+        for acceptor in self._acceptors:
+            acceptor.start()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for acceptor in self._acceptors:
+            acceptor.close()
+        await super().shutdown(sockets)
+        self._polling.close()
