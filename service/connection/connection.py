@@ -12,10 +12,10 @@ from service.connection.accepting import Address
 from service.connection.channel import Channel
 from service.connection.door import Door
 from service.connection.exchange import Exchange
-from service.connection.heads import HeadReader
+from service.connection.learned_heads import HeadReader
 from service.connection.parse import plain_request
-from service.connection.parsing import RequestParser, RequestRefused
 from service.connection.pipelining import HeldInput
+from service.connection.request_parser import RequestParser, RequestRefused
 from service.request.errors import problem
 from service.request.request import Request, new_request_id
 from service.request.resolve import DISPATCH

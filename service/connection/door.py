@@ -4,7 +4,7 @@ from typing import Any
 
 from uvicorn.server import ServerState
 
-from service.connection.heads import Fields
+from service.connection.learned_heads import Fields
 from service.request.pipeline import Pipeline
 from service.request.resolve import Resolver
 from service.request.response import Header, Response, lines_of

@@ -9,7 +9,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from service.connection.accepting import Address
 from service.connection.door import Door
-from service.connection.parsing import RequestParser
+from service.connection.request_parser import RequestParser
 from service.request.request import Request
 from service.request.response import SCOPE_KEY
 

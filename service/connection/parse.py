@@ -3,7 +3,7 @@
 import re
 
 from service.connection import limits
-from service.connection.heads import CLOSE, HeadReader
+from service.connection.learned_heads import CLOSE, HeadReader
 from service.request.request import Request, new_request_id
 from service.request.resolve import Resolver
 from service.request.response import Header

@@ -3,7 +3,7 @@
 A single read can bring thousands of requests. If all of them began at once, one connection could fill the memory.
 """
 
-from service.connection.parsing import RequestParser
+from service.connection.request_parser import RequestParser
 
 # Every head ends with an empty line, so what lies between two of them completes at most one head.
 _END_OF_HEAD = b"\r\n\r\n"

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import httptools
 
 from service.connection import limits
-from service.connection.heads import as_head
+from service.connection.learned_heads import as_head
 from service.request.hints import NO_TARGET, of_other_protocol, of_parser_error
 from service.request.response import Header
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.connection import heads, limits
-from service.connection.heads import Fields, HeaderValues, HeadReader, as_head
+from service.connection import learned_heads, limits
+from service.connection.learned_heads import Fields, HeaderValues, HeadReader, as_head
 
 USABLE_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 LINE = b"GET /v1/x?zip_code=36436 HTTP/1.1"
@@ -278,7 +278,7 @@ def test_a_connection_begins_with_what_another_from_its_address_taught() -> None
 
 def test_what_is_taught_does_not_fill_the_memory() -> None:
     fields = Fields()
-    for number in range(heads._MOST_TAUGHT + 5):
+    for number in range(learned_heads._MOST_TAUGHT + 5):
         reader = HeadReader(fields, f"{number}")
         for chunk in (head(*USUAL), head(*USUAL)):
             assert both_read(reader, chunk)
@@ -298,7 +298,7 @@ def test_a_long_head_is_read_and_nothing_of_it_is_kept(name: bytes, learned: boo
         assert reader.read(head(*other, b"%b: %d" % (name, number) + b"x" * 12_000), len(LINE)) is not None
         if reader.news is not None:
             reader.learn()
-    mine = [tracemalloc.Filter(True, file) for file in (str(heads.__file__), __file__)]  # not other threads'
+    mine = [tracemalloc.Filter(True, file) for file in (str(learned_heads.__file__), __file__)]  # not other threads'
     kept = sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(mine).traces)
     tracemalloc.stop()
     assert kept < 2_000
@@ -308,7 +308,7 @@ def test_a_long_head_is_read_and_nothing_of_it_is_kept(name: bytes, learned: boo
 
 def test_matchers_do_not_fill_the_memory() -> None:
     fields = Fields()
-    for number in range(heads._MOST_MATCHERS + 5):
+    for number in range(learned_heads._MOST_MATCHERS + 5):
         assert fields.matcher((b"x-%d" % number,), (), stranger=False) is not None
     assert len(fields.matchers) == 5
 
@@ -326,9 +326,9 @@ def test_strangers_teach_little_and_have_what_others_taught() -> None:
             reader.learn(stranger=stranger)
         return reader.read(chunks[3], len(LINE)) is reader.usually
 
-    for number in range(heads._MOST_FOR_STRANGERS + 10):
-        assert read_as(b"x-%d" % number, stranger=True) is (number < heads._MOST_FOR_STRANGERS)
-    assert len(fields.matchers) == heads._MOST_FOR_STRANGERS
+    for number in range(learned_heads._MOST_FOR_STRANGERS + 10):
+        assert read_as(b"x-%d" % number, stranger=True) is (number < learned_heads._MOST_FOR_STRANGERS)
+    assert len(fields.matchers) == learned_heads._MOST_FOR_STRANGERS
     assert not read_as(b"x", stranger=True)
     assert read_as(b"x", stranger=False)
     assert read_as(b"x", stranger=True)
