@@ -9,6 +9,7 @@ however long it takes.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Generator
+from time import monotonic
 from types import TracebackType, coroutine
 from typing import Any, TypeVar
 
@@ -40,6 +41,34 @@ class Alarm:
             self._timer = self._loop.call_later(self._part, self._next)
         else:
             self._ring()
+
+
+class OldestFirst:
+    """One alarm for all who wait in a row, as one for each would cost more than a reply.
+
+    `due` returns when the time of the oldest is up (monotonic seconds), or None if nobody waits. `late` is called with
+    the time until which it is up.
+    """
+
+    __slots__ = ("_alarm", "_due", "_late", "_until")
+
+    def __init__(self, due: Callable[[], float | None], late: Callable[[float], None]) -> None:
+        self._due = due
+        self._late = late
+        self._alarm: Alarm | None = None
+        self._until = 0.0
+
+    def watch(self) -> None:
+        """Somebody waits."""
+        if self._alarm is None and (due := self._due()) is not None:
+            self._until, self._alarm = due, Alarm(max(0.0, due - monotonic()), self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        due = self._due()
+        if due is not None and due <= self._until:
+            self._late(self._until)
+        self.watch()
 
 
 class Waiting:

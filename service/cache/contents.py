@@ -10,9 +10,9 @@ import msgspec
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import EVERY_NAME, FORMAT_VERSION, CacheKey, is_trial
-from service.redis.client import RedisStore, checked
+from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.name_store import NameCommand, NameStore, named_command
+from service.redis.name_store import NameCommand, NameStore, checked, named_command
 from service.redis.scan import scan
 
 # Names that one command looks at. Redis serves nobody else meanwhile: some 0.2 ms.
@@ -125,7 +125,7 @@ async def look_at(store: NameStore, key: CacheKey) -> Held:
     # one connection for all: it is the connection that does not touch what it reads
     words = (("CLIENT", "NO-TOUCH", "ON"), ("MGET", key.name), ("PTTL", key.name), ("CLIENT", "NO-TOUCH", "OFF"))
     untouched, values, left, _ = await store.pipelined([NameCommand(key.name, each) for each in words])
-    value = checked(store.name, values)[0]
+    value = checked(values)[0]
     entry = None if value is None else envelope.decode(value, key.digest)
     return Held(
         entry=entry,
@@ -140,7 +140,7 @@ async def _sizes(store: NameStore, names: list[bytes]) -> list[int | None]:
     if not names:
         return []
     commands = [named_command("MEMORY", name, "USAGE") for name in names]
-    return [checked(store.name, size) for size in await store.pipelined(commands)]
+    return [checked(size) for size in await store.pipelined(commands)]
 
 
 def _release_of(name: bytes) -> str | None:

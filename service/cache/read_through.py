@@ -20,7 +20,7 @@ Fill = Callable[[], Awaitable[bytes]]
 Observe = Callable[[str, str, float], None]
 
 # A look-up in the shared cache, where it is traced.
-SHARED_STEP: Attributes = {"db.system.name": "redis", "db.operation.name": "MGET"}
+SHARED_STEP: Attributes = {"db.system.name": "redis", "db.operation.name": "GET"}
 
 # Longer than a cache look-up may take, so that whoever missed just before the fill was stored still finds it.
 _LINGER_SECONDS = 0.25

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Literal
 
 import msgspec
@@ -11,9 +10,11 @@ import msgspec
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import TRIAL_NAME, CacheKey
-from service.redis.batched_set import BatchedSet
-from service.redis.errors import StoreUnavailable
-from service.redis.opening import CacheStore, open_get
+from service.cache.writer import EntryWriter
+from service.redis.client import WRONG_TYPE
+from service.redis.errors import StoreRefused, StoreUnavailable
+from service.redis.name_store import NameStore
+from service.redis.pipelined import value
 
 log = logging.getLogger("forecast.cache")
 
@@ -29,19 +30,18 @@ class SharedLookup(msgspec.Struct, frozen=True, gc=False):
     entry: CacheEntry | None = None  # on a hit only
 
 
-TellLookup = Callable[[SharedLookup], None]
+_MISS = SharedLookup("miss")
 
 
 class SharedCache:
-    """Entries in the Redis, or the cluster, behind `store`. One per worker, which stops it.
+    """Entries in the Redis, or the cluster, behind `store`. One per worker.
 
     `ttl`, in seconds, only collects garbage: entries never become wrong.
     """
 
-    def __init__(self, store: CacheStore, ttl: int) -> None:
+    def __init__(self, store: NameStore, ttl: int) -> None:
         self._store = store
-        self._batched = open_get(store)
-        self._stores = BatchedSet(store, ttl)
+        self._writer = EntryWriter(store, ttl)
 
     @property
     def is_away(self) -> bool:
@@ -51,49 +51,54 @@ class SharedCache:
     @property
     def refusal(self) -> str | None:
         """Why a server stores no entries. None while all do, or are away."""
-        return None if self._store.is_away else self._stores.refusal
+        return None if self._store.is_away else self._writer.refusal
 
     @property
     def failed(self) -> Mapping[str, int]:
         """How many entries were not stored, by reason."""
-        return self._stores.failed
+        return self._writer.failed
 
     async def try_to_store(self) -> float:
         """Updates `refusal`, even if no requests come. Returns the seconds until the next try."""
-        await self._stores.try_servers(TRIAL_NAME)
+        await self._writer.try_servers(TRIAL_NAME)
         return TRY_SECONDS
 
     async def get(self, key: CacheKey) -> SharedLookup:
         """Looks `key` up. Never raises: see `SharedOutcome`."""
-        reply: asyncio.Future[SharedLookup] = asyncio.get_running_loop().create_future()
+        try:
+            data = await self._look_up(key)
+        except StoreUnavailable as error:
+            return _without_value(error)
+        return _found(key, data)
 
-        def found(lookup: SharedLookup) -> None:
-            if not reply.done():
-                reply.set_result(lookup)
-
-        self.ask(key, found)
-        return await reply
-
-    def ask(self, key: CacheKey, found: TellLookup) -> None:
+    def ask(self, key: CacheKey, found: Callable[[SharedLookup], None]) -> None:
         """`get` without a task to wait in: `found` is called once, in a later turn of the loop. It must not raise."""
-        self._batched.ask(key.name, partial(_tell, key.digest, found))
 
-    async def stop(self) -> None:
-        await self._batched.stop()
+        def ended(answer: asyncio.Future[bytes | None]) -> None:
+            error = answer.exception()
+            found(_found(key, answer.result()) if error is None else _without_value(error))
+
+        self._look_up(key).add_done_callback(ended)
 
     def put(self, key: CacheKey, entry: CacheEntry) -> asyncio.Future[bool]:
         """Stores `entry`. The future tells whether that succeeded; nobody has to wait for it."""
-        return self._stores.set(key.name, envelope.encode_entry(entry, key.digest))
+        return self._writer.put(key.name, envelope.encode_entry(entry, key.digest))
+
+    def _look_up(self, key: CacheKey) -> asyncio.Future[bytes | None]:
+        return self._store.send(key.name, ("GET", key.name), value)
 
 
-def _tell(digest: bytes, found: TellLookup, value: bytes | StoreUnavailable | None) -> None:
-    if value is None:
-        found(SharedLookup("miss"))
-    elif isinstance(value, StoreUnavailable):
-        log.debug("cache look-up: %s", value)
-        found(SharedLookup("unavailable"))
-    else:
-        entry = envelope.decode(value, digest)
-        if entry is None:
-            log.warning("the cache returned something else than the entry asked for; it was not served")
-        found(SharedLookup("damaged" if entry is None else "hit", entry))
+def _found(key: CacheKey, data: bytes | None) -> SharedLookup:
+    if data is None:
+        return _MISS
+    entry = envelope.decode(data, key.digest)
+    if entry is None:
+        log.warning("the cache returned something else than the entry asked for; it was not served")
+    return SharedLookup("damaged" if entry is None else "hit", entry)
+
+
+def _without_value(error: BaseException) -> SharedLookup:
+    if isinstance(error, StoreRefused) and error.said.startswith(WRONG_TYPE):
+        return _MISS
+    log.debug("cache look-up: %s", error)
+    return SharedLookup("unavailable")

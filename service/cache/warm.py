@@ -11,7 +11,7 @@ from service.base.batched import batched
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
-from service.redis.errors import StoreUnavailable
+from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.name_store import NameCommand
 from service.redis.opening import CacheStore, opened
 
@@ -61,8 +61,7 @@ async def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callab
 
 
 async def _store(store: CacheStore, plan: Plan, batch: list[Answer]) -> list[StoreUnavailable]:
-    """Why some were not stored. Raises the first other error of Redis as the server words it: the client would add the
-    whole command."""
+    """Why some were not stored. Raises StoreRefused if a server refused one."""
     commands = []
     for area, query, body in batch:
         key = cache_key(plan.release, area, query)
@@ -70,8 +69,8 @@ async def _store(store: CacheStore, plan: Plan, batch: list[Answer]) -> list[Sto
         commands.append(NameCommand(key.name, ("SET", key.name, entry, "EX", plan.ttl)))
     lost = []
     for reply in await store.pipelined(commands):
+        if isinstance(reply, StoreRefused):
+            raise reply
         if isinstance(reply, StoreUnavailable):
             lost.append(reply)
-        elif isinstance(reply, Exception):
-            raise reply
     return lost

@@ -9,6 +9,7 @@ import msgspec
 
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
+from service.redis.pipelined import anything
 from service.redis.script import Script
 
 INSTANCES = "n:instances"
@@ -63,10 +64,7 @@ class Registry:
 
     async def _run(self, instance: str, record: str, purge: str) -> Heard:
         call = (1, INSTANCES, instance, record, DEAD_AFTER_SECONDS, _RENEW_SECONDS, purge)
-        [reply] = await self._store.call(lambda client: _SCRIPT.run(client, [call]))
-        if isinstance(reply, Exception):
-            raise StoreUnavailable(f"{self._store.name}: {reply}")
-        return _heard(reply)
+        return _heard(await _SCRIPT.send(self._store, call, anything))
 
 
 async def peers_in(store: RedisStore) -> list[Peer]:

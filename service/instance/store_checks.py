@@ -77,7 +77,7 @@ class StoreChecks:
         cache = self._shown(self._cache, "cache", [report.cache_up for report in reports])
         away = {node for report in reports for node in report.cache_away}
         if isinstance(self._cache, ClusterStore):
-            cache = msgspec.structs.replace(cache, nodes=tuple(self._node(node, away) for node in self._cache.nodes))
+            cache = msgspec.structs.replace(cache, nodes=tuple(self._node(node, away) for node in self._cache.servers))
         return msgspec.structs.replace(keys, pushed=sum(report.push_connected for report in reports)), cache
 
     def _shown(self, store: CacheStore, name: Literal["keys", "cache"], reached: list[bool]) -> Store:
@@ -97,7 +97,7 @@ class StoreChecks:
         )
 
     def _node(self, node: ClusterNode, away: Collection[str]) -> StoreNode:
-        facts, latency = self._known.get(node.store.name), self._latency.get(node.store.name)
+        facts, latency = self._known.get(node.name), self._latency.get(node.name)
         name = str(node.address)
         return StoreNode(
             node=name,

@@ -5,12 +5,10 @@ Every change is made together with its line in the audit trail (audit.py). Keys 
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from redis.asyncio import Redis
 
 from service.base.terms import Terms
 from service.base.whoami import whoami
@@ -20,9 +18,10 @@ from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, State, decode_record, decoded_key
 from service.keys.sentinel import MEND, Memory
-from service.redis.client import WRONG_TYPE, RedisStore, checked, raise_errors
+from service.redis.client import WRONG_TYPE, RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.line import GetLine
+from service.redis.name_store import checked, gathered
+from service.redis.pipelined import value
 from service.redis.primary import Primary, open_store
 
 # Of a command: more than the server has for confirming that a change is on disk (`audit.confirmed`).
@@ -39,7 +38,6 @@ class FoundKey(msgspec.Struct, frozen=True):
 
 
 Found = FoundKey | StoreUnavailable | ForeignStoreError  # errors say why nothing was found
-TellFound = Callable[[Found], None]
 
 
 class KeyStore:
@@ -54,11 +52,6 @@ class KeyStore:
         self.pepper = secret
         self.fingerprint = pepper.fingerprint(secret)
         self.memory = Memory(data, self.fingerprint)
-        self._asking = GetLine(store)
-
-    async def stop_asking(self) -> None:
-        """Whoever waits for what was asked is told that the store is unavailable."""
-        await self._asking.stop()
 
     async def find(self, key_id: str) -> FoundKey:
         """The record of `key_id` and the sentinel.
@@ -70,13 +63,6 @@ class KeyStore:
         control, key = await self._read(CONTROL, record_name(key_id))
         known = _control_of(control)
         return FoundKey(decoded_key(key, key_id), known)
-
-    def ask(self, key_id: str, told: TellFound) -> None:
-        """The same for a worker: look-ups of a turn of the loop travel together, and `told` is called in a later turn,
-        with what `find` would raise, too. It must not raise."""
-        looking = _LookUp(self.redis.name, key_id, told)
-        self._asking.call((CONTROL,), partial(looking.replied, CONTROL))
-        self._asking.call((record_name(key_id),), partial(looking.replied, key_id))
 
     async def control(self) -> Control | None:
         """The sentinel. Raises ForeignStoreError if it is damaged, StoreUnavailable."""
@@ -91,16 +77,13 @@ class KeyStore:
         except DamagedRecordError:
             return raw, None
 
-    async def _read(self, *names: str) -> list[Any]:
-        """The server's replies; one may be the error that a record is of another type."""
-
-        async def read(client: Redis) -> list[Any]:
-            async with client.pipeline(transaction=False) as pipeline:
-                for name in names:
-                    pipeline.get(name)
-                return raise_errors(await pipeline.execute(raise_on_error=False))
-
-        return await self.redis.call(read)
+    async def _read(self, *names: str) -> list[bytes | StoreUnavailable | None]:
+        """The bytes of each record; or the error that it is of another type."""
+        records = await gathered(self.redis.send(name, ("GET", name), value) for name in names)
+        for record in records:
+            if not (isinstance(record, StoreRefused) and record.said.startswith(WRONG_TYPE)):
+                checked(record)
+        return records
 
     def check_control(self, control: Control | None) -> None:
         """Remembers this store as ours. Raises ForeignStoreError if it is not the one that our keys are in."""
@@ -246,34 +229,6 @@ def _control_of(reply: object) -> Control | None:
         return decode_record(reply, Control, CONTROL)
     except DamagedRecordError as error:
         raise ForeignStoreError(f"{error}; no key can be judged until you {MEND}") from None
-
-
-class _LookUp:
-    """A key that is asked for: `told` is called when the sentinel and its record have come."""
-
-    def __init__(self, store: str, key_id: str, told: TellFound) -> None:
-        self._store = store
-        self._key_id = key_id
-        self._told = told
-        self._replies: dict[str, object] = {}
-
-    def replied(self, name: str, reply: object) -> bool:
-        """Whether that is a reply to a GET."""
-        self._replies[name] = reply
-        if len(self._replies) == 2:
-            try:
-                found: Found = self._found()
-            except (StoreUnavailable, ForeignStoreError) as error:
-                found = error
-            self._told(found)
-        return reply is None or isinstance(reply, bytes | Exception)
-
-    def _found(self) -> FoundKey:
-        for reply in self._replies.values():
-            if not (isinstance(reply, Exception) and str(reply).startswith(WRONG_TYPE)):
-                checked(self._store, reply)
-        known = _control_of(self._replies[CONTROL])
-        return FoundKey(decoded_key(self._replies[self._key_id], self._key_id), known)
 
 
 def edit_of(

@@ -20,7 +20,9 @@ from hashlib import blake2b
 
 from service.base.patience import Waiting
 from service.base.single_flight import SingleFlight
+from service.base.tasks import hold_until_done
 from service.keys import form
+from service.keys.errors import ForeignStoreError
 from service.keys.fault import fault_of
 from service.keys.going_back import GoingBack
 from service.keys.names import key_id_of
@@ -100,6 +102,7 @@ class KeyVerifier:
         self._last_confirmed = -UNKNOWN_AFTER_SECONDS
         self._slots = asyncio.Semaphore(_MOST_LOOKUPS)
         self._checking: set[asyncio.Task[KeyVerdict]] = set()
+        self._rechecking: set[asyncio.Task[None]] = set()
         self._flights: SingleFlight[KeyVerdict] = SingleFlight(abandons=True)
         self._new = 0
 
@@ -190,10 +193,9 @@ class KeyVerifier:
     async def _look_up(self, parts: form.PresentedKey, fingerprint: bytes) -> KeyVerdict:
         now, changes, asked = self._clock(), self._changes, self._next_number()
         sent = min(now, self._store.redis.agreed_at)
-        try:
-            key = await self._find(parts.key_id)
-        except StoreUnavailable as error:
-            return Unknown(str(error))
+        key = await self._find(parts.key_id)
+        if isinstance(key, StoreUnavailable):
+            return Unknown(str(key))
         # the same work whether the id exists or not
         expected = key.digest if key is not None else _NOBODY
         matches = hmac.compare_digest(form.digest(parts.secret, self._pepper), expected)
@@ -220,32 +222,31 @@ class KeyVerifier:
         self._asked += 1
         return self._asked
 
-    async def _find(self, key_id: str) -> ApiKey | None:
-        """The record of a key. Raises StoreUnavailable, also if the store is not ours or the record is damaged."""
-        answer: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-        self._store.ask(key_id, lambda found: None if answer.done() else answer.set_result(found))
-        found = self.trust.believed(key_id, await answer)
-        if isinstance(found, StoreUnavailable):
-            raise found
-        return found
+    async def _find(self, key_id: str) -> ApiKey | StoreUnavailable | None:
+        """The record of a key, or why nothing is known of it: also if the store is not ours or the record damaged."""
+        found: Found
+        try:
+            found = await self._store.find(key_id)
+        except (StoreUnavailable, ForeignStoreError) as error:
+            found = error
+        return self.trust.believed(key_id, found)
 
     def _start_recheck(self, known: Verified) -> Waiting:
         recheck = known.recheck
         if recheck is None:
             recheck = known.recheck = Waiting()
-            sent = min(self._clock(), self._store.redis.agreed_at)
-            changes, asked = self._changes, self._next_number()
-
-            def told(found: Found) -> None:
-                if known.recheck is recheck:
-                    known.recheck = None
-                try:
-                    self._rechecked(known, self.trust.believed(known.key.key_id, found), sent, changes, asked)
-                finally:
-                    recheck.end()
-
-            self._store.ask(known.key.key_id, told)
+            hold_until_done(asyncio.create_task(self._recheck(known, recheck)), self._rechecking)
         return recheck
+
+    async def _recheck(self, known: Verified, recheck: Waiting) -> None:
+        sent = min(self._clock(), self._store.redis.agreed_at)
+        changes, asked = self._changes, self._next_number()
+        try:
+            self._rechecked(known, await self._find(known.key.key_id), sent, changes, asked)
+        finally:
+            if known.recheck is recheck:
+                known.recheck = None
+            recheck.end()
 
     def _rechecked(
         self, known: Verified, key: ApiKey | StoreUnavailable | None, sent: float, changes: int, asked: int

@@ -21,9 +21,9 @@ from service.base.masking import masked
 from service.base.seen import LoggedRequest
 from service.base.tasks import keep_running
 from service.redis.client import ask_one
-from service.redis.errors import StoreUnavailable
-from service.redis.name_store import NameCommand, NameStore
-from service.redis.refusals import told
+from service.redis.errors import StoreRefused, StoreUnavailable
+from service.redis.name_store import NameCommand, NameStore, gathered
+from service.redis.pipelined import anything
 from service.redis.script import Script, ScriptCall
 
 log = logging.getLogger("forecast.errors")
@@ -136,15 +136,15 @@ class LastErrors:
             for key_id, errors in keys
         ]
         try:
-            replies = await _SCRIPT.run_by_name(self._store, calls)
+            replies = await gathered(_SCRIPT.send(self._store, call, anything) for call in calls)
         except StoreUnavailable as error:
             log.debug("errors of keys are not kept: %s", error)
             self._drop(keys)
             return False
         refused = None
         for one, reply in zip(keys, replies, strict=True):
-            if isinstance(reply, Exception):
-                refused = refused if isinstance(reply, StoreUnavailable) else told(reply)
+            if isinstance(reply, StoreUnavailable):
+                refused = reply.said if isinstance(reply, StoreRefused) else refused
                 self._drop([one])
         if refused is not None and refused != self._refusal:
             log.warning("errors of keys are not kept: %s: %s", self._store.name, refused)

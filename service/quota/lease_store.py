@@ -14,13 +14,11 @@ import msgspec
 from service.base.terms import Rate
 from service.quota.gcra import pace_of
 from service.redis.errors import StoreUnavailable
-from service.redis.line import ScriptLine
 from service.redis.name_store import NameStore
+from service.redis.pipelined import UnexpectedReplyError
 from service.redis.script import Script
 
 SCRIPT = Script("service.quota", "lease.lua")
-# Of a reply that makes no sense, in the log.
-_SHOWN_CHARACTERS = 100
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -53,30 +51,25 @@ class LeaseStore:
     """The Leases of one worker, as long as it lives."""
 
     def __init__(self, store: NameStore) -> None:
-        self._name = store.name
-        self._line = ScriptLine(store, SCRIPT)
+        self._store = store
         self._calls = 0
 
-    def ask(self, key_id: str, rate: Rate, wanted: int, least: int, told: TellLease) -> None:
+    def lease(self, key_id: str, rate: Rate, wanted: int, least: int) -> asyncio.Future[Lease]:
+        """As `Leases.ask`. The future raises StoreUnavailable."""
         pace = pace_of(rate)
         self._calls = number = self._calls + 1
         words = (1, lease_name(key_id), pace.requests, pace.micros, pace.burst, wanted, least, number)
-        self._line.call(words, partial(self._tell, rate, wanted, least, number, told))
+        return SCRIPT.send(self._store, words, partial(_lease_of, rate, wanted, least, number))
+
+    def ask(self, key_id: str, rate: Rate, wanted: int, least: int, told: TellLease) -> None:
+        def answered(answer: asyncio.Future[Lease]) -> None:
+            error = answer.exception()
+            told(error if isinstance(error, StoreUnavailable) else answer.result())
+
+        self.lease(key_id, rate, wanted, least).add_done_callback(answered)
 
     async def stop(self) -> None:
-        await self._line.stop()
-
-    def _tell(self, rate: Rate, wanted: int, least: int, number: int, told: TellLease, reply: object) -> bool:
-        if isinstance(reply, Exception):
-            told(reply if isinstance(reply, StoreUnavailable) else StoreUnavailable(f"{self._name}: {reply}"))
-            return True
-        lease = _lease_of(reply, rate, wanted, least, number)
-        if lease is None:
-            shown = repr(reply)[:_SHOWN_CHARACTERS]
-            told(StoreUnavailable(f"{self._name}: a lease was answered with {shown}"))
-            return False
-        told(lease)
-        return True
+        """The store ends what is under way."""
 
 
 async def leased(leases: Leases, key_id: str, rate: Rate, wanted: int, least: int) -> Lease:
@@ -94,13 +87,15 @@ async def leased(leases: Leases, key_id: str, rate: Rate, wanted: int, least: in
     return lease
 
 
-def _lease_of(reply: object, rate: Rate, wanted: int, least: int, number: int) -> Lease | None:
-    """None if the script cannot have replied so: the reply is damaged, or belongs to another call."""
+def _lease_of(rate: Rate, wanted: int, least: int, number: int, reply: object) -> Lease:
+    """Raises UnexpectedReplyError if the script cannot have replied so: the reply is damaged, or to another call."""
     if not isinstance(reply, list) or len(reply) != 5 or any(type(one) is not int for one in reply):
-        return None
+        raise UnexpectedReplyError.of(reply)
     granted, remaining, retry_after, _, replied_to = reply
     pace = pace_of(rate)
     in_range = (granted == 0 or least <= granted <= wanted) and 0 <= remaining <= pace.burst
     lacks = remaining < least and 0 < retry_after <= pace.cost(least)
     waits = retry_after == 0 if granted == wanted else lacks
-    return Lease(granted, remaining, retry_after) if in_range and waits and replied_to == number else None
+    if not (in_range and waits and replied_to == number):
+        raise UnexpectedReplyError.of(reply)
+    return Lease(granted, remaining, retry_after)

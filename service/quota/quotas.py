@@ -26,14 +26,13 @@ import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 
 import msgspec
 
 from service.base.patience import Waiting
+from service.base.tasks import hold_until_done
 from service.base.terms import Quota, QuotaPeriod, period_of
 from service.quota.batch import NO_BATCH, Batch
-from service.quota.kept import KeptBatches
 from service.quota.known import TRUST_SECONDS, UNBOUNDED, Known, QuotaState
 from service.quota.names import DAY_SECONDS
 from service.quota.usage import UsageCounters
@@ -77,6 +76,7 @@ class QuotaGuard:
         self._clock = clock
         self._known: dict[str, Known] = {}
         self._reads: dict[str, Waiting] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._soon: set[str] = set()
         self._asked = 0
         self._unheard_at = -math.inf  # when a call failed last, in monotonic seconds
@@ -233,25 +233,29 @@ class QuotaGuard:
         batch, with the same number, at the same moment."""
         read = self._reads.get(key_id)
         if read is None:
-            counters, asked = self._counters, self.asking()
-            batch = counters.to_send_of(key_id)
-            told = partial(self._heard, key_id, batch, asked)
-            self._store.ask(counters.worker_id, key_id, batch, self._today(), counters.kept, told)
             read = self._reads[key_id] = Waiting()
+            hold_until_done(asyncio.create_task(self._read(key_id, read)), self._tasks)
         return read
 
-    def _heard(self, key_id: str, batch: Batch | None, asked: int, reply: Reply | StoreUnavailable) -> None:
-        """`batch` is None if nothing was asked for but totals."""
-        if isinstance(reply, Refused) and batch is not None:  # a store that takes nothing may still say what it has
-            told = partial(self._heard, key_id, None, asked)
-            self._store.ask("", key_id, NO_BATCH, self._today(), KeptBatches(), told)
-            return
+    async def _read(self, key_id: str, read: Waiting) -> None:
+        counters, asked = self._counters, self.asking()
+        batch = counters.to_send_of(key_id)
+        reply: Reply | StoreUnavailable
         try:
-            self._take(key_id, batch or NO_BATCH, asked, reply)
-        except Exception:  # a defect of ours must keep nobody waiting
+            [reply] = await self._store.add(counters.worker_id, [(key_id, batch)], self._today(), counters.kept)
+            if isinstance(reply, Refused):  # a store that takes nothing may still say totals
+                batch = NO_BATCH
+                [reply] = await self._store.add("", [(key_id, NO_BATCH)], self._today())
+        except StoreUnavailable as error:
+            reply = error
+        try:
+            self._take(key_id, batch, asked, reply)
+        except Exception:  # a defect must keep no request waiting
             log.exception("reading the quota of %s failed", key_id)
             self._go_on(key_id)
-        self._reads.pop(key_id).end()
+        finally:
+            del self._reads[key_id]
+            read.end()
 
     def _take(self, key_id: str, batch: Batch, asked: int, reply: Reply | StoreUnavailable) -> None:
         self._remembered(key_id)

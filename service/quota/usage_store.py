@@ -1,11 +1,10 @@
 """Adds batches of usage to the key store exactly once, and gets the keys' totals back (usage.lua)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 import msgspec
-from redis.exceptions import ResponseError
 
 from service.base.batched import batched
 from service.quota.batch import BILLABLE, NO_BATCH, Batch
@@ -26,9 +25,9 @@ from service.quota.names import (
     sequences_name,
 )
 from service.redis.client import RedisStore
-from service.redis.errors import StoreUnavailable
-from service.redis.line import ScriptLine, Words
-from service.redis.refusals import told
+from service.redis.errors import StoreRefused, StoreUnavailable
+from service.redis.name_store import gathered
+from service.redis.pipelined import UnexpectedReplyError
 from service.redis.script import Script
 
 # Batches in one command: about two milliseconds of the worker's time and of the server's, for which requests wait.
@@ -62,39 +61,14 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 Reply = Totals | Gap | Refused
-TellReply = Callable[[Reply | StoreUnavailable], None]
 
 
 class UsageStore:
-    """Usage in one Redis, written by one worker; it lives as long as the worker. Whoever asks stops it."""
+    """Usage in one Redis, written by one worker; it lives as long as the worker."""
 
     def __init__(self, store: RedisStore) -> None:
         self._store = store
-        self._line = ScriptLine(store, _SCRIPT)
         self._calls = 0
-
-    async def stop(self) -> None:
-        """Tells everybody who waits that the store is unavailable."""
-        await self._line.stop()
-
-    def ask(self, worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches, told: TellReply) -> None:
-        """`add` of one batch without a task: `told` is called once, after this returned."""
-        self._line.call(*self._call(worker_id, key_id, batch, today, kept, told))
-
-    def _call(
-        self, worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches, told: TellReply
-    ) -> tuple[Words, Callable[[object], bool]]:
-        self._calls = number = self._calls + 1
-        words = _arguments(worker_id, key_id, batch, today, kept, number)
-        return words, partial(self._tell, today, kept, number, told)
-
-    def _tell(self, today: int, kept: KeptBatches, number: int, told: TellReply, reply: object) -> bool:
-        if isinstance(reply, StoreUnavailable):
-            told(reply)
-            return True
-        checked = _checked(reply, today, kept, number)
-        told(checked or StoreUnavailable(f"{self._store.name}: {_nonsense(reply)}"))
-        return checked is not None
 
     async def add(
         self,
@@ -111,15 +85,14 @@ class UsageStore:
         Raises:
             StoreUnavailable: it is unknown which were added. Sending the very same batches again is safe.
         """
-        if not batches:
-            return []
         kept = kept or KeptBatches()
-        heard = _Heard(len(batches))
-        self._line.call_all(
-            self._call(worker_id, key_id, batch, today, kept, partial(heard.of, at))
-            for at, (key_id, batch) in enumerate(batches)
-        )
-        return await heard.all()
+        answers = [self._send(worker_id, key_id, batch, today, kept) for key_id, batch in batches]
+        return [_reply_of(answer) for answer in await gathered(answers)]
+
+    def _send(self, worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches) -> asyncio.Future[Reply]:
+        self._calls = number = self._calls + 1
+        words = _arguments(worker_id, key_id, batch, today, kept, number)
+        return _SCRIPT.send(self._store, words, partial(_read, today, kept, number))
 
     async def add_all(
         self,
@@ -141,30 +114,12 @@ class UsageStore:
         return reply.totals if isinstance(reply, Gap) else reply
 
 
-class _Heard:
-    """The replies to some calls, at least one, in the order of the calls."""
-
-    def __init__(self, calls: int) -> None:
-        self._replies: list[Reply | StoreUnavailable] = [StoreUnavailable()] * calls
-        self._missing = calls
-        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def of(self, call: int, reply: Reply | StoreUnavailable) -> None:
-        self._replies[call] = reply
-        self._missing -= 1
-        if not self._missing and not self._ended.done():  # whoever waited may have been cancelled
-            self._ended.set_result(None)
-
-    async def all(self) -> list[Reply]:
-        """Raises StoreUnavailable if a call got no reply."""
-        await self._ended
-        return [_raised(reply) for reply in self._replies]
-
-
-def _raised(reply: Reply | StoreUnavailable) -> Reply:
-    if isinstance(reply, StoreUnavailable):
-        raise reply
-    return reply
+def _reply_of(answer: Reply | StoreUnavailable) -> Reply:
+    if isinstance(answer, StoreRefused):
+        return Refused(answer.said)
+    if isinstance(answer, StoreUnavailable):
+        raise answer
+    return answer
 
 
 def _arguments(worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches, call: int) -> list[str | int]:
@@ -201,8 +156,8 @@ def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
     return sums
 
 
-def _checked(reply: object, today: int, kept: KeptBatches, call: int) -> Reply | None:
-    """None if it is no reply to the call of this number."""
+def _read(today: int, kept: KeptBatches, call: int, reply: object) -> Reply:
+    """Raises UnexpectedReplyError if it is no reply to the call of this number."""
     match reply:
         case [0 | 1 | 2 as outcome, int(of_day), int(of_month), int(last), bytes(store), int(replied_to)] if (
             min(of_day, of_month, last) >= 0 and replied_to == call
@@ -211,12 +166,6 @@ def _checked(reply: object, today: int, kept: KeptBatches, call: int) -> Reply |
             totals = Totals(today, of_day, of_month)
             return Gap(last, totals) if outcome == 2 else totals
         case [*_, int(replied_to)] if replied_to == call:
-            return Refused(_nonsense(reply))
-        case ResponseError():
-            return Refused(told(reply))
+            return Refused(f"unexpected reply: {str(reply)[:100]}")
         case _:
-            return None
-
-
-def _nonsense(reply: object) -> str:
-    return f"the reply makes no sense: {str(reply)[:100]}"
+            raise UnexpectedReplyError.of(reply)

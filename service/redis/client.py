@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
@@ -28,8 +28,9 @@ from service.redis.breaker import CircuitBreaker
 from service.redis.connections import patient_pool
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.kind import kind_of
-from service.redis.name_store import NameCommand, NameStore
-from service.redis.pipeline import run_pipeline
+from service.redis.line import Line
+from service.redis.name_store import NameCommand, NameStore, gathered
+from service.redis.pipelined import Call, PipelinedConnection, Read, Words, anything, call_of, open_pipelined
 from service.redis.refusals import says_not_primary, server_refusal, told
 
 log = logging.getLogger("forecast.redis")
@@ -111,7 +112,7 @@ class RedisStore:
         self._place = place
         self._open = open
         self._left: list[Redis] = []  # clients whose last calls may be under way
-        self._followers: list[Callable[[], None]] = []
+        self.line = Line(self)
         self._breaker = CircuitBreaker(self._changed)
         self._probe: asyncio.Task[None] | None = None
         self._moved = asyncio.Event()  # since the last look
@@ -129,6 +130,7 @@ class RedisStore:
 
     async def stop(self) -> None:
         await end_task(self._probe)
+        await self.line.stop()
         for client in (*self._left, *([] if self._client is None else [self._client])):
             await client.aclose(close_connection_pool=True)
 
@@ -152,14 +154,11 @@ class RedisStore:
             # an empty pool says nothing about the store, nor does the place where it was before
             if str(error) == _POOL_EXHAUSTED or client is not self._client:
                 raise StoreUnavailable(f"{self.name}: {first_line(error)}") from None
-            raise self.failed(error, answered=False) from None
-        except RedisError as error:
-            raise self.failed(error, answered=True) from None
+            raise self.explain(error) from None
         except StoreUnavailable:
             raise
-        except Exception as error:  # the client documents no error for a reply that makes no sense
-            log.debug("%s: a reply that makes no sense", self.name, exc_info=error)
-            raise StoreUnavailable(f"{self.name}: a reply that makes no sense: {error!r}") from None
+        except Exception as error:
+            raise self.explain(error) from None
         if client is self._client:
             self.succeeded()
         return reply
@@ -168,17 +167,6 @@ class RedisStore:
     def agreed_at(self) -> float:
         """When it was last agreed that this is the place (monotonic seconds): what is heard later is no newer."""
         return math.inf if self._place is None else self._place.agreed_at
-
-    def follow(self, moved: Callable[[], None]) -> None:
-        """Calls `moved` when connections that others made (`connection`) must be made anew."""
-        self._followers.append(moved)
-
-    def heard(self, replies: Iterable[object]) -> None:
-        """Looks through the replies of a pipeline for one that says that this is not the primary."""
-        for reply in replies:
-            if isinstance(reply, RedisError) and says_not_primary(reply):
-                self.failed(reply, answered=True)
-                return
 
     @property
     def is_away(self) -> bool:
@@ -200,25 +188,43 @@ class RedisStore:
     def one_for_each_server(self, name: str) -> Sequence[str]:
         return (name,)
 
+    def send(
+        self, name: str, words: Words, read: Read[T], learn: Callable[[Call], None] | None = None
+    ) -> asyncio.Future[T]:
+        call = call_of(name, words, read, learn)
+        self.line.send(call)
+        return call.answer
+
     async def pipelined(self, commands: Sequence[NameCommand]) -> list[Any]:
-        """The reply to each command, or the error that it was answered with. Raises StoreUnavailable."""
-        replies = await self.call(lambda client: run_pipeline(client, commands))
-        self.heard(replies)
-        return replies
+        return await gathered(self.send(command.name, command.words, anything) for command in commands)
 
     async def unlink(self, names: Sequence[bytes]) -> int:
         """Removes `names`. Returns how many there were. Raises StoreUnavailable."""
         return await self.call(lambda client: client.unlink(*names))
 
-    async def connection(self, made: Callable[[Redis], Awaitable[T]]) -> T:
-        """What `made` makes of the client. The caller talks to Redis itself, and reports to `succeeded`, `failed`."""
+    async def connect(self) -> PipelinedConnection:
+        """Opens a connection for the line. Raises RedisError, OSError."""
         if self._client is None:
             raise RedisConnectionError("there is no primary")
-        return await made(self._client)
+        return await open_pipelined(self._client, self.line)
+
+    def redirected(self, call: Call, error: str) -> bool:  # noqa: ARG002 - as a node of a cluster
+        """Whether a call that was answered with `error` was redirected to another server."""
+        return False
 
     def succeeded(self) -> None:
         self.healthy = True
         self._breaker.success()
+
+    def explain(self, error: Exception) -> StoreUnavailable:
+        """Returns what to raise for an error of the client library."""
+        if isinstance(error, RedisConnectionError | RedisTimeoutError | InvalidResponse | OSError):
+            return self.failed(error, answered=False)
+        if isinstance(error, RedisError):
+            return self.failed(error, answered=True)
+        # the library documents no error for an unexpected reply
+        log.debug("%s: unexpected reply", self.name, exc_info=error)
+        return StoreUnavailable(f"{self.name}: unexpected reply: {error!r}")
 
     def failed(self, error: Exception, *, answered: bool) -> StoreUnavailable:
         """Returns what to raise. `answered`: the store is there, but refuses (full, read-only, not permitted)."""
@@ -229,7 +235,7 @@ class RedisStore:
                 self._breaker.success()
                 if says_not_primary(error) and self._place is not None:
                     self._place.doubt()
-            return StoreRefused(f"{self.name}: {told(error)}", server_refusal(error))
+            return StoreRefused(f"{self.name}: {told(error)}", server_refusal(error), told(error))
         self.healthy = False
         was_open = self._breaker.is_open
         if isinstance(error, _DemotedError):
@@ -267,8 +273,7 @@ class RedisStore:
         if self._client is None:
             self.healthy = False
             self._breaker.trip()
-        for moved in self._followers:
-            moved()
+        self.line.leave()
 
     async def _leave(self) -> None:
         """Closes the connections of places that were left before the last look, so that calls under way could end."""
@@ -328,13 +333,4 @@ async def _find_primary(client: Redis) -> None:
 
 async def ask_one(store: NameStore, command: NameCommand) -> Any:
     """The reply to one command. Raises StoreUnavailable, also if it is answered with an error."""
-    return checked(store.name, (await store.pipelined([command]))[0])
-
-
-def checked(name: str, reply: Any) -> Any:
-    """One of the replies that the store called `name` gave to a pipeline. Raises StoreUnavailable if it is an error."""
-    if isinstance(reply, Exception) and not isinstance(reply, StoreUnavailable):
-        raise StoreRefused(f"{name}: {told(reply)}", server_refusal(reply))
-    if isinstance(reply, StoreUnavailable):
-        raise reply
-    return reply
+    return await store.send(command.name, command.words, anything)

@@ -10,8 +10,12 @@ class StoreUnavailable(Exception):  # noqa: N818 - a state of the store, and nam
 
 
 class StoreRefused(StoreUnavailable):
-    """The store answered with an error; the command did nothing. `why` is a label of metrics."""
+    """The store answered with an error; the command did nothing.
 
-    def __init__(self, message: str, why: Refusal) -> None:
+    `why` is a label of metrics, `said` the error without the store's name.
+    """
+
+    def __init__(self, message: str, why: Refusal, said: str = "") -> None:
         super().__init__(message)
         self.why = why
+        self.said = said

@@ -2,12 +2,9 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Protocol
 
 from config.server_lists import ServerList, server_list
-from service.redis.batch import BatchedGet, TellValue
 from service.redis.client import RedisStore
-from service.redis.cluster.lookups import ClusterGet
 from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreUnavailable
 from service.redis.primary import Primary, found, open_store
@@ -31,14 +28,6 @@ class ClusterPlace:
 CachePlace = Primary | ClusterPlace
 
 
-class Get(Protocol):
-    """Looks up values by name: a BatchedGet, or a ClusterGet."""
-
-    def ask(self, name: str, found: TellValue) -> None: ...
-
-    async def stop(self) -> None: ...
-
-
 def cache_place(url: str) -> CachePlace:
     """Where a valid `url` leads. Whoever asks for it starts and stops it."""
     listed = server_list(url)
@@ -50,10 +39,6 @@ def open_cache(name: str, place: CachePlace, *, timeout: float) -> CacheStore:
     if isinstance(place, ClusterPlace):
         return ClusterStore(name, place.listed, timeout)
     return open_store(name, place, timeout=timeout)
-
-
-def open_get(store: CacheStore) -> Get:
-    return ClusterGet(store) if isinstance(store, ClusterStore) else BatchedGet(store)
 
 
 @asynccontextmanager

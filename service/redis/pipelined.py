@@ -2,76 +2,149 @@
 
 The client library does the same at several times the cost, and every hit in the shared cache pays it. The library
 connects, with whatever the URL asks for (TLS, users, databases); then the connection is ours. An unexpected reply ends
-it: what follows could belong to anybody.
+it: the replies after it could belong to any call.
 """
 
 import asyncio
-from abc import ABC, abstractmethod
+import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from time import monotonic
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import hiredis
+import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import InvalidResponse, RedisError
 
-from service.base.patience import Alarm
+from service.base.patience import OldestFirst
+
+log = logging.getLogger("forecast.redis")
 
 # Far more than the largest reply that one command can ask for.
 _MOST_REPLY_BYTES = 128 << 20
-# Of a reply that makes no sense, in the log.
-_SHOWN_CHARACTERS = 40
+# Of an unexpected reply, in the log.
+_SHOWN_CHARACTERS = 100
+
+T = TypeVar("T")
+Words = tuple[str | int | bytes, ...]
+# What a caller makes of a reply. Raises UnexpectedReplyError if it cannot be that to the call.
+Read = Callable[[object], T]
 
 
-class NonsenseError(Exception):
-    """What arrived is not what was asked for."""
+class UnexpectedReplyError(Exception):
+    """The reply cannot be that to the call, so the next ones may belong to other calls, too."""
 
     @classmethod
-    def of(cls, reply: object) -> "NonsenseError":
+    def of(cls, reply: object) -> "UnexpectedReplyError":
         return cls(repr(reply)[:_SHOWN_CHARACTERS])
 
 
-class ErrorReply(Exception):  # noqa: N818 - a reply of Redis; nobody raises it
+class ErrorReply(Exception):  # noqa: N818 - a reply of Redis, which is not raised
     """Redis answered with an error."""
 
 
-class Sent(Protocol):
-    """A command that waits for its reply."""
+class Call(msgspec.Struct, eq=False):
+    """A command, until its `answer` is there: what `read` makes of the reply, or StoreUnavailable.
 
-    sent: float  # monotonic seconds
+    `learn`, if there is one, changes the call for a server that does not know its script.
+    """
+
+    name: str  # what the command is about: in a cluster, it goes to the node that has this
+    words: Words
+    data: bytes  # the words as Redis reads them
+    read: Read[Any]
+    answer: asyncio.Future[Any]
+    learn: Callable[["Call"], None] | None = None
+    ahead: bytes = b""  # a command that is sent just before this one; its reply is ignored
+    ignores: bool = False  # the next reply is that to `ahead`
+    sent: float = 0.0  # monotonic seconds; the last time
+    deadline: float = 0.0  # likewise; in a cluster alone
+    redirects: int = 0
+
+    def settle(self, reply: object) -> None:
+        """Raises UnexpectedReplyError; the call then still waits."""
+        try:
+            value, answer = self.read(reply), self.answer
+            if not answer.done():
+                answer.set_result(value)
+        except UnexpectedReplyError:
+            raise
+        except Exception as error:  # a defect of one caller is its own
+            log.exception("a reply to %s could not be read", self.words[0])
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
 
 
-C = TypeVar("C", bound=Sent)
-P = TypeVar("P", bound=asyncio.BaseProtocol)
+def call_of(name: str, words: Words, read: Read[Any], learn: Callable[[Call], None] | None = None) -> Call:
+    """A call that is not sent yet; needs a running loop. Raises UnicodeEncodeError for words that cannot be sent."""
+    return Call(name, words, pack(*words), read, asyncio.get_running_loop().create_future(), learn)
 
 
-class PipelinedConnection(asyncio.Protocol, ABC, Generic[C]):
-    """One connection; whoever opened it opens another when this one ends.
+def pack(*words: str | int | bytes) -> bytes:
+    """A command as Redis reads it."""
+    packed: bytes = hiredis.pack_command(words)  # type: ignore[arg-type]  # a tuple
+    return packed
 
-    `timeout`, in seconds, is for each reply. `is_open` until anything fails; every command was told of it then.
+
+def anything(reply: object) -> Any:
+    """Reads any reply."""
+    return reply
+
+
+def value(reply: object) -> bytes | None:
+    """Reads the reply to a GET."""
+    if reply is None or type(reply) is bytes:
+        return reply
+    raise UnexpectedReplyError.of(reply)
+
+
+class Owner(Protocol):
+    """Who opened a connection, and opens another when it ends."""
+
+    def answered(self) -> None:
+        """Calls were answered, and not with errors."""
+
+    def refused(self, call: Call, error: str) -> None:
+        """Redis answered `call` with an error."""
+
+    def lost(self, connection: "PipelinedConnection", calls: Collection[Call], reason: str) -> None:
+        """The connection has ended; these calls will have no reply."""
+
+
+class PipelinedConnection(asyncio.Protocol):
+    """One connection of its `owner`. `timeout`, in seconds, is for each reply. `is_open` until anything fails.
+
     `opener` is only held: from Python 3.11.5 on, a StreamWriter closes its transport when nobody holds the writer.
     """
 
-    def __init__(self, transport: asyncio.WriteTransport, timeout: float, opener: object = None) -> None:
+    def __init__(self, transport: asyncio.WriteTransport, timeout: float, owner: Owner, opener: object = None) -> None:
         self.is_open = True
         self._transport = transport
-        self._opener = opener
         self._timeout = timeout
-        self._loop = asyncio.get_running_loop()
-        self._commands: deque[C] = deque()
-        self._alarm: Alarm | None = None
-        self._due: C | None = None  # the command that the alarm is for
-        self._reader = _reader()
+        self._owner = owner
+        self._opener = opener
+        self._calls: deque[Call] = deque()
+        self._late = OldestFirst(self._due, lambda _: self._end("Timeout reading from the server"))
+        self._reader = hiredis.Reader(protocolError=UnexpectedReplyError, replyError=ErrorReply)
         self._unread = 0  # bytes of the reply that is arriving
 
-    @abstractmethod
-    def _read(self, reply: object) -> None:
-        """Takes the oldest command, of which there is one, and tells it. Raises NonsenseError if that is no reply."""
-
-    @abstractmethod
-    def _lost(self, command: C, reason: str) -> None:
-        """There will be no reply."""
+    def send(self, calls: Sequence[Call]) -> None:
+        """Sends at least one call, in one write, while the connection is open."""
+        now = monotonic()
+        parts: list[bytes] = []
+        for one in calls:
+            one.sent = now
+            if one.ahead:
+                one.ignores = True
+                parts.append(one.ahead)
+            parts.append(one.data)
+        self._calls.extend(calls)
+        self._transport.write(b"".join(parts))
+        self._late.watch()
 
     def close(self) -> None:
         self._end("closed")
@@ -82,63 +155,53 @@ class PipelinedConnection(asyncio.Protocol, ABC, Generic[C]):
         self._unread += len(data)
         self._reader.feed(data)
         try:
-            if not self._commands:
-                raise NonsenseError("nothing was asked for")
-            while (reply := self._reader.gets()) is not False:
+            if not self._calls:
+                raise UnexpectedReplyError("it answers no call")
+            answered = False
+            while self.is_open and (reply := self._reader.gets()) is not False:
                 self._unread = 0
-                if not self._commands:
-                    raise NonsenseError("nothing was asked for")
-                self._read(reply)
+                answered |= self._take(reply)
             if self._unread > _MOST_REPLY_BYTES:
-                raise NonsenseError("it does not end")
-        except NonsenseError as error:
-            self._end(f"a reply that makes no sense: {error}")
+                raise UnexpectedReplyError("it does not end")
+            if not self._calls and (self._reader.has_data() or not data.endswith(b"\n")):
+                raise UnexpectedReplyError("it answers no call")
+            if answered and self.is_open:
+                self._owner.answered()
+        except UnexpectedReplyError as error:
+            self._end(f"unexpected reply: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end(str(exc) if exc else "the connection was closed")
 
-    def _begin(self) -> None:
-        """Before a command: drops the beginning of a reply that nobody asked for."""
-        if not self._commands:
-            self._reader = _reader()
-
-    def _send(self, data: bytes) -> None:
-        """Sends commands that were appended."""
-        self._transport.write(data)
-        if self._alarm is None:
-            self._due, self._alarm = self._commands[0], Alarm(self._timeout, self._look)
-
-    def _take(self) -> C:
-        command = self._commands.popleft()
-        if not self._commands and self._alarm is not None:
-            self._alarm.cancel()
-            self._due = self._alarm = None
-        return command
-
-    def _look(self) -> None:
-        """The time of one command is up. If it was answered, the alarm is set for the oldest: one serves all."""
-        oldest = self._commands[0]
-        if oldest is self._due:
-            self._due = self._alarm = None
-            self._end("Timeout reading from the server")
+    def _take(self, reply: object) -> bool:
+        """Whether it answers a call, and not with an error."""
+        if not self._calls:
+            raise UnexpectedReplyError("it answers no call")
+        oldest = self._calls[0]
+        if oldest.ignores:
+            oldest.ignores = False
+        elif type(reply) is ErrorReply:
+            self._calls.popleft()
+            self._owner.refused(oldest, str(reply))
         else:
-            self._due, self._alarm = oldest, Alarm(max(0.0, oldest.sent + self._timeout - monotonic()), self._look)
+            oldest.settle(reply)
+            self._calls.popleft()
+            return True
+        return False
+
+    def _due(self) -> float | None:
+        return self._calls[0].sent + self._timeout if self._calls else None
 
     def _end(self, reason: str) -> None:
-        if not self.is_open:
-            return
-        self.is_open = False
-        self._transport.abort()
-        while self._commands:
-            self._lost(self._take(), reason)
+        if self.is_open:
+            self.is_open = False
+            self._transport.abort()
+            calls, self._calls = self._calls, deque()
+            self._owner.lost(self, calls, reason)
 
 
-def _reader() -> hiredis.Reader:
-    return hiredis.Reader(protocolError=NonsenseError, replyError=ErrorReply)
-
-
-async def open_pipelined(client: Redis, make: Callable[[asyncio.WriteTransport, float, object], P]) -> P:
-    """A connection as `client` makes them. `make` gets its transport, the client's timeout, and what to hold.
+async def open_pipelined(client: Redis, owner: Owner) -> PipelinedConnection:
+    """A connection as `client` makes them.
 
     Raises:
         RedisError, OSError: if it cannot be made, or was closed meanwhile.
@@ -148,16 +211,16 @@ async def open_pipelined(client: Redis, make: Callable[[asyncio.WriteTransport, 
         await connection.connect()
     except (RedisError, OSError):
         raise
-    except Exception as error:  # the library documents no error for a reply that makes no sense, and stays connected
+    except Exception as error:  # the library documents no error for an unexpected reply, and stays connected
         await connection.disconnect(nowait=True)
-        raise InvalidResponse(f"a reply that makes no sense: {error!r}") from None
+        raise InvalidResponse(f"unexpected reply: {error!r}") from None
     writer = connection._writer  # noqa: SLF001 - the library is pinned for such uses
     transport = writer.transport
     if transport.is_closing() or connection._reader.at_eof():  # noqa: SLF001 - as above
-        await connection.disconnect(nowait=True)  # nobody would tell us later
+        await connection.disconnect(nowait=True)  # nobody would be notified later
         raise ConnectionResetError("closed before it was used")
     # the object that opened the connection must not close it
     connection._reader = connection._writer = None  # noqa: SLF001 - as above
-    made = make(transport, connection.limit, writer)
+    made = PipelinedConnection(transport, connection.limit, owner, writer)
     transport.set_protocol(made)
     return made

@@ -65,5 +65,4 @@ class Metering:
         await self.limiter.stop()
         await self._flusher.stop()
         await self.errors.stop()
-        await self.store.stop()
         await self._redis.stop()

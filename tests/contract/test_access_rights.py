@@ -31,8 +31,6 @@ from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
 from service.operators.actions import Actions
 from service.quota.backup import UsageDump
-from service.quota.batch import NO_BATCH
-from service.quota.kept import KeptBatches
 from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore, leased
 from service.quota.names import DAY_SECONDS
@@ -48,7 +46,6 @@ from tests.support.documented import rights
 from tests.support.key_store import PEPPER
 from tests.support.last_errors import failed, keep, kept
 from tests.support.operators import purge
-from tests.support.script_server import connection
 from tests.support.usage import UsageWorker
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
@@ -186,27 +183,13 @@ async def test_a_worker_adds_usage_that_the_commands_read(
     await worker.client.aclose()
 
 
-async def test_a_worker_reads_totals_of_quotas_on_a_connection_of_its_own(
-    server: ValkeyProcess, opened: Opened
-) -> None:
+async def test_a_worker_reads_totals_of_quotas(server: ValkeyProcess, opened: Opened) -> None:
     """Also when the server has forgotten the script: its user may load one, and send none with a call."""
-    store, told = UsageStore(opened("forecast-worker")), list[object]()
-
-    async def total() -> object:
-        told.clear()
-        store.ask("w", "a", NO_BATCH, 20_777, KeptBatches(), told.append)
-        await eventually(lambda: bool(told))
-        return told[0]
-
-    try:
-        assert await total() == Totals(20_777, 0, 0)
-        await eventually(lambda: connection(store._line) is not None)
-        assert await total() == Totals(20_777, 0, 0)
-        with BlockingRedis.from_url(server.url) as client:
-            client.script_flush()
-        assert await total() == Totals(20_777, 0, 0)
-    finally:
-        await store.stop()
+    store = UsageStore(opened("forecast-worker"))
+    assert await store.totals("a", 20_777) == Totals(20_777, 0, 0)
+    with BlockingRedis.from_url(server.url) as client:
+        client.script_flush()
+    assert await store.totals("a", 20_777) == Totals(20_777, 0, 0)
 
 
 async def test_a_worker_can_change_no_key(opened: Opened, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
 from service.redis.name_store import NameCommand
-from service.redis.opening import Get, cache_place, open_cache, open_get
+from service.redis.opening import CacheStore, cache_place, open_cache
+from service.redis.pipelined import value
 from service.redis.primary import Primary
 from tests.contract.conftest import Backend
 from tests.support.cluster import Cluster
@@ -59,33 +60,28 @@ def url(request: pytest.FixtureRequest) -> str:
     return server.url
 
 
-async def _value(get: Get, name: str) -> bytes | StoreUnavailable | None:
-    """Of a look-up as the shared cache makes it."""
-    found: asyncio.Future[bytes | StoreUnavailable | None] = asyncio.get_running_loop().create_future()
-    get.ask(name, found.set_result)
-    return await found
-
-
-async def _misses(get: Get, name: str) -> bool:
-    return await _value(get, name) is None
+async def _misses(store: CacheStore, name: str) -> bool:
+    try:
+        return await store.send(name, ("GET", name), value) is None
+    except StoreUnavailable:
+        return False
 
 
 def test_what_is_asked_in_a_busy_loop_is_answered(url: str, loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     async def run() -> None:
         store = open_cache("a store", cache_place(url), timeout=_LIMIT)
         await store.start()
-        get, names = open_get(store), [f"c:{number}" for number in range(5)]
+        names = [f"c:{number}" for number in range(5)]
         try:
             await eventually(lambda: store.healthy)
             for name in names:  # each server has a connection
-                await eventually(partial(_misses, get, name))
+                await eventually(partial(_misses, store, name))
             with busy():
                 for name in names:
-                    assert await store.pipelined([NameCommand(name, ("SET", name, b"value"))]) == [True]
-                    assert await _value(get, name) == b"value"
+                    assert await store.pipelined([NameCommand(name, ("SET", name, b"value"))]) == [b"OK"]
+                    assert await store.send(name, ("GET", name), value) == b"value"
                 assert not store.is_away
         finally:
-            await get.stop()
             await store.stop()
 
     with asyncio.Runner(loop_factory=loop) as runner:

@@ -73,7 +73,6 @@ async def test_trying_whether_entries_are_taken_asks_each_node(clustered: CacheS
     for server in clustered.servers:
         found = [name async for names in scan(server, EVERY_NAME, 500) for name in names]
         assert [is_trial(name) for name in found] == [True]
-    await cache.stop()
 
 
 @pytest.fixture
@@ -212,7 +211,6 @@ async def test_the_documented_rights_are_enough(guarded: Cluster) -> None:
     assert await forget(url, ["r3"], 60) == 450
     assert await purge_shared(url) == 1
     guarded.move([slot], there, here)
-    await cache.stop()
     await store.stop()
     with Redis.from_url(here.url.replace("redis://", f"redis://forecast-cache:{PASSWORD}@")) as client:
         for words in ("CLUSTER RESET", "CLUSTER SETSLOT 1 STABLE", "FLUSHALL", f"DEL {key.name}", "CONFIG GET *"):

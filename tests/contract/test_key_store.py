@@ -25,6 +25,7 @@ from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
 from tests.support.key_store import PEPPER
 from tests.support.valkey import ValkeyProcess
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -224,6 +225,7 @@ async def test_what_was_issued_or_revoked_survives_a_killed_server(short_folder:
             key = await keys.revoke(key.key_id)
         server.kill()
         server.start()
+        await eventually(lambda: not store.line.is_open)
         assert (await keys.find(key.key_id)).key == key
         told = [line.change.what async for line in audit.oldest_first(store) if line.change]
         assert told == ["issued", "revoked"][: 1 + (change == "revoke")]

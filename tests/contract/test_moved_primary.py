@@ -12,11 +12,12 @@ import pytest
 from config.server_lists import Node
 from service.redis import client as client_module
 from service.redis import primary as primary_module
-from service.redis.batch import BatchedGet
 from service.redis.breaker import FAILURES_TO_OPEN
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.invalidation import InvalidationListener
+from service.redis.name_store import NameCommand
+from service.redis.pipelined import value
 from service.redis.primary import Primary, open_store
 from tests.support.network import Machine
 from tests.support.sentinel_doubles import SentinelDouble
@@ -74,6 +75,10 @@ async def set_name(store: RedisStore) -> None:
     await store.call(lambda client: client.set("name", "changed"))
 
 
+async def look_up(store: RedisStore) -> bytes | None:
+    return await store.send("name", ("GET", "name"), value)
+
+
 async def name_at(store: RedisStore) -> object:
     return await store.call(lambda client: client.get("name"))
 
@@ -124,35 +129,30 @@ async def test_a_primary_without_its_replicas_is_doubted_and_serves(
     assert plain.healthy
 
 
-async def test_a_pipeline_says_it_too(plain: RedisStore, servers: tuple[PortServer, PortServer]) -> None:
-    """Its errors are replies among others."""
+async def test_a_pipelined_call_says_it_too(plain: RedisStore, servers: tuple[PortServer, PortServer]) -> None:
+    """Its error is a reply among others."""
     servers[0].command("REPLICAOF", "127.0.0.1", servers[1].port)
-
-    async def send() -> list[object]:
-        async with plain._client.pipeline(transaction=False) as pipeline:  # type: ignore[union-attr]
-            pipeline.get("name")
-            pipeline.set("name", "changed")
-            return await pipeline.execute(raise_on_error=False)
-
-    plain.heard(await send())
+    found, error = await plain.pipelined(
+        [NameCommand("name", ("GET", "name")), NameCommand("name", ("SET", "name", "changed"))]
+    )
+    assert found == b"one"
+    assert isinstance(error, StoreRefused)
     assert plain.is_away
 
 
 async def test_all_that_a_store_asks_goes_to_the_new_primary(
     primary: Primary, sentinel: SentinelDouble, servers: tuple[PortServer, PortServer]
 ) -> None:
-    """Calls, and the connection of its own that carries look-ups of the cache."""
+    """Calls of the client, and pipelined ones."""
     store = open_store("a store", primary, timeout=5)
     await store.start()
-    look_ups = BatchedGet(store)
     assert await name_at(store) == b"one"
-    await eventually(lambda: _own(look_ups))
+    assert await look_up(store) == b"one"
     sentinel.primary = servers[1].node
     await eventually(lambda: primary.url == servers[1].url)
     assert await name_at(store) == b"other"
-    assert await look_ups.get("name") == b"other"
+    assert await look_up(store) == b"other"
     assert store.healthy
-    await look_ups.stop()
     await store.stop()
 
 
@@ -180,11 +180,6 @@ async def test_a_store_that_is_away_asks_where_its_primary_is_and_is_there_as_so
     sentinel.stop()
 
 
-def _own(look_ups: BatchedGet) -> bool:
-    look_ups.ask("name", lambda _: None)
-    return look_ups._own.current is not None
-
-
 async def test_a_name_that_leads_elsewhere_is_followed_by_every_connection(
     servers: tuple[PortServer, PortServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,9 +199,8 @@ async def test_a_name_that_leads_elsewhere_is_followed_by_every_connection(
     primary = Primary(f"redis://keys.test:{old.port}/0")
     store = open_store("a store", primary, timeout=0.5)
     await store.start()
-    look_ups = BatchedGet(store)
     assert set(await asyncio.gather(*(name_at(store) for _ in range(20)))) == {b"one"}
-    await eventually(lambda: _own(look_ups))
+    assert await look_up(store) == b"one"
     old.stall()
     try:
         for _ in range(FAILURES_TO_OPEN):
@@ -215,11 +209,10 @@ async def test_a_name_that_leads_elsewhere_is_followed_by_every_connection(
         leads_to = new.node.host
         await eventually(lambda: store.healthy)
         assert set(await asyncio.gather(*(name_at(store) for _ in range(20)))) == {b"new"}
-        assert await look_ups.get("name") == b"new"
+        assert await look_up(store) == b"new"
     finally:
         old.go_on()
         new.kill()
-    await look_ups.stop()
     await store.stop()
     await primary.stop()
 

@@ -1,7 +1,6 @@
 """SharedCache over every server and cluster: what was put is got, until it is evicted, and nothing else ever is."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -20,10 +19,8 @@ SMALL, LARGE = CacheEntry.of(b'{"total_results":0}'), CacheEntry.of(bytes(range(
 
 
 @pytest.fixture
-async def cache(anywhere: CacheStore) -> AsyncIterator[SharedCache]:
-    made = SharedCache(anywhere, TTL)
-    yield made
-    await made.stop()
+def cache(anywhere: CacheStore) -> SharedCache:
+    return SharedCache(anywhere, TTL)
 
 
 async def told(store: CacheStore, command: str, *words: str | bytes) -> Any:

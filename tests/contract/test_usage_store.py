@@ -19,9 +19,7 @@ from service.quota.usage_store import SEQUENCE_SECONDS, Gap, Refused, Reply, Tot
 from service.redis.client import RedisStore, open_client
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
-from tests.support.script_server import connection
 from tests.support.usage import UsageWorker, count
-from tests.support.waiting import eventually
 
 # 2026-11-20 and 2026-12-01
 DAY, NEXT_MONTH = 20_777, 20_788
@@ -222,52 +220,32 @@ async def test_the_script_comes_back_after_it_was_forgotten(redis: RedisStore, u
     assert await usage.add("w", batches, DAY) == [Totals(DAY, 3, 3), Totals(DAY, 2, 2), Totals(DAY, 2, 2)]
 
 
-# --- without a task ----------------------------------------------------------------------------------------------
-
-
-async def asked(usage: UsageStore, key_id: str, one: Batch, worker_id: str = "w") -> Reply | StoreUnavailable:
-    told: list[Reply | StoreUnavailable] = []
-    usage.ask(worker_id, key_id, one, DAY, KeptBatches(), told.append)
-    await eventually(lambda: bool(told))
-    [reply] = told
-    return reply
-
-
-async def test_what_is_asked_by_callback_is_added_once(redis: RedisStore, usage: UsageStore) -> None:
-    """Though a flush brings the same batch as well; the first goes by the client, the others where there is more."""
-    try:
-        for number in (1, 2, 3):
-            assert await asked(usage, "a", batch(number)) == Totals(DAY, number, number)
-            assert await usage.add("w", [("a", batch(number))], DAY) == [Totals(DAY, number, number)]
-    finally:
-        await usage.stop()
-    assert (await fields(redis))["20:*:billable"] == "3"
-
-
-async def test_on_a_connection_of_its_own_all_is_as_by_the_client(real: Backend) -> None:
+async def test_on_one_connection_each_call_has_its_reply(real: Backend) -> None:
     """A batch, its repetition, one that is refused, totals alone, a script that was forgotten, several at once, and a
     key whose id is not in ASCII; and the user who may SCRIPT LOAD, and not EVAL."""
+
     async with user_with(real, f"{COUNTING} +hgetall") as redis:
         usage = UsageStore(redis)
-        try:
-            assert await asked(usage, "a", batch(1)) == Totals(DAY, 1, 1)
-            await eventually(lambda: connection(usage._line) is not None)
-            own = connection(usage._line)
-            assert await asked(usage, "a", batch(2, 3)) == Totals(DAY, 4, 4)
-            assert await asked(usage, "a", batch(2, 3)) == Totals(DAY, 4, 4)
-            assert await asked(usage, "a", NO_BATCH, "") == Totals(DAY, 4, 4)
-            real.command("HSET", "u:{b}:2026-11", "20:*:billable", "x")
-            refused = await asked(usage, "b", batch(3))
-            assert isinstance(refused, Refused)
-            assert "DAMAGED" in refused.reason
-            real.command("SCRIPT", "FLUSH")
-            first, second = await asyncio.gather(asked(usage, "a", batch(4)), asked(usage, "c", batch(5)))
-            assert (first, second) == (Totals(DAY, 5, 5), Totals(DAY, 1, 1))
-            assert await usage.add("w", [("é", batch(1)), ("d", batch(2))], DAY) == [Totals(DAY, 1, 1)] * 2
-            assert await usage.add("w", [], DAY) == []
-            assert connection(usage._line) is own
-        finally:
-            await usage.stop()
+
+        async def added(key_id: str, one: Batch, worker_id: str = "w") -> Reply:
+            [reply] = await usage.add(worker_id, [(key_id, one)], DAY)
+            return reply
+
+        assert await added("a", batch(1)) == Totals(DAY, 1, 1)
+        own = redis.line._connection
+        assert await added("a", batch(2, 3)) == Totals(DAY, 4, 4)
+        assert await added("a", batch(2, 3)) == Totals(DAY, 4, 4)
+        assert await added("a", NO_BATCH, "") == Totals(DAY, 4, 4)
+        real.command("HSET", "u:{b}:2026-11", "20:*:billable", "x")
+        refused = await added("b", batch(3))
+        assert isinstance(refused, Refused)
+        assert "DAMAGED" in refused.reason
+        real.command("SCRIPT", "FLUSH")
+        first, second = await asyncio.gather(added("a", batch(4)), added("c", batch(5)))
+        assert (first, second) == (Totals(DAY, 5, 5), Totals(DAY, 1, 1))
+        assert await usage.add("w", [("é", batch(1)), ("d", batch(2))], DAY) == [Totals(DAY, 1, 1)] * 2
+        assert await usage.add("w", [], DAY) == []
+        assert redis.line._connection is own
 
 
 # --- what the store loses ----------------------------------------------------------------------------------------

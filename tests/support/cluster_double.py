@@ -6,10 +6,10 @@ from typing import Any
 
 import hiredis
 from fakeredis import FakeRedis, FakeServer
-from redis.exceptions import NoScriptError, RedisError
 
 from config.server_lists import Node, ServerList, server_list
 from service.redis.cluster.slots import SLOTS, slot_of
+from tests.support.redis_double import encoded, executed
 
 # Where each command has its name.
 _NAME_AT = {"EVAL": 3, "EVALSHA": 3, "MEMORY": 2}
@@ -76,19 +76,12 @@ class NodeDouble:
         if wrong is not None:
             return f"-{wrong}\r\n".encode()
         if words == ["CLUSTER", "SLOTS"]:
-            return _encoded(self.cluster.slots())
+            return encoded(self.cluster.slots())
         if words[0] == "HELLO":
             return b"-ERR unknown command\r\n"
         if words[0] in {"ASKING", "CLIENT"}:
             return b"+OK\r\n"
-        try:
-            raw = [word.encode("utf-8", "surrogateescape") for word in words]
-            return _encoded(self.data.execute_command(*raw))  # type: ignore[no-untyped-call]
-        except NoScriptError as error:
-            return f"-NOSCRIPT {error}\r\n".encode()
-        except RedisError as error:
-            text = str(error)
-            return f"-{text if text.split(' ')[0].isupper() else f'ERR {text}'}\r\n".encode()
+        return executed(self.data, [word.encode("utf-8", "surrogateescape") for word in words])
 
     def _elsewhere(self, words: list[str], *, asking: bool) -> str | None:
         if words[0] in _NAMELESS:
@@ -159,16 +152,3 @@ class ClusterDouble:
         slot = slot_of(name)
         self.owners[slot].migrating[slot] = to
         to.importing.add(slot)
-
-
-def _encoded(reply: Any) -> bytes:
-    if reply is True:
-        return b"+OK\r\n"
-    if reply is None:
-        return b"$-1\r\n"
-    if isinstance(reply, int):
-        return b":%d\r\n" % reply
-    if isinstance(reply, list | tuple):
-        return b"*%d\r\n%b" % (len(reply), b"".join(map(_encoded, reply)))
-    data = reply if isinstance(reply, bytes) else str(reply).encode()
-    return b"$%d\r\n%b\r\n" % (len(data), data)

@@ -1,19 +1,15 @@
 """A key store without a server, whose answers a test can hold back, and a clock that a test can turn."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
 
 from fakeredis import FakeAsyncRedis
-from redis.asyncio import Redis
-from redis.exceptions import ConnectionError as RedisConnectionError
 
-from service.keys.store import Found, KeyStore, TellFound
-from service.redis.client import RedisStore
+from service.keys.errors import ForeignStoreError
+from service.keys.store import FoundKey, KeyStore
 from service.redis.errors import StoreUnavailable
+from tests.support.redis_double import DoubledStore
 
-T = TypeVar("T")
 PEPPER = b"pepper of the tests"
 
 
@@ -25,36 +21,33 @@ class Clock:
         return self.now
 
 
-class _Double(RedisStore):
-    async def connection(self, made: Callable[[Redis], Awaitable[T]]) -> T:
-        raise RedisConnectionError("a double has no transport")
-
-
 class HeldKeyStore(KeyStore):
     """`asked` counts look-ups. While `away`, they fail; while `holding`, each one's answer, as of when it was asked,
     waits in `held` to be let go."""
 
+    redis: DoubledStore
+
     def __init__(self, data: Path, pepper: bytes = PEPPER) -> None:
         self.client = FakeAsyncRedis()
-        super().__init__(_Double("key store", "redis://fake", self.client), pepper, data)
+        super().__init__(DoubledStore(self.client, "key store"), pepper, data)
         self.asked = 0
         self.away = False
         self.holding = False
         self.held: list[asyncio.Future[None]] = []
 
-    def ask(self, key_id: str, told: TellFound) -> None:
+    async def find(self, key_id: str) -> FoundKey:
         self.asked += 1
-        loop = asyncio.get_running_loop()
         if self.away:
-            loop.call_soon(told, StoreUnavailable("key store is away"))
-            return
-
-        def found(answer: Found) -> None:
-            if not self.holding:
-                told(answer)
-                return
-            let_go: asyncio.Future[None] = loop.create_future()
-            let_go.add_done_callback(lambda _: told(answer))
+            raise StoreUnavailable("key store is away")
+        found: FoundKey | Exception
+        try:
+            found = await super().find(key_id)
+        except (StoreUnavailable, ForeignStoreError) as error:
+            found = error
+        if self.holding:
+            let_go: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self.held.append(let_go)
-
-        super().ask(key_id, found)
+            await let_go
+        if isinstance(found, Exception):
+            raise found
+        return found

@@ -72,7 +72,7 @@ class Served:
         """Until the shared cache has been given what was answered."""
 
         async def stored() -> None:
-            await eventually(lambda: self.app._shared._stores._sending is None)
+            await eventually(lambda: not self.app._shared._writer._bytes)
 
         self.run(stored)
 

@@ -5,71 +5,88 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import date
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar, cast
 
 from fakeredis import FakeAsyncRedis, FakeServer
 from redis.asyncio import Redis
-from redis.exceptions import ConnectionError as RedisConnectionError
 
+from service.base.tasks import hold_until_done
 from service.quota.flusher import UsageFlusher
 from service.quota.quotas import QuotaGuard
 from service.quota.report import HourRow, UsageReport, UsageRow
 from service.quota.spool import FOLDER, Spool
 from service.quota.usage import UsageCounters
-from service.quota.usage_store import UsageStore
+from service.quota.usage_store import _SCRIPT, UsageStore
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import Clock
+from tests.support.redis_double import DoubledStore, Wire
 
-Fate = Literal["ok", "reply lost", "not run", "hangs"]
 T = TypeVar("T")
+Fate = Literal["ok", "reply lost", "not run", "hangs"]
 
 # 2026-11-20T12:00:00Z
 NOON = 1795176000.0
 
 
-class LossyStore(RedisStore):
-    """`fates` says what becomes of each of the next calls; after them all goes well, unless it is `away`.
+class LossyStore(DoubledStore):
+    """`fates` says what becomes of the calls of each of the next turns; after them all goes well, unless it is `away`.
 
-    It takes `seconds` for each way, there and back. All commands go by the client: it takes no more connections.
+    It takes `seconds` for each way, there and back. `calls` counts the turns. `spoiled` changes what replies are.
     """
 
     def __init__(self, client: Redis) -> None:
-        super().__init__("key store", "redis://double", client)
+        super().__init__(client, "key store")
+        self._data.script_load(_SCRIPT.text)
         self.fates: deque[Fate] = deque()
         self.away = False
         self.calls = 0
         self.seconds = 0.0
+        self.spoiled: Callable[[bytes], bytes] = lambda replies: replies
+        self._travelling: set[asyncio.Task[None]] = set()
 
     async def call(self, command: Callable[[Redis], Awaitable[T]]) -> T:
+        if self.away:
+            raise StoreUnavailable("key store: away")
+        return await super().call(command)
+
+    def arrived(self, wire: Wire) -> None:
         self.calls += 1
         fate = self.fates.popleft() if self.fates else "ok"
+        travelling = asyncio.create_task(self._travel(wire, "not run" if self.away else fate))
+        hold_until_done(travelling, self._travelling)
+
+    def failed(self, error: Exception, *, answered: bool) -> StoreUnavailable:
+        """Its circuit stays closed."""
+        return super().failed(error, answered=True) if answered else StoreUnavailable(f"{self.name}: {error}")
+
+    async def _travel(self, wire: Wire, fate: Fate) -> None:
         if fate == "hangs":
             await asyncio.sleep(1)
-        if self.away or fate == "hangs" or fate == "not run":
-            raise StoreUnavailable("key store: away")
-        await self._travel()
-        reply = await super().call(command)
-        await self._travel()
-        if fate == "reply lost":
-            raise StoreUnavailable("key store: Timeout reading")
-        return reply
-
-    async def connection(self, made: Callable[[Redis], Awaitable[Any]]) -> Any:
-        raise RedisConnectionError("no more connections")
-
-    async def _travel(self) -> None:
         if self.seconds:
             await asyncio.sleep(self.seconds)
+        if fate in {"ok", "reply lost"}:
+            replies = self.spoiled(self.executed(wire))
+            if self.seconds:
+                await asyncio.sleep(self.seconds)
+            if fate == "ok":
+                wire.arrive(replies)
+                return
+        wire.connection.connection_lost(ConnectionResetError("reset"))
 
 
 class UsageWorker:
-    """What one worker has for usage, on the server of `client`; `clock` is the time of day."""
+    """What one worker has for usage, on the server of `client`; `clock` is the time of day.
+
+    On a real server, `redis` loses nothing.
+    """
 
     def __init__(self, client: Redis, data: Path, clock: Clock | None = None, workers: int = 1) -> None:
         self.clock = clock or noon()
         self.client = client
-        self.redis = LossyStore(client)
+        is_double = isinstance(client, FakeAsyncRedis)
+        real = RedisStore("key store", "redis://real", client)
+        self.redis = LossyStore(client) if is_double else cast("LossyStore", real)
         self.store = UsageStore(self.redis)
         self.counters = UsageCounters(self.clock)
         self.quotas = QuotaGuard(self.counters, self.store, lambda: workers, self.clock)

@@ -6,19 +6,22 @@ all slots wait while it learns that one primary is gone.
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from config.server_lists import Node, ServerList
+from service.base.patience import OldestFirst
 from service.base.tasks import end_task, hold_until_done, keep_running
-from service.redis.client import PROBE_SECONDS, RedisStore, checked, open_client
-from service.redis.cluster.gets import Lookup, NodeGets
-from service.redis.cluster.routing import MOST_REDIRECTS, Leg, Routing
-from service.redis.cluster.slots import SLOTS, Redirect, SlotMap, redirect, slot_map, slot_of
+from service.redis.client import PROBE_SECONDS, RedisStore, ask_one, open_client
+from service.redis.cluster.slots import SLOTS, SlotMap, redirect, slot_map, slot_of
 from service.redis.errors import StoreUnavailable
-from service.redis.name_store import NameCommand, named_command
+from service.redis.name_store import NameCommand, checked, gathered, named_command
+from service.redis.pipelined import Call, Read, Words, anything, call_of, pack
+
+T = TypeVar("T")
 
 log = logging.getLogger("forecast.redis")
 
@@ -33,26 +36,34 @@ _FORGET_SECONDS = 60.0
 _MOST_NODES = 1_000
 # How the error begins of a cluster that serves nothing.
 _CLUSTER_DOWN = "CLUSTERDOWN"
+# A call is sent on so often: the map was old, the slot is on its way, and the same once more.
+_MOST_REDIRECTS = 4
+_ASKING = pack("ASKING")
 
 
-class ClusterNode:
+class ClusterNode(RedisStore):
     """One node of a ClusterStore, which stops it."""
 
-    def __init__(self, address: Node, store: RedisStore, gets: NodeGets) -> None:
+    def __init__(self, cluster: "ClusterStore", address: Node, url: str) -> None:
+        super().__init__(f"{cluster.name} node {address}", url, open_client(url, timeout=cluster.timeout))
         self.address = address
-        self.store = store
-        self.gets = gets
-        self.used = monotonic()  # when it last had slots, or somebody was sent to it
+        self.used = monotonic()  # when it last had slots, or a call was redirected to it
+        self._cluster = cluster
 
-    async def stop(self) -> None:
-        await self.gets.stop()
-        await self.store.stop()
+    def redirected(self, call: Call, error: str) -> bool:
+        return self._cluster.redirect(call, error, self.address)
+
+    def failed(self, error: Exception, *, answered: bool) -> StoreUnavailable:
+        if not answered:
+            self._cluster.doubt()
+        return super().failed(error, answered=answered)
 
 
 class ClusterStore:
     """The nodes of one cluster. Whoever opens one starts and stops it; a worker's live as long as the worker.
 
-    `timeout`, in seconds, is for each command at a node. A node that is away costs only its slots.
+    `timeout`, in seconds, is for each call, redirections included, and for each reply of a node. A reply that comes
+    later is dropped. A node that is away costs only its slots.
     """
 
     def __init__(self, name: str, listed: ServerList, timeout: float) -> None:
@@ -65,6 +76,8 @@ class ClusterStore:
         self._replicas: frozenset[Node] = frozenset()
         self._uncovered = SLOTS
         self._looks = 0
+        self._calls: deque[Call] = deque()  # in the order of their deadlines, those that have ended included
+        self._late = OldestFirst(self._due, self._end_late)
         self._old = asyncio.Event()  # the map seems to be old
         self._known = asyncio.Event()  # there is a map
         self._starting: set[asyncio.Task[None]] = set()
@@ -72,31 +85,26 @@ class ClusterStore:
 
     @property
     def healthy(self) -> bool:
-        return not self._uncovered and all(node.store.healthy for node in self._primaries)
+        return not self._uncovered and all(node.healthy for node in self._primaries)
 
     @property
     def is_away(self) -> bool:
         for node in self._primaries:  # noqa: SIM110 - each request asks, and the first one is hardly ever away
-            if not node.store.is_away:
+            if not node.is_away:
                 return False
         return True
 
     @property
     def parts_away(self) -> tuple[str, ...]:
         """What of the cluster cannot be asked, in words: nodes, and slots that no node has."""
-        away = [str(node.address) for node in self._primaries if not node.store.healthy]
+        away = [str(node.address) for node in self._primaries if not node.healthy]
         if self._primaries and self._uncovered:
             away.append(f"no node for {self._uncovered:,} slots")
         return tuple(away)
 
     @property
-    def nodes(self) -> Sequence[ClusterNode]:
-        """Those that have slots."""
+    def servers(self) -> Sequence[ClusterNode]:
         return self._primaries
-
-    @property
-    def servers(self) -> Sequence[RedisStore]:
-        return [node.store for node in self._primaries]
 
     async def start(self) -> None:
         """Learns who has which slot. If nobody says it within a second, it goes on trying. Twice is once."""
@@ -115,7 +123,7 @@ class ClusterStore:
 
     def server_of(self, name: str) -> str:
         node = self.owners[slot_of(name)]
-        return self.name if node is None else node.store.name
+        return self.name if node is None else node.name
 
     def one_for_each_server(self, name: str) -> Sequence[str]:
         found: dict[Node, str] = {}
@@ -128,68 +136,68 @@ class ClusterStore:
                 found.setdefault(owner.address, tagged)
         return list(found.values())
 
-    def without_node(self) -> str:
-        """A slot that was asked for has no node. Returns that in words."""
-        self._old.set()
-        return "no node has the slot"
+    def send(
+        self, name: str, words: Words, read: Read[T], learn: Callable[[Call], None] | None = None
+    ) -> asyncio.Future[T]:
+        call = call_of(name, words, read, learn)
+        call.deadline = monotonic() + self.timeout
+        node = self.owners[slot_of(name)]
+        if node is None:
+            self.doubt()
+            call.fail(StoreUnavailable(f"{self.name}: no node has the slot"))
+        else:
+            self._due()  # forgets those that have ended
+            self._calls.append(call)
+            self._late.watch()
+            node.line.send(call)
+        return call.answer
 
     async def pipelined(self, commands: Sequence[NameCommand]) -> list[Any]:
-        routing = Routing(commands, self.owners.__getitem__, self._sent_to)
-        end = monotonic() + self.timeout
-        more = True
-        while more and monotonic() < end:
-            await asyncio.gather(*(self._run(routing, node, legs) for node, legs in routing.legs()))
-            more = routing.next_round()
-        return routing.replies()
+        return await gathered(self.send(command.name, command.words, anything) for command in commands)
 
     async def unlink(self, names: Sequence[bytes]) -> int:
         replies = await self.pipelined([named_command("UNLINK", name) for name in names])
-        return sum(checked(self.name, reply) for reply in replies)
+        return sum(checked(reply) for reply in replies)
 
-    async def _run(self, routing: Routing[ClusterNode], node: ClusterNode, legs: list[Leg]) -> None:
-        try:
-            replies = await node.store.pipelined([NameCommand("", words) for words in routing.words(legs)])
-        except StoreUnavailable as error:
-            self._old.set()
-            routing.fail(legs, error)
-        else:
-            routing.take(legs, replies, node.address)
+    def doubt(self) -> None:
+        """The map seems to be old."""
+        self._old.set()
 
-    def _refused(self, node: Node, lookup: Lookup, error: str) -> bool:
-        """Whether a look-up that `node` answered with an error is on its way to another one."""
+    def redirect(self, call: Call, error: str, node: Node) -> bool:
+        """Whether a call that `node` answered with an error was redirected. Notes that a slot moved."""
         if error.startswith(_CLUSTER_DOWN):
-            self._old.set()
+            self.doubt()
         there = redirect(error, node)
-        if there is None or lookup.redirects >= MOST_REDIRECTS:
+        to = None if there is None else self._node(there.to)
+        if there is None or to is None:
             return False
-        if lookup.found is None:
-            return True  # its time is up
-        to = self._sent_to(slot_of(lookup.name), there)
-        if to is None:
-            return False
-        lookup.redirects += 1
-        lookup.asking = there.asking
-        to.gets.ask(lookup)
+        if call.redirects >= _MOST_REDIRECTS:
+            call.fail(StoreUnavailable(f"{self.name}: redirected too often: {error}"))
+            return True
+        to.used = monotonic()
+        if not there.asking:
+            self.owners[slot_of(call.name)] = to
+            self.doubt()
+        call.redirects += 1
+        call.ahead = _ASKING if there.asking else b""  # if ASKING is refused, the node sends the call back
+        to.line.send(call)
         return True
 
-    def _sent_to(self, slot: int, there: Redirect) -> ClusterNode | None:
-        """The node that a redirection names; None if there are too many. Notes that a slot has moved."""
-        node = self._node(there.to)
-        if node is not None:
-            node.used = monotonic()
-            if not there.asking:
-                self.owners[slot] = node
-                self._old.set()
-        return node
+    def _due(self) -> float | None:
+        calls = self._calls
+        while calls and calls[0].answer.done():
+            calls.popleft()
+        return calls[0].deadline if calls else None
+
+    def _end_late(self, until: float) -> None:
+        while (due := self._due()) is not None and due <= until:
+            self._calls.popleft().fail(StoreUnavailable(f"{self.name}: no answer in time"))
 
     def _node(self, address: Node) -> ClusterNode | None:
         node = self._nodes.get(address)
         if node is None and len(self._nodes) < _MOST_NODES:
-            url = self._listed.server_url(address)
-            store = RedisStore(f"{self.name} node {address}", url, open_client(url, timeout=self.timeout))
-            gets = NodeGets(store, lambda lookup, error: self._refused(address, lookup, error), self._old.set)
-            node = self._nodes[address] = ClusterNode(address, store, gets)
-            hold_until_done(asyncio.create_task(store.start(), name=f"start {store.name}"), self._starting)
+            node = self._nodes[address] = ClusterNode(self, address, self._listed.server_url(address))
+            hold_until_done(asyncio.create_task(node.start(), name=f"start {node.name}"), self._starting)
         return node
 
     async def _follow(self) -> float:
@@ -210,10 +218,10 @@ class ClusterStore:
     def _to_ask(self) -> Iterator[Node]:
         """Who may know the map: another one first each time, because a node that was cut off knows an old one."""
         self._looks += 1
-        known = sorted(self._primaries, key=lambda node: node.store.is_away)
-        there = [node.address for node in known if not node.store.is_away]
+        known = sorted(self._primaries, key=lambda node: node.is_away)
+        there = [node.address for node in known if not node.is_away]
         turn = self._looks % len(there) if there else 0
-        gone = [node.address for node in known if node.store.is_away]
+        gone = [node.address for node in known if node.is_away]
         yield from dict.fromkeys((*there[turn:], *there[:turn], *self._listed.nodes, *self._replicas, *gone))
 
     async def _use(self, found: SlotMap) -> None:
@@ -241,8 +249,7 @@ async def ask_slots(url: str, address: Node) -> SlotMap:
     """
     store = RedisStore(f"node {address}", url, open_client(url, timeout=_MAP_SECONDS))
     try:
-        said = await store.pipelined([NameCommand("", ("CLUSTER", "SLOTS"))])
-        found = slot_map(said[0], address)
+        found = slot_map(await ask_one(store, NameCommand("", ("CLUSTER", "SLOTS"))), address)
     except ValueError as error:
         raise StoreUnavailable(f"{store.name}: {error}") from None
     finally:

@@ -10,7 +10,8 @@ from fakeredis import FakeAsyncRedis, FakeServer
 from service.cache.entry import CacheEntry, encode_entry
 from service.cache.key import CacheKey, cache_key
 from service.cache.shared import SharedCache, SharedLookup, SharedOutcome
-from tests.support.redis_double import DoubledStore
+from tests.support.redis_double import DoubledStore, WiredStore
+from tests.support.waiting import settled
 
 KEY = cache_key("r1", "forecast", "zip:36436")
 ENTRY = CacheEntry.of(b"{}")
@@ -58,7 +59,6 @@ async def test_whoever_asks_without_waiting_is_told_once_and_later() -> None:
     assert told == []
     assert (await cache.get(KEY)).entry == ENTRY
     assert told == [(missing, "miss", None), (KEY, "hit", ENTRY), (damaged, "damaged", None), (KEY, "hit", ENTRY)]
-    await cache.stop()
 
 
 def _note(told: list[tuple[CacheKey, SharedOutcome, CacheEntry | None]], key: CacheKey, lookup: SharedLookup) -> None:
@@ -74,15 +74,16 @@ async def test_a_store_that_is_away_is_unavailable_and_not_a_miss() -> None:
     cache.ask(KEY, partial(_note, told, KEY))
     assert await cache.get(KEY) == SharedLookup("unavailable")
     assert told == [(KEY, "unavailable", None)]
-    await cache.stop()
 
 
-async def test_a_cache_that_was_stopped_tells_everybody() -> None:
+async def test_when_the_store_is_stopped_nobody_is_left_waiting() -> None:
     """Whoever asked before, and whoever asks after."""
-    cache = _cache(FakeAsyncRedis())
+    store = WiredStore()
+    cache = SharedCache(store, 60)
     told: list[tuple[CacheKey, SharedOutcome, CacheEntry | None]] = []
     cache.ask(KEY, partial(_note, told, KEY))
-    await cache.stop()
+    await settled()
+    await store.stop()
     assert await cache.get(KEY) == SharedLookup("unavailable")
     assert told == [(KEY, "unavailable", None)]
 
@@ -96,4 +97,3 @@ async def test_a_waiting_caller_that_goes_away_harms_nobody() -> None:
     gone.cancel()
     assert (await stays).entry == ENTRY
     assert gone.cancelled()
-    await cache.stop()

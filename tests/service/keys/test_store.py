@@ -1,8 +1,8 @@
 """The key store's records and sentinel. What real servers do with them is in tests/contract."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,10 +12,9 @@ from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.names import CONTROL, key_id_of, record_name
 from service.keys.sentinel import SEEN
-from service.keys.store import Found, FoundKey
+from service.keys.store import FoundKey
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
-from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -62,68 +61,26 @@ async def test_a_damaged_record_is_unavailable_and_not_a_missing_key(store: Held
         await store.find(key.key_id)
 
 
-async def test_look_ups_of_one_turn_are_one_call(store: HeldKeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_look_ups_of_one_turn_travel_together(store: HeldKeyStore) -> None:
     """A damaged record is its owner's trouble alone."""
     ids = [(await store.issue("acme", "", None))[1].key_id for _ in range(3)]
     await store.client.set(record_name(ids[1]), b"{}")
-    calls: list[object] = []
-    call = store.redis.call
-
-    async def counted(command: Any) -> Any:
-        calls.append(command)
-        return await call(command)
-
-    monkeypatch.setattr(store.redis, "call", counted)
-    told: list[Found] = []
-    for key_id in (*ids, "0" * 12):
-        store.ask(key_id, told.append)
-    await eventually(lambda: len(told) == 4)
-    first, damaged, last, missing = told
+    [wire] = store.redis.wires
+    before = wire.writes
+    finding = [store.find(key_id) for key_id in (*ids, "0" * 12)]
+    first, damaged, last, missing = await asyncio.gather(*finding, return_exceptions=True)
     assert isinstance(damaged, StoreUnavailable)
     assert isinstance(first, FoundKey)
     assert isinstance(last, FoundKey)
     assert isinstance(missing, FoundKey)
     assert [found.key and found.key.key_id for found in (first, last, missing)] == [ids[0], ids[2], None]
     assert all(found.control is not None for found in (first, last, missing))
-    assert len(calls) == 1
+    assert wire.writes == before + 1
 
 
-async def test_when_the_store_fails_all_who_look_up_a_key_are_told(
-    store: HeldKeyStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def away(_: object) -> None:
-        raise StoreUnavailable("key store: away")
-
-    monkeypatch.setattr(store.redis, "call", away)
-    told: list[Found] = []
-    for _ in range(3):
-        store.ask("0" * 12, told.append)
-    await eventually(lambda: len(told) == 3)
-    assert [str(error) for error in told] == ["key store: away"] * 3
-
-
-async def test_who_cannot_use_what_was_found_keeps_it_from_nobody_else(store: HeldKeyStore) -> None:
-    def failing(_: Found) -> None:
-        raise ValueError("a defect")
-
-    told: list[Found] = []
-    store.ask("0" * 12, failing)
-    store.ask("0" * 12, told.append)
-    await eventually(lambda: len(told) == 1)
-    assert isinstance(told[0], FoundKey)
-
-
-@pytest.mark.parametrize("asks", [False, True])
-async def test_a_record_of_another_type_is_unavailable(store: HeldKeyStore, asks: bool) -> None:
+async def test_a_record_of_another_type_is_unavailable(store: HeldKeyStore) -> None:
     """The server's refusal, not an exception of the client."""
     await store.client.rpush(record_name("0" * 12), "x")
-    if asks:
-        told: list[Found] = []
-        store.ask("0" * 12, told.append)
-        await eventually(lambda: len(told) == 1)
-        assert isinstance(told[0], StoreUnavailable)
-        assert "WRONGTYPE" in str(told[0])
-        return
     with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
         await store.find("0" * 12)
 

@@ -4,10 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from fakeredis import FakeAsyncRedis
 
-from service.redis import line
-from tests.support.script_server import ScriptServer
 from tests.support.usage import UsageWorker, double
 
 
@@ -22,13 +19,3 @@ async def usage(tmp_path: Path) -> AsyncIterator[UsageWorker]:
 def other(usage: UsageWorker, tmp_path: Path) -> UsageWorker:
     """A second worker on the same server and data folder, with the same clock."""
     return UsageWorker(usage.client, tmp_path, usage.clock)
-
-
-@pytest.fixture
-async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ScriptServer]:
-    """A server of scripts, which the test is: what a ScriptLine connects to."""
-    client = FakeAsyncRedis()
-    made = ScriptServer(client)
-    monkeypatch.setattr(line, "open_pipelined", made.opened)
-    yield made
-    await client.aclose()

@@ -2,13 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from redis.asyncio import Redis
-from redis.asyncio.client import Pipeline
 
 from service.base.terms import Quota
 from service.quota import flusher, usage_store
@@ -76,37 +72,25 @@ async def test_a_record_of_another_type_stops_no_other(usage: UsageWorker, name:
     assert usage.flusher.problem is None
 
 
-async def test_a_reply_that_makes_no_sense_is_no_confirmation(
-    usage: UsageWorker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unexpected_reply_is_no_confirmation(usage: UsageWorker) -> None:
     """The batch is sent again, and counts once."""
     count(usage)
-    with monkeypatch.context() as patch:
-        really = usage.redis.call
-
-        async def nonsense(command: Callable[[Redis], Awaitable[Any]]) -> list[object]:
-            [[outcome, _, *others]] = await really(command)
-            return [[outcome, "many", *others]]
-
-        patch.setattr(usage.redis, "call", nonsense)
-        assert await usage.flusher.flush()
-    assert "makes no sense" in (usage.flusher.problem or "")
+    usage.redis.spoiled = lambda replies: replies.replace(b"*6\r\n:1\r\n:1", b"*6\r\n:1\r\n+many")
+    assert await usage.flusher.flush()
+    assert "unexpected reply" in (usage.flusher.problem or "")
+    usage.redis.spoiled = bytes
     await usage.flusher.flush()
     assert await stored(usage) == 1
     assert usage.flusher.problem is None
 
 
-async def test_fewer_replies_than_batches_are_an_outage(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_fewer_replies_than_batches_are_an_outage(usage: UsageWorker) -> None:
     """Nobody can tell whose is missing."""
     count(usage, "a", "b")
-    with monkeypatch.context() as patch:
-        execute = Pipeline.execute
-
-        async def one(pipeline: Pipeline, raise_on_error: bool = True) -> list[Any]:
-            return (await execute(pipeline, raise_on_error))[:1]
-
-        patch.setattr(Pipeline, "execute", one)
-        assert not await usage.flusher.flush()
+    usage.redis.timeout = 0.02
+    usage.redis.spoiled = lambda replies: replies[: replies.rindex(b"*")]
+    assert not await usage.flusher.flush()
+    usage.redis.timeout, usage.redis.spoiled = 60, bytes
     await usage.flusher.flush()
     assert (await stored(usage, "a"), await stored(usage, "b")) == (1, 1)
 

@@ -1,8 +1,9 @@
-"""How QuotaGuard reads a total: once for all who wait, told by callbacks. The test is the store."""
+"""How QuotaGuard reads a total: once for all who wait. The test is the store."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import asyncio
+from typing import Any
 
+import msgspec
 import pytest
 
 from service.base import patience
@@ -14,17 +15,24 @@ from service.quota.usage import UsageCounters
 from service.quota.usage_store import Gap, Refused, Reply, Totals
 from service.redis.errors import StoreUnavailable
 from tests.support.usage import NOON, UsageWorker, count, noon, stored
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually, settled
 
 QUOTA = parse_quota("1000/day")
 TODAY = int(NOON // 86_400)
 
 
-class Question(NamedTuple):
+class Question(msgspec.Struct):
     worker_id: str
     key_id: str
     batch: Batch
-    told: Callable[[Reply | StoreUnavailable], None]
+    answer: "asyncio.Future[list[Reply]]"
+
+    async def reply(self, reply: Reply | StoreUnavailable) -> None:
+        if isinstance(reply, StoreUnavailable):
+            self.answer.set_exception(reply)
+        else:
+            self.answer.set_result([reply])
+        await settled()
 
 
 class Store:
@@ -33,8 +41,10 @@ class Store:
     def __init__(self) -> None:
         self.asked: list[Question] = []
 
-    def ask(self, worker_id: str, key_id: str, batch: Batch, *others: Any) -> None:
-        self.asked.append(Question(worker_id, key_id, batch, others[-1]))
+    async def add(self, worker_id: str, batches: list[tuple[str, Batch]], *_: Any) -> list[Reply]:
+        [(key_id, batch)] = batches
+        self.asked.append(Question(worker_id, key_id, batch, asyncio.get_running_loop().create_future()))
+        return await self.asked[-1].answer
 
 
 class Scene:
@@ -48,8 +58,9 @@ class Scene:
         self.guard = QuotaGuard(self.counters, store, clock=self.clock)
         self.told: list[str] = []
 
-    def wait(self, name: str) -> None:
+    async def wait(self, name: str) -> None:
         self.guard.when_primed("a", lambda: self.told.append(name))
+        await settled()
 
     def count(self, number: int) -> None:
         self.counters.count("a", "forecast", "answered", number)
@@ -66,14 +77,14 @@ async def scene() -> Scene:
 
 
 async def test_all_who_wait_are_told_of_one_read_as_soon_as_it_ends(scene: Scene) -> None:
-    """Not a turn later; whoever comes then causes another."""
+    """Whoever comes then causes another."""
     for name in ("first", "second"):
-        scene.wait(name)
+        await scene.wait(name)
     [question] = scene.store.asked
     assert scene.told == []
-    question.told(Totals(TODAY, 7, 7))
+    await question.reply(Totals(TODAY, 7, 7))
     assert (scene.told, scene.used) == (["first", "second"], 7)
-    scene.wait("third")
+    await scene.wait("third")
     assert len(scene.store.asked) == 2
     assert scene.told == ["first", "second"]
 
@@ -83,18 +94,19 @@ async def test_one_who_cannot_go_on_keeps_nobody_waiting(scene: Scene, caplog: p
         raise RuntimeError("a defect")
 
     scene.guard.when_primed("a", fail)
-    scene.wait("second")
-    scene.store.asked[0].told(Totals(TODAY, 7, 7))
+    await scene.wait("second")
+    await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
     assert scene.told == ["second"]
     assert "a defect" in caplog.text
 
 
 async def test_whoever_is_told_may_ask_again_at_once(scene: Scene) -> None:
     """Where little is left, each must."""
-    scene.guard.when_primed("a", lambda: scene.wait("again"))
-    scene.store.asked[0].told(Totals(TODAY, 7, 7))
+    scene.guard.when_primed("a", lambda: scene.guard.when_primed("a", lambda: scene.told.append("again")))
+    await settled()
+    await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
     assert (len(scene.store.asked), scene.told) == (2, [])
-    scene.store.asked[1].told(Totals(TODAY, 8, 8))
+    await scene.store.asked[1].reply(Totals(TODAY, 8, 8))
     assert (scene.told, scene.used) == (["again"], 8)
 
 
@@ -104,86 +116,91 @@ async def test_who_waits_too_long_goes_on_and_the_answer_is_taken_when_it_comes(
     """It is told once; meanwhile the next ones neither wait nor ask."""
     monkeypatch.setattr(quotas, "WAIT_SECONDS", 0.01)
     scene.count(3)
-    scene.wait("first")
+    await scene.wait("first")
     await eventually(lambda: scene.told == ["first"])
     assert scene.used == 3
-    scene.store.asked[0].told(Totals(TODAY, 9, 9))
+    await scene.store.asked[0].reply(Totals(TODAY, 9, 9))
     assert (scene.used, scene.told, len(scene.store.asked)) == (9, ["first"], 1)
 
 
 async def test_a_read_that_nobody_waits_for_sets_no_alarm(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is to be decided yet: what is known is good for a while."""
-    scene.wait("first")
-    scene.store.asked[0].told(Totals(TODAY, 7, 7))
+    await scene.wait("first")
+    await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
     monkeypatch.setattr(patience, "Alarm", lambda *_: pytest.fail("an alarm"))
     scene.clock.now += quotas.DUE_SECONDS
-    assert (scene.used, len(scene.store.asked)) == (7, 2)
+    assert scene.used == 7
+    await settled()
+    assert len(scene.store.asked) == 2
 
 
 async def test_a_total_is_read_ahead_of_requests_if_it_is_due(scene: Scene) -> None:
     """Once, and nobody waits; also if nothing is known yet."""
     for _ in range(2):
         scene.guard.expect("a", scene.clock.now)
+    await settled()
     [question] = scene.store.asked
-    question.told(Totals(TODAY, 7, 7))
+    await question.reply(Totals(TODAY, 7, 7))
     assert scene.used == 7
     scene.clock.now += quotas.DUE_SECONDS - 0.01
     scene.guard.expect("a", scene.clock.now)
+    await settled()
     assert len(scene.store.asked) == 1
     scene.clock.now += 0.02
     scene.guard.expect("a", scene.clock.now)
+    await settled()
     assert len(scene.store.asked) == 2
 
 
 async def test_a_store_that_is_away_leaves_what_is_known(scene: Scene) -> None:
-    scene.wait("first")
-    scene.store.asked[0].told(Totals(TODAY, 7, 7))
+    await scene.wait("first")
+    await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
     scene.count(2)
-    scene.wait("second")
-    scene.store.asked[1].told(StoreUnavailable("away"))
+    await scene.wait("second")
+    await scene.store.asked[1].reply(StoreUnavailable("away"))
     assert (scene.told, scene.used) == (["first", "second"], 9)
 
 
 async def test_what_waits_is_stored_with_the_question(scene: Scene) -> None:
     """And counts once, whichever of this answer and the flusher's is first."""
     scene.count(2)
-    scene.wait("first")
+    await scene.wait("first")
     [question] = scene.store.asked
     assert (question.worker_id, question.batch.billable(TODAY, TODAY + 1)) == (scene.counters.worker_id, 2)
     scene.guard.stored("a", question.batch, Totals(TODAY, 2, 2), scene.guard.asking())
-    question.told(Totals(TODAY, 2, 2))
+    await question.reply(Totals(TODAY, 2, 2))
     assert (scene.used, scene.counters.waits) == (2, 0)
 
 
 async def test_a_store_that_takes_no_batch_is_asked_for_totals_alone(scene: Scene) -> None:
     """They are those of all workers; what was counted here goes on waiting."""
     scene.count(2)
-    scene.wait("first")
-    scene.store.asked[0].told(Refused("OOM"))
+    await scene.wait("first")
+    await scene.store.asked[0].reply(Refused("OOM"))
     assert scene.told == []
     again = scene.store.asked[1]
     assert (again.worker_id, again.key_id, again.batch) == ("", "a", NO_BATCH)
-    again.told(Totals(TODAY, 40, 40))
+    await again.reply(Totals(TODAY, 40, 40))
     assert (scene.told, scene.used, scene.counters.waits) == (["first"], 42, 2)
 
 
 async def test_a_store_that_refuses_that_as_well_leaves_what_is_known(scene: Scene) -> None:
-    scene.wait("first")
-    scene.store.asked[0].told(Refused("NOPERM"))
-    scene.store.asked[1].told(Refused("NOPERM"))
+    await scene.wait("first")
+    await scene.store.asked[0].reply(Refused("NOPERM"))
+    await scene.store.asked[1].reply(Refused("NOPERM"))
     assert (scene.told, scene.used, len(scene.store.asked)) == (["first"], 0, 2)
 
 
 async def test_what_the_store_lost_is_taken_back_with_its_total(scene: Scene) -> None:
     """A failover lost the batch that was confirmed: it waits again, and is missing nowhere."""
-    scene.wait("first")
-    scene.store.asked[0].told(Totals(TODAY, 7, 7))
+    await scene.wait("first")
+    await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
     scene.count(5)
-    scene.wait("second")
-    scene.store.asked[1].told(Totals(TODAY, 12, 12))
+    await scene.wait("second")
+    await scene.store.asked[1].reply(Totals(TODAY, 12, 12))
     scene.count(1)
-    scene.wait("third")
-    scene.store.asked[2].told(Gap(0, Totals(TODAY, 7, 7)))
+    await scene.wait("third")
+    await scene.store.asked[2].reply(Gap(0, Totals(TODAY, 7, 7)))
     assert (scene.told, scene.used, scene.counters.waits) == (["first", "second", "third"], 13, 6)
 
 
@@ -193,9 +210,9 @@ async def test_a_defect_in_what_is_made_of_a_reply_keeps_nobody_waiting(
     def fail(*_: object) -> None:
         raise RuntimeError("a defect")
 
-    scene.wait("first")
+    await scene.wait("first")
     monkeypatch.setattr(scene.guard, "stored", fail)
-    scene.store.asked[0].told(Totals(TODAY, 7, 7))
+    await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
     assert (scene.told, scene.used) == (["first"], 0)
     assert "a defect" in caplog.text
 
@@ -207,7 +224,7 @@ async def test_an_answer_after_the_flusher_stopped_changes_nothing(usage: UsageW
     told: list[str] = []
     usage.quotas.when_primed("a", lambda: told.append("a"))
     await usage.flusher.stop()
-    await usage.store.stop()
+    await usage.redis.stop()
     assert told
     assert await stored(usage) == 1
     assert not usage.counters.waits

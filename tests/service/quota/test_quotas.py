@@ -126,8 +126,7 @@ async def test_a_total_is_good_while_it_is_read_again_and_for_no_longer_than_twi
     ):
         usage.clock.now = begun + age
         assert (usage.quotas.check("a", MANY, usage.clock.now) is not None) == is_good
-    for call in usage.store._line._tasks:
-        call.cancel()
+    await usage.redis.stop()
 
 
 async def test_a_clock_that_was_set_back_makes_no_total_young(usage: UsageWorker) -> None:

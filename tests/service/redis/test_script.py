@@ -1,4 +1,4 @@
-"""Scripts are called together, and sent to a server that does not know them. See also tests/contract."""
+"""Scripts by the library. See test_line.py for calls by their digest."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -36,36 +36,12 @@ class Sent(FakeAsyncRedis):
         made.execute_command, made.execute = noted, executed
         return made
 
-    async def script_load(self, script: Any) -> Any:
-        self.commands.append("SCRIPT LOAD")
-        return await super().script_load(script)
-
 
 @pytest.fixture
 async def client() -> AsyncIterator[Sent]:
     made = Sent()
     yield made
     await made.aclose()
-
-
-@pytest.mark.parametrize(("loads", "taught"), [(False, ["EVAL"] * 3), (True, ["SCRIPT LOAD", *["EVALSHA"] * 3])])
-async def test_a_server_that_does_not_know_a_script_is_sent_it(client: Sent, loads: bool, taught: list[str]) -> None:
-    """Every call is run once, in order; the next ones know it."""
-    script = Script("service.quota", "lease.lua", loads=loads)
-    assert [reply[0] for reply in await script.run(client, CALLS)] == [1, 3, 1]
-    assert client.commands == ["EVALSHA"] * 3 + taught
-    client.commands.clear()
-    assert [reply[0] for reply in await script.run(client, CALLS)] == [0, 0, 0]
-    assert client.commands == ["EVALSHA"] * 3
-
-
-async def test_an_error_is_the_reply_to_its_call(client: Sent) -> None:
-    """The others are run."""
-    script = Script("service.quota", "lease.lua")
-    await script.run(client, CALLS[:1])
-    good, bad, again = await script.run(client, [CALLS[0], [1, "r:{a}", "none"], CALLS[0]])
-    assert (good[0], again[0]) == (1, 1)
-    assert isinstance(bad, Exception)
 
 
 async def test_evaluating_needs_no_script_that_is_known(client: Sent) -> None:
@@ -79,4 +55,4 @@ async def test_a_missing_reply_makes_all_unknown(client: Sent) -> None:
     """Nobody can say to which call each of the others belongs."""
     client.loses = True
     with pytest.raises(StoreUnavailable, match=r"lease\.lua: 3 calls sent, 2 answered"):
-        await Script("service.quota", "lease.lua").run(client, CALLS)
+        await Script("service.quota", "lease.lua").evaluate(client, CALLS)

@@ -12,7 +12,7 @@ import pytest
 from config.settings import Settings
 from service.base.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS
 from service.base.terms import Rate, Terms
-from service.keys.store import Found, TellFound
+from service.keys.record import ApiKey
 from service.keys.verifier import WAIT_AFTER_SECONDS, Verified
 from service.quota.holding import TokenLease
 from service.redis.breaker import FAILURES_TO_OPEN
@@ -64,13 +64,11 @@ def test_the_time_in_which_a_request_waits_for_its_key_counts(
     """In the metric, and so in the slow log and the trace."""
     app = doors.running.app
     store, waited = app.verifier._store, 0.05
-    look_up = store.ask
+    look_up = store.find
 
-    def late(key_id: str, told: TellFound) -> None:
-        def found(found: Found) -> None:
-            asyncio.get_running_loop().call_later(waited, told, found)
-
-        look_up(key_id, found)
+    async def late(key_id: str) -> ApiKey | None:
+        await asyncio.sleep(waited)
+        return await look_up(key_id)
 
     async def ask() -> float:
         await doors.look_at_keys()
@@ -80,7 +78,7 @@ def test_the_time_in_which_a_request_waits_for_its_key_counts(
         area = app.telemetry.histogram(REQUEST_SECONDS, "forecast")
         before = area.total
         with monkeypatch.context() as patched:
-            patched.setattr(store, "ask", late)
+            patched.setattr(store, "find", late)
             await ended(await crowd(doors, 1, request(GOOD, doors.keys[name])))
         return app.telemetry.histogram(REQUEST_SECONDS, "forecast").total - before
 

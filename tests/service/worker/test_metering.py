@@ -5,10 +5,8 @@ from pathlib import Path
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.keys.store import KeyStore
-from service.redis.line import ScriptLine
-from tests.support.script_server import connection
+from service.redis.client import RedisStore
 from tests.support.served import FORECAST, served, with_keys
-from tests.support.waiting import eventually
 
 
 def test_a_worker_that_stops_closes_its_own_connections(settings: Settings) -> None:
@@ -23,11 +21,6 @@ def test_a_worker_that_stops_closes_its_own_connections(settings: Settings) -> N
     with served(settings) as running:
         assert running.ask(f"{FORECAST}?zip_code=36436", key=running.run(run)).status == 200
         metering = running.app.metering
-        lines: list[ScriptLine] = [metering.store._line, metering.limiter._leases._line]  # type: ignore[attr-defined]
-
-        async def opened() -> None:
-            await eventually(lambda: all(connection(line) is not None for line in lines))
-
-        running.run(opened)
-        connections = [connection(line) for line in lines]
-    assert [one.is_open for one in connections] == [False, False]
+        stores = [metering._redis, running.app.cache_store]
+        assert all(isinstance(store, RedisStore) and store.line.is_open for store in stores)
+    assert not any(isinstance(store, RedisStore) and store.line.is_open for store in stores)

@@ -143,7 +143,7 @@ def test_each_tier_has_its_spans(traced: Traced, settings: Settings) -> None:
     assert shared.attributes()["forecast.tier"] == "shared"
     assert shared.attributes("shared") == {
         "db.system.name": "redis",
-        "db.operation.name": "MGET",
+        "db.operation.name": "GET",
         "forecast.outcome": "hit",
     }
     assert next(span for span in shared.all if span.name == "shared").kind is SpanKind.CLIENT

@@ -1,24 +1,21 @@
-"""The cache's own connection over real servers: with whatever the URL asks for, it gives what the client gives."""
+"""Our own connection over real servers: with whatever the URL asks for, it gives what the client gives."""
 
 import asyncio
 import gc
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import uvloop
 from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
-from service.redis.batch import BatchedGet
 from service.redis.breaker import FAILURES_TO_OPEN
-from service.redis.client import RedisStore, open_client
-from service.redis.errors import StoreUnavailable
-from service.redis.mget import MgetConnection, MgetError, Values, open_mget
+from service.redis.client import WRONG_TYPE, RedisStore, open_client
+from service.redis.errors import StoreRefused, StoreUnavailable
+from service.redis.pipelined import value
 from tests.contract.conftest import program
 from tests.support.documented import rights
 from tests.support.tls import TlsServer
@@ -52,7 +49,7 @@ class Guarded:
             "database": f"unix://everybody:{PASSWORD}@{socket}?db=3",
             "password": f"unix://:{PASSWORD}@{socket}",
             "user with the documented rights": f"unix://forecast-cache:{PASSWORD}@{socket}",
-            "user without MGET": f"unix://nobody:{PASSWORD}@{socket}",
+            "user without GET": f"unix://nobody:{PASSWORD}@{socket}",
             "wrong password": f"unix://forecast-cache:wrong@{socket}",
         }[way]
 
@@ -94,16 +91,6 @@ def _fill(url: str) -> None:
         client.lpush("c:list", "x")
 
 
-class Counted(RedisStore):
-    """How often it was called."""
-
-    calls = 0
-
-    async def call(self, command: Callable[[Redis], Awaitable[Any]]) -> Any:
-        self.calls += 1
-        return await super().call(command)
-
-
 Opened = Callable[[str], Redis]
 
 
@@ -121,51 +108,50 @@ async def opened() -> AsyncIterator[Opened]:
         await client.aclose(close_connection_pool=True)
 
 
-async def _ask(connection: MgetConnection, names: list[str]) -> Values | MgetError:
-    reply: asyncio.Future[Values | MgetError] = asyncio.get_running_loop().create_future()
-    connection.ask(names, reply.set_result)
-    return await asyncio.wait_for(reply, PATIENCE)
+async def _get(store: RedisStore, names: list[str]) -> list[object]:
+    """The value of each, or why there is none; all are under way at once."""
+    answers = [store.send(name, ("GET", name), value) for name in names]
+    return await asyncio.wait_for(asyncio.gather(*answers, return_exceptions=True), PATIENCE)
 
 
-async def _gives_what_the_client_gives(client: Redis) -> None:
-    connection = await open_mget(client)
-    expected = await client.mget(NAMES)
-    assert expected == [*STORED.values(), None, None, STORED["c:a"]]
+async def _gives_what_the_client_gives(url: str, client: Redis) -> None:
+    store = RedisStore("cache", url, client)
+    expected = [STORED.get(name) for name in NAMES]
     for _ in range(3):
-        assert await _ask(connection, NAMES) == expected
-    commands = [NAMES[at % len(NAMES) :] for at in range(200)]  # one behind the other
-    replies = await asyncio.gather(*(_ask(connection, names) for names in commands))
-    assert replies == [expected[at % len(NAMES) :] for at in range(200)]
-    assert connection.is_open
-    connection.close()
+        found = await _get(store, NAMES * 50)
+        wrong_type = found[NAMES.index("c:list")]
+        assert isinstance(wrong_type, StoreRefused)
+        assert wrong_type.said.startswith(WRONG_TYPE)
+        assert [None if isinstance(one, StoreRefused) else one for one in found] == expected * 50
+    assert expected == await client.mget(NAMES)
+    assert store.line.is_open
+    await store.line.stop()
 
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_values_are_those_of_the_client(guarded: Guarded, opened: Opened, way: str) -> None:
     """Absent, empty, of another type, large, and such as look like replies; many commands under way."""
-    await _gives_what_the_client_gives(opened(guarded.url_of(way)))
+    await _gives_what_the_client_gives(guarded.url_of(way), opened(guarded.url_of(way)))
 
 
 async def test_values_are_those_of_the_client_over_tls(tls: TlsServer, opened: Opened) -> None:
     """With a client's certificate."""
-    await _gives_what_the_client_gives(opened(tls.url))
+    await _gives_what_the_client_gives(tls.url, opened(tls.url))
 
 
 @pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
-def test_look_ups_travel_on_it(guarded: Guarded, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    """On the loop that workers run on as well: the first one goes by the client, and none after it."""
+def test_one_connection_serves_all_calls(guarded: Guarded, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """On the loop that workers run on as well."""
     url = guarded.url_of("user with the documented rights")
 
     async def look_up() -> None:
-        store = Counted("cache", url, open_client(url, timeout=30))
-        batched = BatchedGet(store)
-        assert await batched.get("c:a") == b"value"
-        await eventually(lambda: batched._own.current is not None)
+        store = RedisStore("cache", url, open_client(url, timeout=30))
+        assert await _get(store, ["c:a"]) == [b"value"]
+        own = store.line._connection
         gc.collect()
         for _ in range(100):
-            assert await batched.get("c:a") == b"value"
-        assert store.calls == 1
-        await batched.stop()
+            assert await _get(store, ["c:a"]) == [b"value"]
+        assert own is store.line._connection
         await store.stop()
 
     with asyncio.Runner(loop_factory=new_loop) as runner:
@@ -174,48 +160,39 @@ def test_look_ups_travel_on_it(guarded: Guarded, new_loop: Callable[[], asyncio.
 
 async def test_a_user_without_the_right_is_refused_and_the_connection_stays(guarded: Guarded, opened: Opened) -> None:
     """The reason is the server's. No circuit opens, and a right that is granted later counts at once."""
-    url = guarded.url_of("user without MGET")
+    url = guarded.url_of("user without GET")
     store = RedisStore("cache", url, opened(url))
-    batched = BatchedGet(store)
     for _ in range(3 * FAILURES_TO_OPEN):
-        with pytest.raises(StoreUnavailable, match=r"(?i)no permissions"):
-            await batched.get("c:a")
-        await eventually(lambda: batched._own.current is not None)
+        [refused] = await _get(store, ["c:a"])
+        assert isinstance(refused, StoreRefused)
+        assert "no permissions" in str(refused).lower()
     assert not store.is_away
     with BlockingRedis.from_url(guarded.url_of("password")) as client:
-        client.execute_command("ACL", "SETUSER", "nobody", "+mget")
+        client.execute_command("ACL", "SETUSER", "nobody", "+get")
         try:
-            assert await batched.get("c:a") == b"value"
+            assert await _get(store, ["c:a"]) == [b"value"]
         finally:
-            client.execute_command("ACL", "SETUSER", "nobody", "-mget")
-    await batched.stop()
+            client.execute_command("ACL", "SETUSER", "nobody", "-get")
+    await store.line.stop()
 
 
 async def test_a_wrong_password_makes_no_connection(guarded: Guarded, opened: Opened) -> None:
     """As the client's own would not."""
-    with pytest.raises(RedisError, match="password"):
-        await open_mget(opened(guarded.url_of("wrong password")))
+    url = guarded.url_of("wrong password")
+    store = RedisStore("cache", url, opened(url))
+    [error] = await _get(store, ["c:a"])
+    assert isinstance(error, StoreUnavailable)
+    assert "password" in str(error)
 
 
-async def test_a_connection_that_the_server_ends_is_opened_again(
-    guarded: Guarded, opened: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_connection_that_the_server_ends_is_opened_again(guarded: Guarded, opened: Opened) -> None:
     """Nobody who asks later notices."""
-    monkeypatch.setattr("service.redis.own_connection.REOPEN_SECONDS", 0)
     url = guarded.url_of("user with the documented rights")
     store = RedisStore("cache", url, opened(url))
-    batched = BatchedGet(store)
-    assert await batched.get("c:a") == b"value"
-    await eventually(lambda: batched._own.current is not None)
-    first = batched._own._connection
-    assert first is not None
+    assert await _get(store, ["c:a"]) == [b"value"]
     with BlockingRedis.from_url(guarded.url_of("password")) as client:
         client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-    await eventually(lambda: not first.is_open)
+    await eventually(lambda: not store.line.is_open)
     assert store.healthy
-    # the client's idle connection was ended as well: it is for the client to notice
-    await store.call(lambda client: client.connection_pool.disconnect())
-    assert await batched.get("c:a") == b"value"
-    await eventually(lambda: batched._own._connection not in {None, first})
-    assert await batched.get("c:large") == STORED["c:large"]
-    await batched.stop()
+    assert await _get(store, ["c:a", "c:large"]) == [b"value", STORED["c:large"]]
+    await store.line.stop()
