@@ -12,7 +12,7 @@ import pytest
 from config.settings import Settings
 from service.base.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS
 from service.base.terms import Rate, Terms
-from service.keys.record import ApiKey
+from service.keys.store import FoundKey
 from service.keys.verifier import WAIT_AFTER_SECONDS, Verified
 from service.quota.holding import TokenLease
 from service.redis.breaker import FAILURES_TO_OPEN
@@ -66,7 +66,7 @@ def test_the_time_in_which_a_request_waits_for_its_key_counts(
     store, waited = app.verifier._store, 0.05
     look_up = store.find
 
-    async def late(key_id: str) -> ApiKey | None:
+    async def late(key_id: str) -> FoundKey:
         await asyncio.sleep(waited)
         return await look_up(key_id)
 
