@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -70,15 +70,6 @@ class SharedCache:
         except StoreUnavailable as error:
             return _without_value(error)
         return _found(key, data)
-
-    def ask(self, key: CacheKey, found: Callable[[SharedLookup], None]) -> None:
-        """`get` without a task to wait in: `found` is called once, in a later turn of the loop. It must not raise."""
-
-        def ended(answer: asyncio.Future[bytes | None]) -> None:
-            error = answer.exception()
-            found(_found(key, answer.result()) if error is None else _without_value(error))
-
-        self._look_up(key).add_done_callback(ended)
 
     def put(self, key: CacheKey, entry: CacheEntry) -> asyncio.Future[bool]:
         """Stores `entry`. The future tells whether that succeeded; nobody has to wait for it."""

@@ -5,7 +5,6 @@ Redis of the keys would write each of them to its disk.
 """
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
@@ -13,7 +12,6 @@ import msgspec
 
 from service.base.terms import Rate
 from service.quota.gcra import pace_of
-from service.redis.errors import StoreUnavailable
 from service.redis.name_store import NameStore
 from service.redis.pipelined import UnexpectedReplyError
 from service.redis.script import Script
@@ -29,16 +27,15 @@ class Lease(msgspec.Struct, frozen=True):
     retry_after: int  # microseconds until there are as many as were needed; 0 if all that was wanted was granted
 
 
-TellLease = Callable[[Lease | StoreUnavailable], None]
-
-
 class Leases(Protocol):
     """Where tokens come from."""
 
-    def ask(self, key_id: str, rate: Rate, wanted: int, least: int, told: TellLease) -> None:
-        """Asks for up to `wanted` (at least 1) tokens of the key, or none if there are fewer than `least`. `told` is
-        called once, after this returned: with StoreUnavailable if Redis is away or refuses, or if its answer makes no
-        sense."""
+    def lease(self, key_id: str, rate: Rate, wanted: int, least: int) -> asyncio.Future[Lease]:
+        """Leases up to `wanted` (at least 1) tokens of the key, or none if there are fewer than `least`.
+
+        Whoever goes away does not cancel it. The future raises StoreUnavailable, if Redis is away or refuses, or if its
+        answer makes no sense.
+        """
 
     async def stop(self) -> None: ...
 
@@ -55,36 +52,13 @@ class LeaseStore:
         self._calls = 0
 
     def lease(self, key_id: str, rate: Rate, wanted: int, least: int) -> asyncio.Future[Lease]:
-        """As `Leases.ask`. The future raises StoreUnavailable."""
         pace = pace_of(rate)
         self._calls = number = self._calls + 1
         words = (1, lease_name(key_id), pace.requests, pace.micros, pace.burst, wanted, least, number)
         return SCRIPT.send(self._store, words, partial(_lease_of, rate, wanted, least, number))
 
-    def ask(self, key_id: str, rate: Rate, wanted: int, least: int, told: TellLease) -> None:
-        def answered(answer: asyncio.Future[Lease]) -> None:
-            error = answer.exception()
-            told(error if isinstance(error, StoreUnavailable) else answer.result())
-
-        self.lease(key_id, rate, wanted, least).add_done_callback(answered)
-
     async def stop(self) -> None:
         """The store ends what is under way."""
-
-
-async def leased(leases: Leases, key_id: str, rate: Rate, wanted: int, least: int) -> Lease:
-    """What a lease was answered with. Raises StoreUnavailable."""
-    answer: asyncio.Future[Lease | StoreUnavailable] = asyncio.get_running_loop().create_future()
-
-    def told(lease: Lease | StoreUnavailable) -> None:
-        if not answer.done():
-            answer.set_result(lease)
-
-    leases.ask(key_id, rate, wanted, least, told)
-    lease = await answer
-    if isinstance(lease, StoreUnavailable):
-        raise lease
-    return lease
 
 
 def _lease_of(rate: Rate, wanted: int, least: int, number: int, reply: object) -> Lease:

@@ -26,7 +26,7 @@ from typing import Generic, TypeVar
 from service.base.terms import Rate
 from service.quota.gcra import Decision, allowed, pace_of, refused
 from service.quota.holding import TokenLease, Waiter
-from service.quota.lease_store import Lease, Leases, leased
+from service.quota.lease_store import Lease, Leases
 from service.redis.errors import StoreUnavailable
 
 log = logging.getLogger("forecast.quota")
@@ -136,7 +136,7 @@ class RateLimiter:
         # a lease of its own: whoever waits for the next one may be fewer
         wanted = min(number + holding.local.debt(now), pace_of(rate).burst)
         try:
-            lease = await leased(self._leases, key_id, rate, wanted, wanted)
+            lease = await self._leases.lease(key_id, rate, wanted, wanted)
         except StoreUnavailable as error:
             log.debug("rate of %s: %s", key_id, error)
             now = self._clock()
@@ -193,24 +193,25 @@ class RateLimiter:
         wanted = debt + len(holding.waiting) + holding.ahead(sent, self._share())
         if wanted:
             rate = holding.rate
-            self._leases.ask(key_id, rate, wanted, 1, partial(self._landed, key_id, holding, rate, debt, sent))
+            lease = self._leases.lease(key_id, rate, wanted, 1)
+            lease.add_done_callback(partial(self._landed, key_id, holding, rate, debt, sent))
             holding.ask(sent)
             self._under_way += 1
 
     def _landed(
-        self, key_id: str, holding: TokenLease, rate: Rate, debt: int, sent: float, lease: Lease | StoreUnavailable
+        self, key_id: str, holding: TokenLease, rate: Rate, debt: int, sent: float, leased: asyncio.Future[Lease]
     ) -> None:
         """Asks again for those who still wait."""
         holding.asks = False
         self._under_way -= 1
         if not self._under_way and self._all_told is not None and not self._all_told.done():
             self._all_told.set_result(None)
-        now = self._clock()
-        if isinstance(lease, StoreUnavailable):
-            log.debug("rate of %s: %s", key_id, lease)
+        now, error = self._clock(), leased.exception()
+        if error is not None:
+            log.debug("rate of %s: %s", key_id, error)
             holding.part(now)
             holding.settle(lambda: self._locally(holding, now))
         elif holding.rate == rate:  # an answer about another rate may refuse for much longer
-            holding.receive(lease, debt, sent, now)
+            holding.receive(leased.result(), debt, sent, now)
         if holding.waiting:
             self._start(key_id, holding)

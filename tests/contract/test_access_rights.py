@@ -32,7 +32,7 @@ from service.keys.verifier import KeyVerifier
 from service.operators.actions import Actions
 from service.quota.backup import UsageDump
 from service.quota.last_errors import LastErrors
-from service.quota.lease_store import LeaseStore, leased
+from service.quota.lease_store import LeaseStore
 from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
 from service.quota.restore import restore_usage
@@ -252,7 +252,7 @@ async def test_rates_are_kept_beside_the_cache(opened: Opened) -> None:
     """Twice: the server does not know the script at first."""
     leases = LeaseStore(opened("forecast-cache"))
     for _ in range(2):
-        assert (await leased(leases, "a", parse_rate("100/s"), 1, 1)).granted == 1
+        assert (await leases.lease("a", parse_rate("100/s"), 1, 1)).granted == 1
 
 
 async def test_the_last_errors_of_keys_are_kept_beside_the_cache(opened: Opened) -> None:

@@ -21,7 +21,7 @@ from service.instance import store_checks
 from service.instance.store_checks import StoreChecks
 from service.operators.overview import StoreNode
 from service.quota.last_errors import LastErrors
-from service.quota.lease_store import LeaseStore, leased
+from service.quota.lease_store import LeaseStore
 from service.redis.cluster.slots import slot_of
 from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreUnavailable
@@ -52,7 +52,7 @@ async def test_rates_are_leased_of_buckets_on_all_nodes(clustered: CacheStore) -
     """Twice: no node knows the script at first. Each key has its own."""
     leases = LeaseStore(clustered)
     for _ in range(2):
-        granted = await asyncio.gather(*(leased(leases, name, parse_rate("100/s"), 1, 1) for name in USER_NAMES))
+        granted = await asyncio.gather(*(leases.lease(name, parse_rate("100/s"), 1, 1) for name in USER_NAMES))
         assert [lease.granted for lease in granted] == [1] * len(USER_NAMES)
 
 
@@ -202,7 +202,7 @@ async def test_the_documented_rights_are_enough(guarded: Cluster) -> None:
     guarded.move([slot], here, there)
     assert (await cache.get(key)).entry == entry
     assert (await look_at(store, key)).entry == entry
-    assert (await leased(LeaseStore(store), "a", parse_rate("100/s"), 1, 1)).granted == 1
+    assert (await LeaseStore(store).lease("a", parse_rate("100/s"), 1, 1)).granted == 1
     errors = LastErrors(store)
     await keep(errors, failed(1))
     assert await kept(errors) == ["r1"]

@@ -11,7 +11,7 @@ from redis import Redis as BlockingRedis
 
 from service.base.terms import Rate
 from service.quota.gcra import Bucket, decide, pace_of
-from service.quota.lease_store import SCRIPT, LeaseStore, lease_name, leased
+from service.quota.lease_store import SCRIPT, LeaseStore, lease_name
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
@@ -90,7 +90,7 @@ def test_the_script_decides_as_gcra_does(
 
 async def test_a_record_lives_as_long_as_it_says_something(redis: RedisStore, leases: LeaseStore) -> None:
     """Until the bucket is full again, and a second; on a shared server only what has a time to live may be evicted."""
-    assert (await leased(leases, "k", RATE, 2, 1)).granted == 2
+    assert (await leases.lease("k", RATE, 2, 1)).granted == 2
     left = await redis.call(lambda client: client.pttl(NAME))
     assert 12_000 < left <= 13_000
 
@@ -103,37 +103,37 @@ async def test_a_record_lives_as_long_as_it_says_something(redis: RedisStore, le
 async def test_a_damaged_record_is_a_full_bucket(redis: RedisStore, leases: LeaseStore, record: str) -> None:
     """And is replaced by a good one that goes away in time."""
     await redis.call(lambda client: client.set(NAME, record))
-    assert (await leased(leases, "k", RATE, 3, 1)).remaining == 2
-    assert (await leased(leases, "k", RATE, 3, 1)).granted == 2
+    assert (await leases.lease("k", RATE, 3, 1)).remaining == 2
+    assert (await leases.lease("k", RATE, 3, 1)).granted == 2
     assert await redis.call(lambda client: client.pttl(NAME)) > 0
 
 
 async def test_a_record_of_another_type_is_a_full_bucket(redis: RedisStore, leases: LeaseStore) -> None:
     """However it came to lie there."""
     await redis.call(lambda client: client.rpush(NAME, "x"))
-    assert (await leased(leases, "k", RATE, 3, 1)).remaining == 2
-    assert (await leased(leases, "k", RATE, 3, 1)).granted == 2
+    assert (await leases.lease("k", RATE, 3, 1)).remaining == 2
+    assert (await leases.lease("k", RATE, 3, 1)).granted == 2
 
 
 async def test_a_record_far_ahead_blocks_for_one_request_at_most(redis: RedisStore, leases: LeaseStore) -> None:
     """It counts as an empty bucket, once: from then on it fills, also while nothing but refusals are answered."""
     fast = Rate(20, 1, 5)
     await redis.call(lambda client: client.set(NAME, FOREVER))
-    refusal = await leased(leases, "k", fast, 1, 1)
+    refusal = await leases.lease("k", fast, 1, 1)
     assert (refusal.granted, refusal.retry_after) == (0, 50_000)
     assert await redis.call(lambda client: client.pttl(NAME)) > 0
 
     async def granted() -> bool:
-        return (await leased(leases, "k", fast, 1, 1)).granted == 1
+        return (await leases.lease("k", fast, 1, 1)).granted == 1
 
     await eventually(granted)
 
 
 async def test_a_refusal_changes_nothing(redis: RedisStore, leases: LeaseStore) -> None:
     """The record is the same, byte for byte."""
-    await leased(leases, "k", RATE, 5, 1)
+    await leases.lease("k", RATE, 5, 1)
     before = await redis.call(lambda client: client.get(NAME))
-    assert (await leased(leases, "k", RATE, 4, 1)).granted == 0
+    assert (await leases.lease("k", RATE, 4, 1)).granted == 0
     assert await redis.call(lambda client: client.get(NAME)) == before
 
 
@@ -141,9 +141,9 @@ async def test_a_server_that_forgot_the_script_is_sent_it(redis: RedisStore, lea
     """A restart, a fail-over, a flush: in the same call."""
     for _ in range(2):
         await redis.call(lambda client: client.script_flush())
-        answers = await asyncio.gather(*(leased(leases, key, RATE, 1, 1) for key in ("k", "l", "k")))
+        answers = await asyncio.gather(*(leases.lease(key, RATE, 1, 1) for key in ("k", "l", "k")))
         assert [answer.granted for answer in answers] == [1, 1, 1]
-    assert (await leased(leases, "k", RATE, 5, 1)).granted == 1
+    assert (await leases.lease("k", RATE, 5, 1)).granted == 1
 
 
 async def test_a_full_server_grants_nothing_and_opens_no_circuit(real: Backend) -> None:
@@ -154,10 +154,10 @@ async def test_a_full_server_grants_nothing_and_opens_no_circuit(real: Backend) 
     try:
         for _ in range(5):
             with pytest.raises(StoreUnavailable, match="it is full"):
-                await leased(leases, "k", RATE, 1, 1)
+                await leases.lease("k", RATE, 1, 1)
     finally:
         real.command("CONFIG", "SET", "maxmemory", "0")
-    assert (await leased(leases, "k", RATE, 1, 1)).granted == 1
+    assert (await leases.lease("k", RATE, 1, 1)).granted == 1
     await store.stop()
 
 
@@ -165,7 +165,7 @@ async def test_workers_share_one_bucket(backend: Backend) -> None:
     """Whatever they ask for at the same time, they get no more than there is."""
     stores = [backend.store() for _ in range(4)]
     workers = [LeaseStore(store) for store in stores]
-    answers = await asyncio.gather(*(leased(worker, "k", RATE, 1, 1) for worker in workers for _ in range(5)))
+    answers = await asyncio.gather(*(worker.lease("k", RATE, 1, 1) for worker in workers for _ in range(5)))
     assert sum(answer.granted for answer in answers) == RATE.burst
     for store in stores:
         await store.stop()

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 from service.base.terms import Rate
 from service.quota.gcra import Bucket, decide
-from service.quota.lease_store import Lease, TellLease
+from service.quota.lease_store import Lease
 from service.quota.rates import RateLimiter
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import Clock
@@ -28,19 +29,21 @@ class FakeLeases:
         self.holding = False
         self._held: list[tuple[float, Callable[[], None]]] = []
 
-    def ask(self, key_id: str, rate: Rate, wanted: int, least: int, told: TellLease) -> None:
+    def lease(self, key_id: str, rate: Rate, wanted: int, least: int) -> asyncio.Future[Lease]:
         self.calls.append((key_id, wanted))
+        leased: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
         outcome = decide(self.buckets.get(key_id), rate, int(self.clock() * 1_000_000), wanted, least)
-        answer: Lease | StoreUnavailable = Lease(outcome.granted, outcome.remaining, outcome.retry_after)
         if self.away:
-            answer = StoreUnavailable("the leases are away")
+            answer = partial(leased.set_exception, StoreUnavailable("the leases are away"))
         else:
             self.buckets[key_id] = outcome.bucket
             self.granted += outcome.granted
+            answer = partial(leased.set_result, Lease(outcome.granted, outcome.remaining, outcome.retry_after))
         if self.delay or self.holding:
-            self._held.append((self.clock() + self.delay, lambda: told(answer)))
+            self._held.append((self.clock() + self.delay, answer))
         else:
-            asyncio.get_running_loop().call_soon(told, answer)
+            answer()
+        return leased
 
     async def stop(self) -> None:
         """Nothing is open."""

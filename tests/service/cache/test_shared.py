@@ -2,14 +2,13 @@
 
 import asyncio
 import logging
-from functools import partial
 
 import pytest
 from fakeredis import FakeAsyncRedis, FakeServer
 
 from service.cache.entry import CacheEntry, encode_entry
-from service.cache.key import CacheKey, cache_key
-from service.cache.shared import SharedCache, SharedLookup, SharedOutcome
+from service.cache.key import cache_key
+from service.cache.shared import SharedCache, SharedLookup
 from tests.support.redis_double import DoubledStore, WiredStore
 from tests.support.waiting import settled
 
@@ -45,47 +44,34 @@ async def test_a_new_entry_replaces_a_damaged_one() -> None:
     assert (await cache.get(KEY)).entry == ENTRY
 
 
-async def test_whoever_asks_without_waiting_is_told_once_and_later() -> None:
-    """What `get` would give, by its side in the same command; never before `ask` has returned."""
+async def test_look_ups_of_one_turn_have_each_its_own_answer() -> None:
     client = FakeAsyncRedis()
     cache = _cache(client)
     missing, damaged = cache_key("r1", "forecast", "zip:00501"), cache_key("r1", "forecast", "zip:63101")
     assert await cache.put(KEY, ENTRY)
     await client.set(damaged.name, b"nonsense")
-    told: list[tuple[CacheKey, SharedOutcome, CacheEntry | None]] = []
-    keys = [missing, KEY, damaged, KEY]
-    for key in keys:
-        cache.ask(key, partial(_note, told, key))
-    assert told == []
-    assert (await cache.get(KEY)).entry == ENTRY
-    assert told == [(missing, "miss", None), (KEY, "hit", ENTRY), (damaged, "damaged", None), (KEY, "hit", ENTRY)]
-
-
-def _note(told: list[tuple[CacheKey, SharedOutcome, CacheEntry | None]], key: CacheKey, lookup: SharedLookup) -> None:
-    told.append((key, lookup.outcome, lookup.entry))
+    found = await asyncio.gather(*(cache.get(key) for key in (missing, KEY, damaged, KEY)))
+    assert [(one.outcome, one.entry) for one in found] == [
+        ("miss", None), ("hit", ENTRY), ("damaged", None), ("hit", ENTRY),
+    ]  # fmt: skip
 
 
 async def test_a_store_that_is_away_is_unavailable_and_not_a_miss() -> None:
-    """Those who wait are told so, and those who do not: the answer then says that the cache was passed by."""
+    """The answer then says that the cache was passed by."""
     server = FakeServer()
     server.connected = False
-    cache = _cache(FakeAsyncRedis(server=server))
-    told: list[tuple[CacheKey, SharedOutcome, CacheEntry | None]] = []
-    cache.ask(KEY, partial(_note, told, KEY))
-    assert await cache.get(KEY) == SharedLookup("unavailable")
-    assert told == [(KEY, "unavailable", None)]
+    assert await _cache(FakeAsyncRedis(server=server)).get(KEY) == SharedLookup("unavailable")
 
 
 async def test_when_the_store_is_stopped_nobody_is_left_waiting() -> None:
     """Whoever asked before, and whoever asks after."""
     store = WiredStore()
     cache = SharedCache(store, 60)
-    told: list[tuple[CacheKey, SharedOutcome, CacheEntry | None]] = []
-    cache.ask(KEY, partial(_note, told, KEY))
+    before = asyncio.create_task(cache.get(KEY))
     await settled()
     await store.stop()
     assert await cache.get(KEY) == SharedLookup("unavailable")
-    assert told == [(KEY, "unavailable", None)]
+    assert await before == SharedLookup("unavailable")
 
 
 async def test_a_waiting_caller_that_goes_away_harms_nobody() -> None:

@@ -73,16 +73,3 @@ async def test_an_error_in_place_of_a_lease_leaves_the_connection(server: WiredS
         await answers[0]
     assert await answers[1] == GRANTED
     assert server.line.is_open
-
-
-async def test_a_callback_has_what_a_waiter_has(server: WiredStore) -> None:
-    leases, told = LeaseStore(server), list[Lease | StoreUnavailable]()
-    for key_id in "ab":
-        leases.ask(key_id, RATE, 1, 1, told.append)
-    await settled()
-    [wire] = server.wires
-    wire.arrive(granted(1) + b"-BUSY Redis is busy\r\n")
-    assert told == []
-    await settled()
-    assert told[0] == GRANTED
-    assert isinstance(told[1], StoreUnavailable)

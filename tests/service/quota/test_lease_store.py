@@ -8,7 +8,7 @@ import pytest
 from fakeredis import FakeAsyncRedis
 
 from service.base.terms import Rate
-from service.quota.lease_store import Lease, LeaseStore, leased
+from service.quota.lease_store import Lease, LeaseStore
 from service.redis.errors import StoreUnavailable
 from tests.support.redis_double import DoubledStore, WiredStore, encoded
 from tests.support.waiting import settled
@@ -27,11 +27,11 @@ async def store() -> AsyncIterator[DoubledStore]:
 async def test_calls_of_one_turn_share_a_round_trip(store: DoubledStore) -> None:
     """Each has its own answer, in the order they came."""
     leases = LeaseStore(store)
-    await leased(leases, "first", RATE, 1, 1)
+    await leases.lease("first", RATE, 1, 1)
     [wire] = store.wires
     before = wire.writes
     answers = await asyncio.gather(
-        *(leased(leases, key, RATE, wanted, 1) for key, wanted in [("a", 2), ("b", 5), ("a", 4)])
+        *(leases.lease(key, RATE, wanted, 1) for key, wanted in [("a", 2), ("b", 5), ("a", 4)])
     )
     assert [(answer.granted, answer.remaining) for answer in answers] == [(2, 3), (5, 0), (3, 0)]
     assert wire.writes == before + 1
@@ -87,8 +87,6 @@ async def test_an_expected_reply_is_believed(reply: Any, lease: Lease) -> None:
 async def test_a_caller_that_goes_away_harms_nobody(store: DoubledStore) -> None:
     """The command is not its own."""
     leases = LeaseStore(store)
-    tasks = [asyncio.create_task(leased(leases, "k", RATE, 1, 1)) for _ in range(3)]
-    await asyncio.sleep(0)
-    tasks[0].cancel()
-    assert [answer.granted for answer in await asyncio.gather(*tasks[1:])] == [1, 1]
-    assert tasks[0].cancelled()
+    gone, *others = (leases.lease("k", RATE, 1, 1) for _ in range(3))
+    gone.cancel()
+    assert [answer.granted for answer in await asyncio.gather(*others)] == [1, 1]
