@@ -10,7 +10,7 @@ from typing import Any
 from config.loading import load
 from config.settings import SettingsError
 from config.urls import EMBEDDED
-from service.base.messages import Endpoints
+from service.base.ipc import Endpoints
 from service.keys import pepper
 from service.request.response import Send
 from service.worker.assembly import WorkerApp

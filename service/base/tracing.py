@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import NamedTuple, Protocol
 
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry
 
 # What the extra `traces` brings.
 _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
@@ -135,7 +135,7 @@ class Tracer(Protocol):
 
     share: float  # of all requests; the others are not traced
 
-    def record(self, trace: Trace, request: LoggedRequest) -> None:
+    def record(self, trace: Trace, request: AccessLogEntry) -> None:
         """Makes the spans of a request that was answered."""
         ...
 

@@ -8,8 +8,8 @@ import httptools
 
 from service.connection import limits
 from service.connection.learned_heads import as_head
-from service.request.hints import NO_TARGET, of_other_protocol, of_parser_error
 from service.request.response import Header
+from service.request.suggestions import NO_TARGET, of_other_protocol, of_parser_error
 
 _ABSOLUTE = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)

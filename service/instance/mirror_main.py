@@ -12,7 +12,7 @@ from pathlib import Path
 
 from config.processes import name_process
 from service.base import logs
-from service.base.messages import MirrorOrders
+from service.base.ipc import MirrorOrders
 from service.instance.kept_main import Control, teller
 from service.publishing.publisher import forget_releases
 from service.publishing.releases_store import open_store

@@ -8,7 +8,7 @@ import socket
 import threading
 from collections.abc import Sequence
 
-from service.base import messages
+from service.base import ipc
 from service.base.sockets import refuse_new
 from service.instance.worker_process import WorkerProcess
 from service.quota.flusher import STOP_SECONDS
@@ -54,7 +54,7 @@ async def stop_workers(
     """
     for worker in workers:
         worker.signal(signal.SIGTERM)
-    lame_duck = messages.LameDuck.within(drain)
+    lame_duck = ipc.LameDuck.within(drain)
     refusing = asyncio.get_running_loop().call_later(lame_duck.inviting, _refuse_and_close, listening)
     pending = {task for task in keepers if not task.done()}
     if pending:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from service.base.messages import Endpoints, WorkerReport
+from service.base.ipc import Endpoints, WorkerReport
 from service.base.tasks import end_task, keep_running
 from service.instance.trail_watch import TrailWatch
 from service.keys.listing import every_key

@@ -16,7 +16,7 @@ from config.settings import Settings
 from config.sizing import worker_count
 from config.urls import address
 from service.base import tracing
-from service.base.messages import Endpoints, MirrorOrders, Orders, Shared, WatchOrders
+from service.base.ipc import Endpoints, MirrorOrders, Orders, Shared, WatchOrders
 from service.base.signals import log_unused, stop_signals
 from service.base.sockets import StartError, bind, url_of
 from service.base.tasks import end_task, keep_running

@@ -12,7 +12,7 @@ from datetime import datetime
 
 from service.keys import audit
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
-from service.keys.going_back import MEND_LOSS
+from service.keys.lost_writes import MEND_LOSS
 from service.keys.store import KeyStore
 from service.operators.overview import EventKind
 from service.redis.errors import StoreRefused, StoreUnavailable

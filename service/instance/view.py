@@ -12,8 +12,7 @@ import msgspec
 
 from config.settings import Settings
 from service.base import tasks
-from service.base.messages import Endpoints
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry, Endpoints
 from service.base.tasks import end_task, keep_running
 from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
 from service.cache.removing import purge_shared
@@ -107,7 +106,7 @@ class InstanceView:
         self._cache_url = endpoints.cache_url
         self._checks = StoreChecks(endpoints, self._settings.data_path, self.events.add)
         await self._checks.start()
-        self._workers.on_sightings = self.observer.told
+        self._workers.on_samples = self.observer.take_samples
         self._looking = keep_running("look at the instance", self._keep_looking)
 
     async def stop(self) -> None:
@@ -184,7 +183,7 @@ class InstanceView:
     def history(self, span: Span) -> History:
         return self.observer.history(span)
 
-    async def find(self, request_id: str) -> list[LoggedRequest]:
+    async def find(self, request_id: str) -> list[AccessLogEntry]:
         """What the workers know of a request, oldest first."""
         found = await asyncio.gather(*(worker.find(request_id) for worker in self._workers.all))
         return sorted((request for requests in found for request in requests), key=lambda request: request.time)

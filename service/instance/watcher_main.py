@@ -9,7 +9,7 @@ import os
 
 from config.processes import name_process
 from service.base import logs
-from service.base.messages import WatchOrders
+from service.base.ipc import WatchOrders
 from service.instance.kept_main import Control
 from service.publishing.inbox_events import log_event
 from service.publishing.watching import make_watcher, stoppable

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from config.processes import FAILED
-from service.base import messages
-from service.base.seen import LoggedRequest, Sighting
+from service.base import ipc
+from service.base.ipc import AccessLogEntry, Sample
 from service.instance.children import Child, ended, failure_in
 from service.instance.forks import Forks
 from service.instance.silence import Silence, take_sample
@@ -34,17 +34,17 @@ class WorkerProcess:
         self,
         process: Child,
         control_socket: socket.socket,
-        orders: messages.Orders,
+        orders: ipc.Orders,
         on_report: Callable[[], None],
     ) -> None:
-        self.report: messages.WorkerReport | None = None
+        self.report: ipc.WorkerReport | None = None
         self.silence = Silence(starting=True)
         self.given_up = False
         self.pid = process.pid
         self.started_at = time.time()
         self.leaving = False  # it was told to stop
-        self.on_sightings: Callable[[list[Sighting]], None] = lambda _: None
-        self._finding: dict[str, list[asyncio.Future[list[LoggedRequest]]]] = {}
+        self.on_samples: Callable[[list[Sample]], None] = lambda _: None
+        self._finding: dict[str, list[asyncio.Future[list[AccessLogEntry]]]] = {}
         self._process = process
         self._on_report = on_report
         self._writer: asyncio.StreamWriter | None = None
@@ -55,7 +55,7 @@ class WorkerProcess:
 
     @classmethod
     async def start(
-        cls, forks: Forks, orders: messages.Orders, listening: socket.socket, on_report: Callable[[], None]
+        cls, forks: Forks, orders: ipc.Orders, listening: socket.socket, on_report: Callable[[], None]
     ) -> "WorkerProcess":
         """Starts a worker. Call from the main thread: a worker dies with the thread that started it. Raises OSError."""
         process, control_socket = await forks.start("service.worker.main", listening.fileno())
@@ -77,7 +77,7 @@ class WorkerProcess:
         if not self._heard:
             self.silence.look(asyncio.get_running_loop().time(), take_sample(self.pid))
         self._heard = False
-        self.tell(messages.REPORT)
+        self.tell(ipc.REPORT)
 
     def give_up(self) -> None:
         """Kills the worker, which hangs. One that hangs in the kernel ends when that lets it go."""
@@ -87,7 +87,7 @@ class WorkerProcess:
     async def purge(self) -> None:
         """Empties the worker's near cache; waits for that, but not for long."""
         before = self._purges
-        self.tell(messages.PURGE)
+        self.tell(ipc.PURGE)
         if self.report is None:
             return  # it does not serve yet
         with contextlib.suppress(TimeoutError):
@@ -108,14 +108,14 @@ class WorkerProcess:
         """Waits for a report that is younger than this call, but not for long."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        self.tell(messages.REPORT)
+        self.tell(ipc.REPORT)
         await asyncio.wait([waiter], timeout=_FRESH_SECONDS)
 
-    async def find(self, request_id: str) -> list[LoggedRequest]:
+    async def find(self, request_id: str) -> list[AccessLogEntry]:
         """What the worker knows of a request; waits for it, but not for long."""
-        found: asyncio.Future[list[LoggedRequest]] = asyncio.get_running_loop().create_future()
+        found: asyncio.Future[list[AccessLogEntry]] = asyncio.get_running_loop().create_future()
         self._finding.setdefault(request_id, []).append(found)
-        self.tell(messages.FIND + request_id.encode() + b"\n")
+        self.tell(ipc.FIND + request_id.encode() + b"\n")
         await asyncio.wait([found], timeout=_FRESH_SECONDS)
         return found.result() if found.done() else []
 
@@ -130,9 +130,9 @@ class WorkerProcess:
         except (OSError, IndexError, ValueError):
             return 0
 
-    async def _listen(self, control_socket: socket.socket, orders: messages.Orders) -> None:
-        reader, self._writer = await asyncio.open_connection(sock=control_socket, limit=messages.LINE_LIMIT_BYTES)
-        self._writer.write(messages.encode_message(orders))
+    async def _listen(self, control_socket: socket.socket, orders: ipc.Orders) -> None:
+        reader, self._writer = await asyncio.open_connection(sock=control_socket, limit=ipc.LINE_LIMIT_BYTES)
+        self._writer.write(ipc.encode_message(orders))
         try:
             while line := await reader.readline():
                 self._heard = True
@@ -140,16 +140,16 @@ class WorkerProcess:
                     self._failure = failure_in(line)
                     continue
                 self.silence = Silence()
-                if line != messages.STARTING:
-                    self._take(msgspec.json.decode(line, type=messages.WorkerReport))
+                if line != ipc.STARTING:
+                    self._take(msgspec.json.decode(line, type=ipc.WorkerReport))
         except (ConnectionError, ValueError, msgspec.DecodeError):
             self.signal(signal.SIGKILL)  # it is gone, or talks nonsense
         finally:
             self._writer.close()
 
-    def _take(self, report: messages.WorkerReport) -> None:
+    def _take(self, report: ipc.WorkerReport) -> None:
         self.report = report
-        self.on_sightings(report.sightings)
+        self.on_samples(report.samples)
         self._on_report()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:

@@ -12,10 +12,9 @@ from typing import Any
 
 import msgspec
 
-from service.base import messages
+from service.base import ipc
 from service.base.backoff import LONGEST_BACKOFF_SECONDS, Backoff, Restarts
-from service.base.messages import Orders, Shared
-from service.base.seen import Sighting
+from service.base.ipc import Orders, Sample, Shared
 from service.base.tasks import end_task, hold_until_done, keep_running
 from service.base.telemetry import Telemetry
 from service.instance.forks import Forks
@@ -89,7 +88,7 @@ class Workers:
         self.recent = Restarts()
         self.start_problem: str | None = None  # why the last worker that ended before it served did so
         self.retired = Telemetry()  # figures of workers that ended
-        self.on_sightings: Callable[[list[Sighting]], None] = lambda _: None
+        self.on_samples: Callable[[list[Sample]], None] = lambda _: None
         self._shared = Shared(wanted)
         self._report = on_report
         self._stopping = asyncio.Event()
@@ -128,7 +127,7 @@ class Workers:
         """From now on, every worker logs so large a share of the requests that are neither errors nor slow."""
         self._orders = msgspec.structs.replace(self._orders, logged_share=share)
         for worker in self.all:
-            worker.tell(b"%b%r\n" % (messages.SAMPLE, share))
+            worker.tell(b"%b%r\n" % (ipc.SAMPLE, share))
 
     def share(self, shared: Shared) -> None:
         """From now on, this is what all instances have in common."""
@@ -136,7 +135,7 @@ class Workers:
             return
         self._shared = shared
         for worker in self.all:
-            worker.tell(b"%b%b\n" % (messages.SHARED, msgspec.json.encode(shared)))
+            worker.tell(b"%b%b\n" % (ipc.SHARED, msgspec.json.encode(shared)))
 
     @property
     def serving(self) -> int:
@@ -199,7 +198,7 @@ class Workers:
         try:
             told = msgspec.structs.replace(orders, shared=self._shared)
             worker = await WorkerProcess.start(self._forks, told, self._listening, self._on_report)
-            worker.on_sightings = self.on_sightings
+            worker.on_samples = self.on_samples
         except OSError as error:
             self.start_problem = str(error)
             log.error("cannot start a worker: %s; trying again", error)

@@ -18,13 +18,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import blake2b
 
-from service.base.patience import Waiting
 from service.base.single_flight import SingleFlight
 from service.base.tasks import hold_until_done
+from service.base.timeouts import Waiting
 from service.keys import form
 from service.keys.errors import ForeignStoreError
 from service.keys.fault import fault_of
-from service.keys.going_back import GoingBack
+from service.keys.lost_writes import LostWrites
 from service.keys.names import key_id_of
 from service.keys.record import ApiKey, KeyStatus
 from service.keys.store import Found, KeyStore
@@ -73,7 +73,7 @@ class Verified:
 class KeyVerifier:
     """The verified keys of one worker, for as long as it lives.
 
-    `trust`: whether the store is ours. `going_back`: what the store lost of what this worker has seen.
+    `trust`: whether the store is ours. `lost_writes`: what the store lost of what this worker has seen.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class KeyVerifier:
         time_of_day: Callable[[], float] = time.time,
     ) -> None:
         self.trust = StoreTrust(store, self._accepted_anew)
-        self.going_back = GoingBack()
+        self.lost_writes = LostWrites()
         self._decided = 0  # the newest look-up before an operator accepted the store
         self._store = store
         self._pepper = pepper
@@ -255,7 +255,7 @@ class KeyVerifier:
         if isinstance(key, StoreUnavailable) or asked < known.asked:
             return
         if key is None and known.asked > self._decided:
-            self.going_back.vanished(known.key)
+            self.lost_writes.vanished(known.key)
         if key is None or not hmac.compare_digest(key.digest, known.key.digest):
             self._forget(known)
             return
@@ -268,11 +268,11 @@ class KeyVerifier:
 
     def _accepted_anew(self) -> None:
         self._decided = self._asked
-        self.going_back.decided()
+        self.lost_writes.decided()
 
     def _newest(self, seen: Verified, found: ApiKey) -> ApiKey:
         """What holds of a key, which the store may have forgotten changes of."""
-        return self.going_back.newest(seen.key, found, decided=seen.asked <= self._decided)
+        return self.lost_writes.newest(seen.key, found, decided=seen.asked <= self._decided)
 
     def _confirmed(self, key: ApiKey, sent: float) -> KeyVerdict:
         verdict = self._judge(key)

@@ -17,7 +17,7 @@ from litestar.openapi import ResponseSpec
 from litestar.params import FromPath, JSONBody, QueryParameter, SkipValidation
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry
 from service.base.telemetry import Snapshot
 from service.http.app import FinishedResponse
 from service.keys.record import KeyView
@@ -88,7 +88,7 @@ class WatchedInstance(Protocol):
 
     def history(self, span: Span) -> History: ...
 
-    async def find(self, request_id: str) -> list[LoggedRequest]:
+    async def find(self, request_id: str) -> list[AccessLogEntry]:
         """Returns what the workers have logged of a request."""
         ...
 
@@ -206,7 +206,7 @@ class FiguresController(Controller):
         return ServerSentEvent(events, headers={"Cache-Control": "no-store"})
 
     @route("/requests/{request_id:str}", http_method=_READ, responses=_READING)
-    async def request_lines(self, request_id: FromPath[str], instance: Watched) -> list[LoggedRequest]:
+    async def request_lines(self, request_id: FromPath[str], instance: Watched) -> list[AccessLogEntry]:
         """The log lines of one request."""
         found = await instance.find(request_id) if valid_request_id(request_id.encode()) else []
         if not found:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
-from service.base.seen import Sighting
+from service.base.ipc import Sample
 from service.base.telemetry import REQUEST_SECONDS, Histogram, Snapshot
 from service.operators.events import EventBoard
 from service.operators.figures import Figures, figures_of, quantile
@@ -72,8 +72,8 @@ class Observer:
         self._switch: tuple[float, float, str, str] | None = None  # when, the switch before, from and to which release
         self.events.add("instance", "the instance started")
 
-    def told(self, sightings: Iterable[Sighting]) -> None:
-        self.board.add(sightings)
+    def take_samples(self, samples: Iterable[Sample]) -> None:
+        self.board.add(samples)
 
     def look(self, state: InstanceState, ended: Snapshot) -> None:
         """`ended` has the figures of workers that ended."""

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from heapq import heappush, heapreplace
 
-from service.base.seen import Sighting, SightingKind
+from service.base.ipc import Sample, SampleKind
 from service.operators.overview import Ranked, Rankings
 
 # Names counted of each kind. A name that is asked more often than 1 in so many is always among them.
@@ -53,9 +53,9 @@ class RankingBoard:
         self._now: dict[str, SpaceSaving] = _window()
         self._before: dict[str, SpaceSaving] = _window()
 
-    def add(self, sightings: Iterable[Sighting]) -> None:
+    def add(self, samples: Iterable[Sample]) -> None:
         self._turn()
-        for seen in sightings:
+        for seen in samples:
             self._now[seen.kind].add((seen.name, seen.detail), seen.count)
 
     def rankings(self) -> Rankings:
@@ -79,7 +79,7 @@ class RankingBoard:
             refused=self._ranked("refused"),
         )
 
-    def _ranked(self, kind: SightingKind, most: int = SHOWN) -> tuple[Ranked, ...]:
+    def _ranked(self, kind: SampleKind, most: int = SHOWN) -> tuple[Ranked, ...]:
         sums: defaultdict[_Name, tuple[int, int]] = defaultdict(lambda: (0, 0))
         for window in (self._before, self._now):
             for name, (count, error) in window[kind].counts.items():

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from config.durations import in_words
-from service.base.messages import WorkerReport
+from service.base.ipc import WorkerReport
 from service.operators.overview import Keys, Store
 from service.publishing.inbox_status import Status as InboxStatus
 

@@ -2,7 +2,7 @@
 
 While the store takes nothing, counts wait in memory. From a quarter of a second on they are also in the spool, which is
 written anew every half second. So a killed worker loses at most about a second of counts, with or without the store;
-another worker stores what it spooled (take_over.py).
+another worker stores what it spooled (orphaned_usage.py).
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from service.base.tasks import keep_running
 from service.quota.batch import NO_BATCH, Batch
 from service.quota.names import DAY_SECONDS
+from service.quota.orphaned_usage import OrphanedUsage
 from service.quota.quotas import QuotaGuard
 from service.quota.spool import Spool
-from service.quota.take_over import TakeOver
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import Gap, Refused, UsageStore
 from service.redis.errors import StoreUnavailable
@@ -53,7 +53,7 @@ class UsageFlusher:
         quotas: QuotaGuard,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.take_over = TakeOver(store, spool, clock)
+        self.orphaned = OrphanedUsage(store, spool, clock)
         self._counters = counters
         self._store = store
         self._spool = spool
@@ -75,10 +75,10 @@ class UsageFlusher:
         for key_id, reason in self._refused.items():
             return f"usage of {len(self._refused)} keys cannot be stored and waits; of {key_id}: {reason}"
         hang = self._files.hang
-        return str(hang) if hang is not None else self.take_over.problem
+        return str(hang) if hang is not None else self.orphaned.problem
 
     def start(self) -> None:
-        self.take_over.start()
+        self.orphaned.start()
         self._tasks = [
             keep_running("store usage", self._flush_in_time, stopping=self._stopping),
             keep_running("spool usage", self._spool_in_time, stopping=self._stopping),
@@ -87,7 +87,7 @@ class UsageFlusher:
     async def stop(self, seconds: float = STOP_SECONDS) -> None:
         """Tries for `seconds` to store everything, then spools the rest. Call when the last request has ended."""
         self._stopping.set()
-        await self.take_over.stop()
+        await self.orphaned.stop()
         await asyncio.gather(*self._tasks)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds

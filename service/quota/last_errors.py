@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Meta
 
 from service.base.batched import batched
+from service.base.ipc import AccessLogEntry
 from service.base.masking import masked
-from service.base.seen import LoggedRequest
 from service.base.tasks import keep_running
 from service.redis.client import ask_one
 from service.redis.errors import StoreRefused, StoreUnavailable
@@ -37,7 +37,7 @@ MOST_WAITING = 4_000
 _MOST_KEYS = 16
 _DIGEST_CHARACTERS = 16
 
-Make = Callable[[], LoggedRequest]
+Make = Callable[[], AccessLogEntry]
 # A key's id, and what makes its errors, oldest first.
 _ErrorsOfKey = tuple[str, deque[Make]]
 
@@ -156,7 +156,7 @@ def _name(key_id: str) -> str:
     return f"e:{{{key_id}}}"
 
 
-def _encoded(key_id: str, request: LoggedRequest) -> str:
+def _encoded(key_id: str, request: AccessLogEntry) -> str:
     target = f"{request.path}?{request.query}" if request.query else request.path
     at = f"{request.time.removesuffix('+00:00')}Z"
     request_id = masked(request.request_id)  # as path and query are

@@ -13,7 +13,7 @@ by requests that are under way. An exhausted quota stays exhausted until the per
 waits longer than WAIT_SECONDS for the store, and a key waits again only after TRUST_SECONDS.
 
 While the store is unreachable, each worker spends at most its share of what was left when it last heard of the key
-(known.py): all of it, divided by the number of workers of all instances; a share of the whole quota if it never heard
+(quota_state.py): all of it, divided by the number of workers of all instances; a share of the whole quota if it never heard
 of it. Then the key gets a 503: nobody knows whether its quota is exhausted. A worker gets another share only
 SETTLED_SECONDS after its last call that failed, when all others have stored what they spent. So outages let a quota be
 exceeded by requests under way, if all workers heard of the key in the TRUST_SECONDS before. One that did not may add
@@ -29,12 +29,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from service.base.patience import Waiting
 from service.base.tasks import hold_until_done
 from service.base.terms import Quota, QuotaPeriod, period_of
+from service.base.timeouts import Waiting
 from service.quota.batch import NO_BATCH, Batch
-from service.quota.known import TRUST_SECONDS, UNBOUNDED, Known, QuotaState
 from service.quota.names import DAY_SECONDS
+from service.quota.quota_state import TRUST_SECONDS, UNBOUNDED, QuotaReading, QuotaState
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import Gap, Refused, Reply, Totals, UsageStore
 from service.redis.errors import StoreUnavailable
@@ -74,7 +74,7 @@ class QuotaGuard:
         self._store = store
         self._workers = workers
         self._clock = clock
-        self._known: dict[str, Known] = {}
+        self._known: dict[str, QuotaReading] = {}
         self._reads: dict[str, Waiting] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._soon: set[str] = set()
@@ -83,8 +83,8 @@ class QuotaGuard:
         self._day = -1
         self._bounds: dict[QuotaPeriod, tuple[int, int]] = {}
 
-    def known(self, key_id: str) -> Known:
-        """What `check` went by; `admit` may spend its `quick` requests (known.py)."""
+    def known(self, key_id: str) -> QuotaReading:
+        """What `check` went by; `admit` may spend its `spendable` requests (quota_state.py)."""
         return self._known[key_id]
 
     def lets_pass(self, key_id: str) -> bool:
@@ -193,21 +193,21 @@ class QuotaGuard:
             log.error("usage of %s is lost: the key store lost more than what was stored lately", key_id)
         return True
 
-    def _used(self, key_id: str, known: Known) -> int:
+    def _used(self, key_id: str, known: QuotaReading) -> int:
         return known.base + self._counters.billable(key_id, known.first, known.end)
 
-    def _share(self, key_id: str, known: Known, spare: int = UNBOUNDED) -> int:
+    def _share(self, key_id: str, known: QuotaReading, spare: int = UNBOUNDED) -> int:
         """How many requests this worker may admit before it asks again. `spare`: the rest of its last share."""
         known.cut_off = time.monotonic() < self._unheard_at + SETTLED_SECONDS
         return known.share(self._used(key_id, known), spare, self._workers(), _PART, self._clock())
 
-    def _adopt(self, key_id: str, known: Known, quota: Quota, now: float) -> None:
+    def _adopt(self, key_id: str, known: QuotaReading, quota: Quota, now: float) -> None:
         """Applies these terms, and this period, from now on."""
         is_news = known.adopt(quota, *self._period(quota.period, now))
         if is_news and (known.cut_off or known.left < UNBOUNDED // 2):
             known.limit(self._share(key_id, known))
 
-    def _tell(self, key_id: str, known: Known, quota: Quota, batch: Batch) -> None:
+    def _tell(self, key_id: str, known: QuotaReading, quota: Quota, batch: Batch) -> None:
         """Logs the level that this batch reached; of all workers' batches, only one reaches it."""
         added = batch.billable(known.first, known.end)
         for level, text in ((quota.requests, "used up its quota"), (quota.warn_from, "nearly used up")):
@@ -284,12 +284,12 @@ class QuotaGuard:
         known.cut_off = cut_off
         known.good(self._clock(), max(0, known.most - self._used(key_id, known)) if cut_off else UNBOUNDED)
 
-    def _remembered(self, key_id: str) -> Known:
+    def _remembered(self, key_id: str) -> QuotaReading:
         known = self._known.get(key_id)
         if known is None:
             while len(self._known) >= _MOST_KNOWN:  # a key that comes back is primed again
                 del self._known[next(iter(self._known))]
-            known = self._known[key_id] = Known(Totals(0, 0, 0))
+            known = self._known[key_id] = QuotaReading(Totals(0, 0, 0))
         return known
 
     def _period(self, period: QuotaPeriod, now: float) -> tuple[int, int]:

@@ -25,8 +25,8 @@ from typing import Generic, TypeVar
 
 from service.base.terms import Rate
 from service.quota.gcra import Decision, allowed, pace_of, refused
-from service.quota.holding import TokenLease, Waiter
 from service.quota.lease_store import Lease, Leases
+from service.quota.token_lease import TokenLease, Waiter
 from service.redis.errors import StoreUnavailable
 
 log = logging.getLogger("forecast.quota")
@@ -82,7 +82,7 @@ class RateLimiter:
         self._leases = leases
         self._share = share
         self._clock = clock
-        self._holdings: Recent[TokenLease] = Recent(REMEMBERED_KEYS, REMEMBERED_SECONDS)
+        self._token_leases: Recent[TokenLease] = Recent(REMEMBERED_KEYS, REMEMBERED_SECONDS)
         self._under_way = 0  # leases that were asked for
         self._all_told: asyncio.Future[None] | None = None  # somebody waits until there are none
 
@@ -93,26 +93,26 @@ class RateLimiter:
         """
         if now is None:
             now = self._clock()
-        holding = self._holdings.young.get(key_id)
-        if holding is None or holding.rate is not rate:
-            holding = self._find(key_id, rate, now)
-        if not holding.spend(now):
-            return self._without_tokens(holding, now)
-        if holding.wants_renewal(now):
-            self._start(key_id, holding)
-        return holding.passed
+        token_lease = self._token_leases.young.get(key_id)
+        if token_lease is None or token_lease.rate is not rate:
+            token_lease = self._find(key_id, rate, now)
+        if not token_lease.spend(now):
+            return self._without_tokens(token_lease, now)
+        if token_lease.wants_renewal(now):
+            self._start(key_id, token_lease)
+        return token_lease.passed
 
-    def holding(self, key_id: str) -> TokenLease | None:
-        """The tokens held of the key, for `admit` to spend (holding.py). Ask again when none is left."""
-        return self._holdings.young.get(key_id)
+    def token_lease(self, key_id: str) -> TokenLease | None:
+        """The tokens held of the key, for `admit` to spend (token_lease.py). Ask again when none is left."""
+        return self._token_leases.young.get(key_id)
 
     def denied_until(self, key_id: str) -> float:
         """As long as this, by the limiter's clock, the key is refused without asking Redis; minus infinity if it is
         not, or if it is decided here while Redis is away."""
-        holding = self._holdings.young.get(key_id)
-        if holding is None or self._clock() < holding.local_until:
+        token_lease = self._token_leases.young.get(key_id)
+        if token_lease is None or self._clock() < token_lease.local_until:
             return float("-inf")
-        return holding.denied_until
+        return token_lease.denied_until
 
     async def take(self, key_id: str, rate: Rate) -> Decision:
         """The decision on one request. A caller that goes away costs the others nothing."""
@@ -125,26 +125,26 @@ class RateLimiter:
         """The decision on `number` requests (at most the burst) that pass together or not at all. A refusal takes
         nothing: not even the tokens that are there."""
         now = self._clock()
-        holding = self._find(key_id, rate, now)
-        if holding.spend(now, number):
-            if holding.wants_renewal(now):
-                self._start(key_id, holding)
-            return holding.passed
-        decision = self._without_tokens(holding, now, number)
+        token_lease = self._find(key_id, rate, now)
+        if token_lease.spend(now, number):
+            if token_lease.wants_renewal(now):
+                self._start(key_id, token_lease)
+            return token_lease.passed
+        decision = self._without_tokens(token_lease, now, number)
         if decision is not None:
             return decision
         # a lease of its own: whoever waits for the next one may be fewer
-        wanted = min(number + holding.local.debt(now), pace_of(rate).burst)
+        wanted = min(number + token_lease.local.debt(now), pace_of(rate).burst)
         try:
             lease = await self._leases.lease(key_id, rate, wanted, wanted)
         except StoreUnavailable as error:
             log.debug("rate of %s: %s", key_id, error)
             now = self._clock()
-            holding.part(now)
-            return self._locally(holding, now, number)
+            token_lease.part(now)
+            return self._locally(token_lease, now, number)
         if not lease.granted:
             return refused(lease.retry_after / 1_000_000, min(lease.remaining, number - 1))
-        holding.local.heard(lease.remaining, self._clock())
+        token_lease.local.heard(lease.remaining, self._clock())
         return allowed(rate, lease.remaining)
 
     async def stop(self) -> None:
@@ -156,62 +156,62 @@ class RateLimiter:
 
     def _wait(self, key_id: str, rate: Rate) -> Waiter:
         """Waits for the next lease."""
-        holding = self._find(key_id, rate, self._clock())
+        token_lease = self._find(key_id, rate, self._clock())
         waiter: Waiter = asyncio.get_running_loop().create_future()
-        holding.waiting.append(waiter)
-        if not holding.asks:
-            self._start(key_id, holding)
+        token_lease.waiting.append(waiter)
+        if not token_lease.asks:
+            self._start(key_id, token_lease)
         return waiter
 
     def _find(self, key_id: str, rate: Rate, now: float) -> TokenLease:
-        holding = self._holdings.find(key_id, now)
-        if holding is None:
-            holding = TokenLease(rate)
-            self._holdings.put(key_id, holding, now)
+        token_lease = self._token_leases.find(key_id, now)
+        if token_lease is None:
+            token_lease = TokenLease(rate)
+            self._token_leases.put(key_id, token_lease, now)
         else:
-            holding.adopt(rate)
-        return holding
+            token_lease.adopt(rate)
+        return token_lease
 
-    def _without_tokens(self, holding: TokenLease, now: float, number: int = 1) -> Decision | None:
-        if now < holding.local_until:
-            return self._locally(holding, now, number)
-        if now < holding.denied_until:
-            further = pace_of(holding.rate).cost(number - 1) / 1_000_000
-            return refused(holding.denied_until - now + further)
+    def _without_tokens(self, token_lease: TokenLease, now: float, number: int = 1) -> Decision | None:
+        if now < token_lease.local_until:
+            return self._locally(token_lease, now, number)
+        if now < token_lease.denied_until:
+            further = pace_of(token_lease.rate).cost(number - 1) / 1_000_000
+            return refused(token_lease.denied_until - now + further)
         return None
 
-    def _locally(self, holding: TokenLease, now: float, number: int = 1) -> Decision:
-        outcome = holding.local.take(holding.rate, self._share(), now, number)
+    def _locally(self, token_lease: TokenLease, now: float, number: int = 1) -> Decision:
+        outcome = token_lease.local.take(token_lease.rate, self._share(), now, number)
         if outcome.granted:
-            return allowed(holding.rate, outcome.remaining)
+            return allowed(token_lease.rate, outcome.remaining)
         return refused(outcome.retry_after / 1_000_000, outcome.remaining)
 
-    def _start(self, key_id: str, holding: TokenLease) -> None:
+    def _start(self, key_id: str, token_lease: TokenLease) -> None:
         """Asks for a lease, if anything is wanted."""
         sent = self._clock()
-        debt = holding.local.debt(sent)
-        wanted = debt + len(holding.waiting) + holding.ahead(sent, self._share())
+        debt = token_lease.local.debt(sent)
+        wanted = debt + len(token_lease.waiting) + token_lease.ahead(sent, self._share())
         if wanted:
-            rate = holding.rate
+            rate = token_lease.rate
             lease = self._leases.lease(key_id, rate, wanted, 1)
-            lease.add_done_callback(partial(self._landed, key_id, holding, rate, debt, sent))
-            holding.ask(sent)
+            lease.add_done_callback(partial(self._landed, key_id, token_lease, rate, debt, sent))
+            token_lease.ask(sent)
             self._under_way += 1
 
     def _landed(
-        self, key_id: str, holding: TokenLease, rate: Rate, debt: int, sent: float, leased: asyncio.Future[Lease]
+        self, key_id: str, token_lease: TokenLease, rate: Rate, debt: int, sent: float, leased: asyncio.Future[Lease]
     ) -> None:
         """Asks again for those who still wait."""
-        holding.asks = False
+        token_lease.asks = False
         self._under_way -= 1
         if not self._under_way and self._all_told is not None and not self._all_told.done():
             self._all_told.set_result(None)
         now, error = self._clock(), leased.exception()
         if error is not None:
             log.debug("rate of %s: %s", key_id, error)
-            holding.part(now)
-            holding.settle(lambda: self._locally(holding, now))
-        elif holding.rate == rate:  # an answer about another rate may refuse for much longer
-            holding.receive(leased.result(), debt, sent, now)
-        if holding.waiting:
-            self._start(key_id, holding)
+            token_lease.part(now)
+            token_lease.settle(lambda: self._locally(token_lease, now))
+        elif token_lease.rate == rate:  # an answer about another rate may refuse for much longer
+            token_lease.receive(leased.result(), debt, sent, now)
+        if token_lease.waiting:
+            self._start(key_id, token_lease)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 
 from service.quota.batch import BILLABLE, NO_BATCH, Batch, Cell, Counts, UsageOutcome
-from service.quota.kept import KeptBatches
+from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.names import HOUR_SECONDS, HOURS_IN_A_DAY
 
 
@@ -59,7 +59,7 @@ class UsageCounters:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.worker_id = secrets.token_hex(8)
-        self.kept = KeptBatches()
+        self.kept = ConfirmedBatches()
         self._clock = clock
         self._numbered = 0
         self._behind: dict[str, deque[Batch]] = {}  # what follows the batch in `_sent`; all were sent before

@@ -8,7 +8,7 @@ import msgspec
 
 from service.base.batched import batched
 from service.quota.batch import BILLABLE, NO_BATCH, Batch
-from service.quota.kept import KeptBatches
+from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.names import (
     DAY_SECONDS,
     HOURS_IN_A_DAY,
@@ -75,7 +75,7 @@ class UsageStore:
         worker_id: str,
         batches: Sequence[tuple[str, Batch]],
         today: int,
-        kept: KeptBatches | None = None,
+        kept: ConfirmedBatches | None = None,
     ) -> list[Reply]:
         """Adds each (key id, batch) that was not added before; returns the totals of `today` and its month, in order.
 
@@ -85,11 +85,13 @@ class UsageStore:
         Raises:
             StoreUnavailable: it is unknown which were added. Sending the very same batches again is safe.
         """
-        kept = kept or KeptBatches()
+        kept = kept or ConfirmedBatches()
         answers = [self._send(worker_id, key_id, batch, today, kept) for key_id, batch in batches]
         return [_reply_of(answer) for answer in await gathered(answers)]
 
-    def _send(self, worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches) -> asyncio.Future[Reply]:
+    def _send(
+        self, worker_id: str, key_id: str, batch: Batch, today: int, kept: ConfirmedBatches
+    ) -> asyncio.Future[Reply]:
         self._calls = number = self._calls + 1
         words = _arguments(worker_id, key_id, batch, today, kept, number)
         return _SCRIPT.send(self._store, words, partial(_read, today, kept, number))
@@ -99,7 +101,7 @@ class UsageStore:
         worker_id: str,
         batches: Sequence[tuple[str, Batch]],
         today: int,
-        kept: KeptBatches | None = None,
+        kept: ConfirmedBatches | None = None,
     ) -> AsyncIterator[tuple[tuple[str, Batch], Reply]]:
         """`add` for any number of batches, in parts; yields each with its reply. Raises StoreUnavailable on the way."""
         for some in batched(batches, MOST_AT_ONCE):
@@ -122,7 +124,9 @@ def _reply_of(answer: Reply | StoreUnavailable) -> Reply:
     return answer
 
 
-def _arguments(worker_id: str, key_id: str, batch: Batch, today: int, kept: KeptBatches, call: int) -> list[str | int]:
+def _arguments(
+    worker_id: str, key_id: str, batch: Batch, today: int, kept: ConfirmedBatches, call: int
+) -> list[str | int]:
     """What follows the script's name. `call` is its number, so that a reply tells whose it is."""
     date = date_of(today)
     names = [sequences_name(key_id), counts_name(key_id, month_of(date)), STORE]
@@ -156,7 +160,7 @@ def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
     return sums
 
 
-def _read(today: int, kept: KeptBatches, call: int, reply: object) -> Reply:
+def _read(today: int, kept: ConfirmedBatches, call: int, reply: object) -> Reply:
     """Raises UnexpectedReplyError if it is no reply to the call of this number."""
     match reply:
         case [0 | 1 | 2 as outcome, int(of_day), int(of_month), int(last), bytes(store), int(replied_to)] if (

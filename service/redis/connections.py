@@ -1,4 +1,4 @@
-"""The library's connections, with limits that bear a busy event loop (base/patience.py).
+"""The library's connections, with limits that bear a busy event loop (base/timeouts.py).
 
 The library's own limits end a call whose reply has arrived while the loop was busy, and its limit for sending makes a
 task of each command. Its blocking connections pack commands with hiredis, the others at ten times the cost. Each
@@ -14,7 +14,7 @@ from redis.connection import HiredisRespSerializer
 from redis.driver_info import DriverInfo
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from service.base.patience import within
+from service.base.timeouts import within
 
 _SERIALIZER = HiredisRespSerializer()
 _LIBRARY = DriverInfo()

@@ -17,7 +17,7 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import InvalidResponse, RedisError
 
-from service.base.patience import OldestFirst
+from service.base.timeouts import OldestFirst
 
 log = logging.getLogger("forecast.redis")
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry
 
 # A share of 0: no request is so far away.
 NEVER = 1 << 62
@@ -28,7 +28,7 @@ _MOST_ALIKE = 1_000
 
 # Errors alike: status, outcome, area, and the key's id or the address.
 Kind = tuple[int, str, str | None, str | None]
-Write = Callable[[LoggedRequest], None]
+Write = Callable[[AccessLogEntry], None]
 
 
 class Make(Protocol):
@@ -37,7 +37,7 @@ class Make(Protocol):
     @property
     def request_id(self) -> str | bytes: ...
 
-    def __call__(self) -> LoggedRequest: ...
+    def __call__(self) -> AccessLogEntry: ...
 
 
 # What makes a line keeps what it needs of its request, for as long as the line may be wanted. Of a longer address (in
@@ -48,13 +48,13 @@ LONG = 300
 class Made(msgspec.Struct, gc=False):
     """A line that has been made."""
 
-    line: LoggedRequest
+    line: AccessLogEntry
 
     @property
     def request_id(self) -> str:
         return self.line.request_id
 
-    def __call__(self) -> LoggedRequest:
+    def __call__(self) -> AccessLogEntry:
         return self.line
 
 
@@ -96,16 +96,16 @@ class RequestLog:
         self._kept: deque[Make] = deque(maxlen=_MOST_KEPT)
         self._folded: dict[Kind, _Folded] = {}
 
-    def told(self, request: LoggedRequest) -> None:
+    def add(self, request: AccessLogEntry) -> None:
         """Logs `request`; if it is an error like one that was logged just now, later and together with others."""
         if request.status >= 400:
             kind = (request.status, request.outcome, request.area or request.detail, request.key_id or request.address)
-            self.told_error(kind, Made(request), self._clock())
+            self.add_error(kind, Made(request), self._clock())
         else:
             self._kept.append(Made(request))
             self._write(request)
 
-    def told_error(self, kind: Kind, make: Make, now: float) -> None:
+    def add_error(self, kind: Kind, make: Make, now: float) -> None:
         """The same for an error whose line is made only if somebody wants it. `now` is by the clock of the log."""
         folded = self._folded.get(kind)
         if folded is not None and now < folded.until:
@@ -130,7 +130,7 @@ class RequestLog:
                 del self._folded[kind]
                 self._tell(folded)
 
-    def find(self, request_id: str) -> list[LoggedRequest]:
+    def find(self, request_id: str) -> list[AccessLogEntry]:
         """What is known of a request; there may be several with its id."""
         wanted = (request_id, request_id.encode())
         newest = [folded.make for folded in self._folded.values() if folded.count >= _MOST_ALIKE]

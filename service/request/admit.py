@@ -14,8 +14,8 @@ from service.base.terms import Quota, Rate, Terms
 from service.base.tracing import step
 from service.keys.record import ApiKey
 from service.quota.gcra import Decision, pace_of
-from service.quota.known import QuotaState
 from service.quota.names import HOUR_SECONDS
+from service.quota.quota_state import QuotaState
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
 from service.quota.usage import UsageCounters, outcome_of
@@ -97,18 +97,18 @@ class Admission:
 
     def _spend(self, allowance: Allowance, now: float) -> bool:
         """Takes one off the quota and a token of the rate, if neither has to be looked at again."""
-        known, holding = allowance.known, allowance.holding
-        if known is not None and (not known.quick or known.state is not allowance.standing):
+        known, token_lease = allowance.known, allowance.token_lease
+        if known is not None and (not known.spendable or known.state is not allowance.standing):
             return False
-        if holding is not None:
-            if holding.tokens <= holding.low or now >= holding.renew_at:
+        if token_lease is not None:
+            if token_lease.tokens <= token_lease.low or now >= token_lease.renew_at:
                 return False
-            holding.tokens -= 1
-            holding.spent += 1
-            if allowance.decision is not holding.passed:
-                _update(allowance, holding.passed, allowance.standing)
+            token_lease.tokens -= 1
+            token_lease.spent += 1
+            if allowance.decision is not token_lease.passed:
+                _update(allowance, token_lease.passed, allowance.standing)
         if known is not None:
-            known.quick -= 1
+            known.spendable -= 1
         return True
 
     def _decide(
@@ -215,9 +215,9 @@ class Admission:
         seconds = min(_LOOK_SECONDS, HOUR_SECONDS - wall % HOUR_SECONDS)
         if standing is not None:
             allowance.known = self._quotas.known(key.key_id)
-            seconds = min(seconds, allowance.known.quick_until - wall)
+            seconds = min(seconds, allowance.known.spendable_until - wall)
         if decision is not None:
-            allowance.holding = self._limiter.holding(key.key_id)
+            allowance.token_lease = self._limiter.token_lease(key.key_id)
         allowance.until = self._monotonic() + seconds
         allowance.tallies.clear()  # they may be the last hour's
         if not allowance.tail or decision is not allowance.decision or standing is not allowance.standing:

@@ -3,8 +3,8 @@
 from service.base.terms import Terms
 from service.keys.record import ApiKey
 from service.quota.gcra import Decision
-from service.quota.holding import TokenLease
-from service.quota.known import Known, QuotaState
+from service.quota.quota_state import QuotaReading, QuotaState
+from service.quota.token_lease import TokenLease
 from service.quota.usage import Tally
 from service.request.ratelimit import limit_headers
 from service.request.response import Header, lines_of
@@ -16,15 +16,15 @@ class Allowance:
     It is kept because making it costs more than deciding.
     """
 
-    __slots__ = ("_unbilled", "decision", "holding", "key", "known", "standing", "tail", "tallies", "until")
+    __slots__ = ("_unbilled", "decision", "key", "known", "standing", "tail", "tallies", "token_lease", "until")
 
     def __init__(self, key: ApiKey) -> None:
         self.key = key
         self.until = 0.0  # monotonic seconds; before then it is good without another look
         self.tail = b""  # the end of an answer's header lines: the limits, as `decision` and `standing` say
         self.tallies: dict[str, Tally] = {}  # of this hour's answers, by outcome
-        self.holding: TokenLease | None = None  # None if the key has no rate
-        self.known: Known | None = None  # None if the key has no quota
+        self.token_lease: TokenLease | None = None  # None if the key has no rate
+        self.known: QuotaReading | None = None  # None if the key has no quota
         self.decision: Decision | None = None
         self.standing: QuotaState | None = None
         self._unbilled: bytes | None = None

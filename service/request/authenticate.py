@@ -7,7 +7,7 @@ from service.base.telemetry import KEY_CHECKS, Telemetry
 from service.base.tracing import STEP_OUTCOME, step
 from service.keys.verdict import Accepted, KeyVerdict, Rejected
 from service.keys.verifier import KeyVerifier, Verified
-from service.request import hints
+from service.request import suggestions
 from service.request.errors import problem
 from service.request.request import Request
 from service.request.response import Response
@@ -46,7 +46,7 @@ class Authenticator:
         presented = (request.presented or b"").strip().decode("latin-1")
         if not presented:
             self._telemetry.count(KEY_CHECKS, "missing")
-            return problem("missing_api_key", hints.of_missing_key(request.headers, request.query))
+            return problem("missing_api_key", suggestions.of_missing_key(request.headers, request.query))
         verdict = self._verifier.judge(presented)
         if verdict is None:
             return self._check(request, presented)
@@ -70,7 +70,11 @@ class Authenticator:
         if isinstance(verdict, Rejected):
             request.key_id = verdict.key_id
             self._telemetry.count(KEY_CHECKS, verdict.reason)
-            advice = verdict.fault if verdict.reason == "invalid" else hints.of_ended_key(verdict.reason, verdict.since)
+            advice = (
+                verdict.fault
+                if verdict.reason == "invalid"
+                else suggestions.of_ended_key(verdict.reason, verdict.since)
+            )
             return problem(f"{verdict.reason}_api_key", advice)
         self._telemetry.count(KEY_CHECKS, "unknown")
         return problem("unavailable")

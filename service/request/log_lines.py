@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from config.printable import json_text, printable
+from service.base.ipc import AccessLogEntry
 from service.base.masking import masked
-from service.base.seen import LoggedRequest
 
 _NAME = "forecast.access"
 _MOST_WAITING = 20_000  # lines that standard error has not taken
@@ -26,7 +26,7 @@ _SHOWN = ("request_id", "outcome", "milliseconds", "tier", "key_id", "partner", 
           "detail", "query")  # fmt: skip
 
 
-def json_line(request: LoggedRequest) -> bytes:
+def json_line(request: AccessLogEntry) -> bytes:
     """As the other lines of the log are (base/logs.py)."""
     members = _members(request)
     time, pid = members.pop("time"), members.pop("pid")
@@ -35,7 +35,7 @@ def json_line(request: LoggedRequest) -> bytes:
     return masked(json_text(line)).encode() + b"\n"
 
 
-def text_line(request: LoggedRequest) -> bytes:
+def text_line(request: AccessLogEntry) -> bytes:
     """For a person."""
     members = _members(request)
     extra = " ".join(f"{name}={members[name]}" for name in _SHOWN if name in members)
@@ -46,11 +46,11 @@ def text_line(request: LoggedRequest) -> bytes:
 class LineWriter:
     """Writes lines to `descriptor`, from `start` to `stop`. One per worker, which owns it; `dropped` counts lines."""
 
-    def __init__(self, line_of: Callable[[LoggedRequest], bytes], descriptor: int = 2) -> None:
+    def __init__(self, line_of: Callable[[AccessLogEntry], bytes], descriptor: int = 2) -> None:
         self.dropped = 0
         self._line_of = line_of
         self._descriptor = descriptor
-        self._waiting: deque[LoggedRequest] = deque()
+        self._waiting: deque[AccessLogEntry] = deque()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="request log", daemon=True)
 
@@ -62,7 +62,7 @@ class LineWriter:
         self._stopping.set()
         self._thread.join(seconds)
 
-    def write(self, request: LoggedRequest) -> None:
+    def write(self, request: AccessLogEntry) -> None:
         if not logging.getLogger(_NAME).isEnabledFor(_level(request)):
             return
         if len(self._waiting) >= _MOST_WAITING:
@@ -95,15 +95,15 @@ class LineWriter:
                 return
 
 
-def _level(request: LoggedRequest) -> int:
+def _level(request: AccessLogEntry) -> int:
     return logging.WARNING if request.status >= 500 else logging.INFO
 
 
-def _message(request: LoggedRequest) -> str:
+def _message(request: AccessLogEntry) -> str:
     return f"{request.method} {request.path} {request.status}"
 
 
-def _members(request: LoggedRequest) -> dict[str, Any]:
+def _members(request: AccessLogEntry) -> dict[str, Any]:
     members = {name: value for name, value in msgspec.structs.asdict(request).items() if value is not None}
     if request.count == 1:
         del members["count"]

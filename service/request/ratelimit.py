@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from service.base.terms import Quota, Rate
 from service.quota.gcra import Decision
-from service.quota.known import QuotaState
+from service.quota.quota_state import QuotaState
 from service.request.response import Header
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from service.base.ipc import AccessLogEntry
 from service.base.masking import masked
-from service.base.seen import LoggedRequest
 from service.base.telemetry import ANSWERS, REJECTED, REQUEST_SECONDS, REQUESTS, TEST_REQUESTS, JointCount, Telemetry
 from service.keys.record import ApiKey
 from service.request.access_log import LONG, Made, Make
@@ -75,7 +75,7 @@ class Recorder:
         arrived."""
         response = problem(code, detail)
         self._telemetry.count(REQUESTS, NO_AREA, str(response.status), code)
-        line = LoggedRequest(
+        line = AccessLogEntry(
             time=stamp(time.time()),
             request_id=request_id.decode(),
             status=response.status,
@@ -163,11 +163,11 @@ class AccessRecord(msgspec.Struct, gc=False):
             request.address,
         )
 
-    def __call__(self) -> LoggedRequest:
+    def __call__(self) -> AccessLogEntry:
         # a key may have been put into the address by mistake, and an address may be long
         query = self.query if isinstance(self.query, str) else self.query.decode("latin-1")
         key = self.key
-        return LoggedRequest(
+        return AccessLogEntry(
             time=stamp(self.at),
             request_id=self.request_id.decode(),
             status=self.status,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from service.request import hints
+from service.request import suggestions
 from service.request.errors import problem
 from service.request.request import METHODS, NO_AREA, Request
 from service.request.response import Response
@@ -59,4 +59,4 @@ class Router:
 
     def _nearest(self, path: str) -> str | None:
         offered = (known for known, route in self._routes.items() if not route.public and self._offers(route.area))
-        return hints.of_path(path, (*offered, *self._suggested, *self._public[:1]), guide=bool(self._public))
+        return suggestions.of_path(path, (*offered, *self._suggested, *self._public[:1]), guide=bool(self._public))

@@ -12,8 +12,8 @@ from functools import lru_cache
 import msgspec
 
 from service.base import tracing
+from service.base.ipc import AccessLogEntry, Sample, SampleKind
 from service.base.masking import masked
-from service.base.seen import LoggedRequest, Sighting, SightingKind
 from service.base.tracing import Trace, Tracer
 from service.request.access_log import Kind, Made, Make, RequestLog, gap
 
@@ -26,13 +26,13 @@ _LONGEST_NAME = 120
 _MOST_LOOKED_AT = 1_000  # characters: an escaped key is several times as long
 
 
-class Sightings:
+class Samples:
     """Counts of one worker, which owns it: by kind, name and detail, until they are told."""
 
     def __init__(self) -> None:
-        self._seen: dict[SightingKind, dict[tuple[str, str], int]] = {}
+        self._seen: dict[SampleKind, dict[tuple[str, str], int]] = {}
 
-    def add(self, kind: SightingKind, name: str, detail: str = "", count: int = 1) -> None:
+    def add(self, kind: SampleKind, name: str, detail: str = "", count: int = 1) -> None:
         seen = self._seen.get(kind)
         if seen is None:
             seen = self._seen[kind] = {}
@@ -43,13 +43,11 @@ class Sightings:
         elif len(seen) < MOST_NAMES:
             seen[key] = count
 
-    def take(self) -> list[Sighting]:
+    def take(self) -> list[Sample]:
         """What was seen since the last call."""
         seen, self._seen = self._seen, {}
         return [
-            Sighting(kind, name, detail, count)
-            for kind, names in seen.items()
-            for (name, detail), count in names.items()
+            Sample(kind, name, detail, count) for kind, names in seen.items() for (name, detail), count in names.items()
         ]
 
 
@@ -76,7 +74,7 @@ class RequestWatch:
         self.log = log
         self.slow = slow
         self.tracer = tracer
-        self.sightings = Sightings()
+        self.samples = Samples()
         self._uniform = uniform
         self._every = 1  # requests to one that is sighted
         self.errors = 0  # among them, since the last report
@@ -95,7 +93,7 @@ class RequestWatch:
         """So many requests were answered since the last report, beside errors."""
         self._every, self.errors = max(1, (answered + self.errors) // _SIGHTED), 0
 
-    def look_in_turn(self, make: Callable[[], LoggedRequest], *, slow: bool) -> None:
+    def look_in_turn(self, make: Callable[[], AccessLogEntry], *, slow: bool) -> None:
         """Looks at a request whose turn it is, or which was slow. `make` makes its line."""
         self._count_down(1)
         sighted, logged = self._to_sight <= 0, self._to_log <= 0
@@ -103,7 +101,7 @@ class RequestWatch:
         if sighted:
             self._sight(request, self._every)
         if logged or (slow and self.log.errors):
-            self.log.told(request)
+            self.log.add(request)
         self._begin(sight=sighted, log=logged)
 
     def look_at_error(self, kind: Kind, make: Make, now: float) -> None:
@@ -120,7 +118,7 @@ class RequestWatch:
                 make = Made(request)
             self._begin(sight=sighted, log=logged)
         if self.log.errors:
-            self.log.told_error(kind, make, now)
+            self.log.add_error(kind, make, now)
 
     def begin(self, headers: Iterable[tuple[bytes, bytes]], began: float) -> Trace | None:
         """Returns the trace of a request, if it is traced; `look` wants it back. `headers` have lower-case names."""
@@ -128,7 +126,7 @@ class RequestWatch:
             return None
         return tracing.begin([value for name, value in headers if name == b"traceparent"], began)
 
-    def look(self, request: LoggedRequest, seconds: float, trace: Trace | None = None) -> None:
+    def look(self, request: AccessLogEntry, seconds: float, trace: Trace | None = None) -> None:
         """Looks at a request outside its turn."""
         if trace is not None:
             trace.ended = time.monotonic()
@@ -136,9 +134,9 @@ class RequestWatch:
         if not request.test:
             self._sight(request, 1)
         if (self.log.errors and (request.status >= 400 or seconds >= self.slow)) or self._uniform() < self.log.share:
-            self.log.told(request)
+            self.log.add(request)
 
-    def _traced(self, request: LoggedRequest, trace: Trace | None) -> LoggedRequest:
+    def _traced(self, request: AccessLogEntry, trace: Trace | None) -> AccessLogEntry:
         if self.tracer is None or trace is None:
             return request
         trace.told = True
@@ -159,8 +157,8 @@ class RequestWatch:
             self._to_log = gap(self.log.share, self._uniform)
         self.skip = self._skipped = min(self._to_sight, self._to_log) - 1
 
-    def _sight(self, request: LoggedRequest, count: int) -> None:
-        add, partner = self.sightings.add, request.partner or ""
+    def _sight(self, request: AccessLogEntry, count: int) -> None:
+        add, partner = self.samples.add, request.partner or ""
         if request.key_id is not None:
             add("key", request.key_id, partner, count)
         if request.status == 401:

@@ -12,8 +12,7 @@ from litestar.handlers import ASGIRouteHandler
 from config.settings import Settings
 from config.sizing import lookup_memory, near_cache_bytes
 from service.base import tasks, tracing
-from service.base.messages import Endpoints, Shared
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry, Endpoints, Shared
 from service.base.store_clock import StoreClock
 from service.base.tasks import end_task, keep_running
 from service.base.telemetry import (
@@ -101,7 +100,7 @@ class WorkerApp:
         settings: Settings,
         endpoints: Endpoints,
         on_release: Callable[[str], None],
-        line_of: Callable[[LoggedRequest], bytes] = text_line,
+        line_of: Callable[[AccessLogEntry], bytes] = text_line,
         shared: Shared | None = None,
     ) -> None:
         self._clock = StoreClock()

@@ -12,7 +12,7 @@ import socket
 import msgspec
 
 from config.settings import Settings
-from service.base import logs, messages
+from service.base import ipc, logs
 from service.base.tasks import hold_until_done, keep_running
 from service.connection.door import PartnersDoor
 from service.connection.server import ListenerServer
@@ -30,7 +30,7 @@ _LAST_WORDS_SECONDS = 1.0
 class Worker:
     """The one worker of this process: serves, reports to the supervisor and obeys it, until it has drained."""
 
-    def __init__(self, orders: messages.Orders, listening: socket.socket, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, orders: ipc.Orders, listening: socket.socket, writer: asyncio.StreamWriter) -> None:
         allowed = allow_files(orders.settings.connections)
         bounded = allowed < orders.settings.connections
         self._files_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] if bounded else 0
@@ -43,7 +43,7 @@ class Worker:
         self._app = WorkerApp(orders.settings, orders.endpoints, self._switched, line_of, orders.shared)
         if orders.logged_share is not None:
             self._app.watch.sample(orders.logged_share)
-        self._found: messages.FoundRequests | None = None
+        self._found: ipc.FoundRequests | None = None
         self._started = False
         self._purges = 0
         self._purging: set[asyncio.Task[None]] = set()
@@ -67,20 +67,20 @@ class Worker:
 
         Ends the process when the supervisor is gone, whatever is under way.
         """
-        line = await messages.read_line(reader)
+        line = await ipc.read_line(reader)
         if not line:
             os._exit(1)
-        if line == messages.REPORT:
+        if line == ipc.REPORT:
             self._send_report()
-        elif line.startswith(messages.FIND):
-            request_id = line.removeprefix(messages.FIND).decode().strip()
-            self._found = messages.FoundRequests(request_id, self._app.watch.log.find(request_id))
+        elif line.startswith(ipc.FIND):
+            request_id = line.removeprefix(ipc.FIND).decode().strip()
+            self._found = ipc.FoundRequests(request_id, self._app.watch.log.find(request_id))
             self._send_report()
-        elif line.startswith(messages.SAMPLE):
-            self._app.watch.sample(float(line.removeprefix(messages.SAMPLE)))
-        elif line.startswith(messages.SHARED):
-            self._app.share(msgspec.json.decode(line.removeprefix(messages.SHARED), type=messages.Shared))
-        elif line == messages.PURGE:
+        elif line.startswith(ipc.SAMPLE):
+            self._app.watch.sample(float(line.removeprefix(ipc.SAMPLE)))
+        elif line.startswith(ipc.SHARED):
+            self._app.share(msgspec.json.decode(line.removeprefix(ipc.SHARED), type=ipc.Shared))
+        elif line == ipc.PURGE:
             # in a task: a busy worker takes seconds for it, and must report meanwhile
             hold_until_done(asyncio.create_task(self._purge(), name="purge"), self._purging)
         return 0.0
@@ -97,7 +97,7 @@ class Worker:
     def _drain(self) -> None:
         """From now on, answers close their connections; new ones are accepted until the supervisor lets nobody in."""
         self._app.pipeline.draining = True
-        loop, lame_duck = asyncio.get_running_loop(), messages.LameDuck.within(self._settings.drain)
+        loop, lame_duck = asyncio.get_running_loop(), ipc.LameDuck.within(self._settings.drain)
 
         def accept_the_last() -> None:
             # A timer of its own, so that a process that was stalled still accepts before it closes.
@@ -107,12 +107,12 @@ class Worker:
 
     def _send_report(self) -> None:
         if not self._started:
-            self._writer.write(messages.STARTING)  # the first report tells the supervisor that this worker serves
+            self._writer.write(ipc.STARTING)  # the first report tells the supervisor that this worker serves
             return
         app = self._app
         release, hang = app.follower.current, app.follower.hang
         manifest = release.manifest if release else None
-        report = messages.WorkerReport(
+        report = ipc.WorkerReport(
             release=manifest.id if manifest else None,
             release_problem=app.release_problem,
             published_at=manifest.published_at.timestamp() if manifest else None,
@@ -126,8 +126,8 @@ class Worker:
             can_verify=app.verifier.serves_somebody,
             can_answer=app.lookups.can_answer,
             keys_problem=app.verifier.trust.problem,
-            keys_went_back=app.verifier.going_back.problem,
-            revoked_lost=tuple(app.verifier.going_back.revoked),
+            keys_went_back=app.verifier.lost_writes.problem,
+            revoked_lost=tuple(app.verifier.lost_writes.revoked),
             usage_problem=app.metering.problem,
             usage_waits=app.metering.counters.waits,
             near_bytes=app.near.used_bytes,
@@ -139,12 +139,12 @@ class Worker:
             connections_limit=self._settings.connections,
             files_limit=self._files_limit,
             waiting=release.engine.under_way if release else 0,
-            sightings=app.watch.sightings.take(),
+            samples=app.watch.samples.take(),
             found=self._found,
             telemetry=app.figures(),
         )
         self._found = None
-        self._writer.write(messages.encode_message(report))
+        self._writer.write(ipc.encode_message(report))
 
 
 def settle() -> None:
@@ -191,8 +191,8 @@ def allow_files(connections: int) -> int:
 
 async def work(control_socket: socket.socket, listening: socket.socket) -> None:
     """Serves on `listening` as the supervisor, at the other end of `control_socket`, orders; returns when drained."""
-    reader, writer = await asyncio.open_connection(sock=control_socket, limit=messages.LINE_LIMIT_BYTES)
-    orders = msgspec.json.decode(await reader.readline(), type=messages.Orders)
+    reader, writer = await asyncio.open_connection(sock=control_socket, limit=ipc.LINE_LIMIT_BYTES)
+    orders = msgspec.json.decode(await reader.readline(), type=ipc.Orders)
     logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
     worker = Worker(orders, listening, writer)
     obeying = keep_running("obey the supervisor", lambda: worker.obey(reader))

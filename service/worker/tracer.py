@@ -30,8 +30,8 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from service.base.ipc import AccessLogEntry
 from service.base.masking import masked
-from service.base.seen import LoggedRequest
 from service.base.tracing import MOST_STEPS, CallerContext, Step, Trace
 
 log = logging.getLogger("forecast.traces")
@@ -69,7 +69,7 @@ class SpanTracer:
         """Traced requests that the collector did not take."""
         return self._refused + self._exports.lost
 
-    def record(self, trace: Trace, request: LoggedRequest) -> None:
+    def record(self, trace: Trace, request: AccessLogEntry) -> None:
         """Makes the spans of a request that was answered: its own, then those of its steps."""
         if self._made - self._exports.done >= _MOST_WAITING:
             self._refused += 1
@@ -212,7 +212,7 @@ def _context_of(caller: CallerContext | None) -> Context:
     return set_span_in_context(NonRecordingSpan(remote), Context())
 
 
-def _attributes(request: LoggedRequest) -> dict[str, str | int]:
+def _attributes(request: AccessLogEntry) -> dict[str, str | int]:
     """Those of the conventions for HTTP servers, and ours. Absent ones are left out."""
     path = masked(request.path)
     found = {

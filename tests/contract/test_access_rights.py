@@ -8,7 +8,7 @@ import pytest
 from redis import Redis as BlockingRedis
 from redis.exceptions import NoPermissionError
 
-from service.base.messages import Endpoints
+from service.base.ipc import Endpoints
 from service.base.terms import Terms, parse_rate
 from service.cache.contents import look_at, survey
 from service.cache.entry import CacheEntry

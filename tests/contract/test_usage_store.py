@@ -12,7 +12,7 @@ import pytest
 
 from service.base.terms import Quota
 from service.quota.batch import NO_BATCH, Batch, UsageOutcome
-from service.quota.kept import KeptBatches
+from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.names import DAY_SECONDS, HOURS_KEPT_DAYS, date_of
 from service.quota.report import UsageReport
 from service.quota.usage_store import SEQUENCE_SECONDS, Gap, Refused, Reply, Totals, UsageStore
@@ -251,9 +251,9 @@ async def test_on_one_connection_each_call_has_its_reply(real: Backend) -> None:
 # --- what the store loses ----------------------------------------------------------------------------------------
 
 
-async def store_up_to(usage: UsageStore, number: int) -> KeptBatches:
+async def store_up_to(usage: UsageStore, number: int) -> ConfirmedBatches:
     """Batches of the worker `w` that the store has confirmed."""
-    kept = KeptBatches()
+    kept = ConfirmedBatches()
     for each in range(1, number + 1):
         await usage.add("w", [("a", batch(each))], DAY, kept)
         kept.add("a", batch(each))

@@ -1,12 +1,12 @@
 """Errors of requests, and what is kept of them."""
 
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry
 from service.quota.last_errors import LastErrors
 
 
-def failed(number: int, key_id: str = "a") -> LoggedRequest:
+def failed(number: int, key_id: str = "a") -> AccessLogEntry:
     """Requests of ascending numbers were answered one millisecond after the other."""
-    return LoggedRequest(
+    return AccessLogEntry(
         time=f"2026-11-20T12:00:00.{number:03}+00:00",
         request_id=f"r{number}",
         status=400,
@@ -25,12 +25,12 @@ async def kept(errors: LastErrors, key_id: str = "a") -> list[str]:
     return [error.request_id for error in await errors.of_key(key_id)]
 
 
-def add(errors: LastErrors, request: LoggedRequest) -> None:
+def add(errors: LastErrors, request: AccessLogEntry) -> None:
     assert request.key_id is not None
     errors.add(request.key_id, lambda: request)
 
 
-async def keep(errors: LastErrors, *requests: LoggedRequest) -> None:
+async def keep(errors: LastErrors, *requests: AccessLogEntry) -> None:
     for request in requests:
         add(errors, request)
     await errors.flush()

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry
 from service.base.telemetry import REQUESTS, Snapshot, Telemetry
 from service.operators.access import Access, Tokens
 from service.operators.actions import Actions, Purged
@@ -58,7 +58,7 @@ class Watched:
         self.observer = Observer("3f9c20d1", "/data", clock)
         self.events = self.observer.events
         self.broadcast = Broadcast(self.overview)
-        self.logged: list[LoggedRequest] = []
+        self.logged: list[AccessLogEntry] = []
         self.shares: list[float] = []
         self.state = state
         self.look()
@@ -82,7 +82,7 @@ class Watched:
     def history(self, span: Span) -> History:
         return self.observer.history(span)
 
-    async def find(self, request_id: str) -> list[LoggedRequest]:
+    async def find(self, request_id: str) -> list[AccessLogEntry]:
         return [request for request in self.logged if request.request_id == request_id]
 
     def sample(self, share: float) -> None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from fakeredis import FakeAsyncRedis
 
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry
 from service.base.telemetry import Telemetry
 from service.base.terms import Terms
 from service.cache.near import NearCache
@@ -104,7 +104,7 @@ class Steps:
     def __init__(self, folder: Path, tracer: Any = None) -> None:
         self.telemetry = Telemetry()
         self.watch = Logged(share=1.0, tracer=tracer)
-        self.errors: list[LoggedRequest] = []  # of good keys
+        self.errors: list[AccessLogEntry] = []  # of good keys
         self.keys = KeysDouble()
         self.usage = UsageWorker(double(), folder)
         self.leases = FakeLeases(self.usage.clock)

@@ -13,7 +13,7 @@ from urllib.parse import quote_plus
 import uvloop
 
 from config.settings import Settings
-from service.base.messages import Endpoints
+from service.base.ipc import Endpoints
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore, open_client

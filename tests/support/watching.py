@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry
 from service.base.tracing import Trace, Tracer
 from service.request.access_log import RequestLog
 from service.request.sampling import RequestWatch
@@ -21,7 +21,7 @@ class Logged(RequestWatch):
         uniform: Callable[[], float] = lambda: 0.5,
         tracer: Tracer | None = None,
     ) -> None:
-        self.lines: list[LoggedRequest] = []
+        self.lines: list[AccessLogEntry] = []
         log = RequestLog(share, errors=errors, write=lambda line: self.lines.append(line), clock=clock)
         super().__init__(log, slow, uniform, tracer)
 
@@ -31,7 +31,7 @@ class KeptTracer:
 
     def __init__(self, share: float) -> None:
         self.share = share
-        self.recorded: list[tuple[Trace, LoggedRequest]] = []
+        self.recorded: list[tuple[Trace, AccessLogEntry]] = []
 
-    def record(self, trace: Trace, request: LoggedRequest) -> None:
+    def record(self, trace: Trace, request: AccessLogEntry) -> None:
         self.recorded.append((trace, request))

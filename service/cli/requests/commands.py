@@ -7,7 +7,7 @@ from urllib.parse import quote
 import click
 import msgspec
 
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry
 from service.cli.instances.chosen import Asked, ask_all, targets_or_fail, tell_unasked, url_option
 from service.cli.instances.client import AskError, OperatorsClient
 from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stdout
@@ -16,7 +16,7 @@ from service.operators.live import Sampling
 from service.reports.text_table import facts_table, plain
 from service.request.request import MOST_REQUEST_ID, valid_request_id
 
-Found = Asked[list[LoggedRequest]]
+Found = Asked[list[AccessLogEntry]]
 
 
 class Share(click.ParamType[float]):
@@ -113,16 +113,16 @@ def sample(rate: float, url: str | None, as_json: bool) -> None:
     tell_unasked(asked)
 
 
-def _find(client: OperatorsClient, request_id: str) -> list[LoggedRequest]:
+def _find(client: OperatorsClient, request_id: str) -> list[AccessLogEntry]:
     try:
-        return client.get(f"/requests/{quote(request_id)}", list[LoggedRequest])
+        return client.get(f"/requests/{quote(request_id)}", list[AccessLogEntry])
     except AskError as error:
         if error.code == "no_such_request":
             return []
         raise
 
 
-def _print(found: Sequence[tuple[Found, LoggedRequest]]) -> None:
+def _print(found: Sequence[tuple[Found, AccessLogEntry]]) -> None:
     for number, (one, line) in enumerate(found):
         if number:
             stdout().print()

@@ -9,7 +9,7 @@ from service.base.terms import Quota, Rate, period_of
 from service.http.examples import example_problem
 from service.keys.record import ApiKey
 from service.quota.gcra import refused
-from service.quota.known import QuotaState
+from service.quota.quota_state import QuotaState
 from service.request.errors import CODES, problem
 from service.request.ratelimit import quota_exhausted_headers, rate_limited_headers
 from service.request.request import Request

@@ -13,8 +13,8 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from config.server_lists import Node, ServerList
-from service.base.patience import OldestFirst
 from service.base.tasks import end_task, hold_until_done, keep_running
+from service.base.timeouts import OldestFirst
 from service.redis.client import PROBE_SECONDS, RedisStore, ask_one, open_client
 from service.redis.cluster.slots import SLOTS, SlotMap, redirect, slot_map, slot_of
 from service.redis.errors import StoreUnavailable

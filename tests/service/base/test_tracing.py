@@ -142,7 +142,7 @@ def test_nothing_is_loaded_where_nothing_is_traced() -> None:
 import sys
 import service.cli.main, service.instance.supervisor, service.worker.serving
 from config.settings import Settings
-from service.base.messages import Endpoints
+from service.base.ipc import Endpoints
 from service.worker.assembly import WorkerApp
 url = "redis://127.0.0.1:1"
 app = WorkerApp(Settings(data_dir="/nowhere"), Endpoints(url, url, b"pepper"), lambda _: None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.base.patience import Waiting
+from service.base.timeouts import Waiting
 from tests.support.waiting import eventually
 
 

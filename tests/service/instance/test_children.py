@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from service.base.backoff import LONGEST_BACKOFF_SECONDS, Backoff
-from service.base.messages import read_line
+from service.base.ipc import read_line
 
 
 def test_a_process_that_dies_of_its_start_is_started_later_and_later() -> None:

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 from config.settings import Settings
-from service.base.messages import WatchOrders
+from service.base.ipc import WatchOrders
 from service.instance.children import Child, start_child
 from service.instance.forks import Forks
 from service.instance.kept_process import KeptProcess

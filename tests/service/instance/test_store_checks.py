@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from service.base.messages import Endpoints
+from service.base.ipc import Endpoints
 from service.instance import store_checks
 from service.instance.store_checks import StoreChecks
 from tests.service.operators.test_state import WELL, but

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from service.base import messages
+from service.base import ipc
 from service.instance.worker_process import WorkerProcess
 from tests.service.operators.test_state import WELL
 from tests.support.waiting import PATIENCE
@@ -25,15 +25,15 @@ async def test_a_purge_has_ended_when_the_worker_says_so() -> None:
     await reader.readline()
 
     async def report(purges: int) -> None:
-        writer.write(messages.encode_message(msgspec.structs.replace(WELL, purges=purges)))
+        writer.write(ipc.encode_message(msgspec.structs.replace(WELL, purges=purges)))
         await heard.get()
 
     await report(3)
     purging = asyncio.create_task(worker.purge())
-    assert await reader.readline() == messages.PURGE
-    assert await reader.readline() == messages.REPORT
+    assert await reader.readline() == ipc.PURGE
+    assert await reader.readline() == ipc.REPORT
     await report(3)
-    assert await asyncio.wait_for(reader.readline(), PATIENCE) == messages.REPORT  # it asks again
+    assert await asyncio.wait_for(reader.readline(), PATIENCE) == ipc.REPORT  # it asks again
     assert not purging.done()
     await report(4)
     await asyncio.wait_for(purging, PATIENCE)

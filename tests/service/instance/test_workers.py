@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from service.base.messages import Endpoints, Orders
+from service.base.ipc import Endpoints, Orders
 from service.instance import silence as silence_module
 from service.instance import workers as workers_module
 from service.instance.forks import Forks

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from service.base.seen import Sighting
+from service.base.ipc import Sample
 from service.base.telemetry import ANSWERS, REQUEST_SECONDS, REQUESTS, Telemetry
 from service.operators.observer import Observer, published_at
 from service.operators.overview import Overview
@@ -243,7 +243,7 @@ def test_a_worker_that_does_not_respond_takes_nothing_back(watching: Watching) -
 
 
 def test_what_workers_saw_is_ranked(watching: Watching) -> None:
-    watching.observer.told([Sighting("refused", "192.0.2.1", "missing_api_key", 3)])
+    watching.observer.take_samples([Sample("refused", "192.0.2.1", "missing_api_key", 3)])
     (refused,) = watching.seconds(instance(WELL)).rankings.refused
     assert (refused.name, refused.detail, refused.count) == ("192.0.2.1", "missing_api_key", 3)
 

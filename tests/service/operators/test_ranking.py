@@ -2,7 +2,7 @@
 
 import random
 
-from service.base.seen import Sighting
+from service.base.ipc import Sample
 from service.operators.ranking import NAMES, SHOWN, WINDOW_SECONDS, RankingBoard, SpaceSaving
 
 
@@ -31,8 +31,8 @@ def test_no_count_is_too_low_and_each_says_by_how_much_it_may_be_too_high() -> N
 def test_a_name_that_comes_late_is_ranked_although_the_board_is_full() -> None:
     """It is heavy, and so it takes the place of one that is not."""
     board = RankingBoard(Clock())
-    board.add(Sighting("query", f"q{number}", "", 1) for number in range(NAMES))
-    board.add([Sighting("query", "late", "", 1)] * 10)
+    board.add(Sample("query", f"q{number}", "", 1) for number in range(NAMES))
+    board.add([Sample("query", "late", "", 1)] * 10)
     first = board.rankings().queries[0]
     assert (first.name, first.count - first.error) == ("late", 10)
     assert len(board.rankings().queries) == SHOWN
@@ -41,15 +41,15 @@ def test_a_name_that_comes_late_is_ranked_although_the_board_is_full() -> None:
 def test_what_may_be_mostly_error_is_not_shown() -> None:
     """Many names that are made up, each asked once, are no ranking."""
     board = RankingBoard(Clock())
-    board.add([Sighting("unknown", "asked", "", 50)])
-    board.add(Sighting("unknown", f"made up {number}", "", 1) for number in range(20 * NAMES))
+    board.add([Sample("unknown", "asked", "", 50)])
+    board.add(Sample("unknown", f"made up {number}", "", 1) for number in range(20 * NAMES))
     assert [one.name for one in board.rankings().unknown] == ["asked"]
 
 
 def test_partners_are_the_sum_of_their_keys() -> None:
     """A ranking of keys names the partner beside each."""
     board = RankingBoard(Clock())
-    board.add([Sighting("key", "k1", "acme", 5), Sighting("key", "k2", "acme", 4), Sighting("key", "k3", "bell", 8)])
+    board.add([Sample("key", "k1", "acme", 5), Sample("key", "k2", "acme", 4), Sample("key", "k3", "bell", 8)])
     ranked = board.rankings()
     assert [(one.name, one.count, one.error) for one in ranked.partners] == [("acme", 9, 0), ("bell", 8, 0)]
     assert [(one.name, one.detail, one.count) for one in ranked.keys] == [
@@ -63,9 +63,9 @@ def test_what_is_older_than_an_hour_is_forgotten() -> None:
     """The hour is the current half-hour and the one before; it says how much it covers."""
     clock = Clock()
     board = RankingBoard(clock)
-    board.add([Sighting("missed", "old", "", 3)])
+    board.add([Sample("missed", "old", "", 3)])
     clock.now = WINDOW_SECONDS + 1
-    board.add([Sighting("missed", "new", "", 1)])
+    board.add([Sample("missed", "new", "", 1)])
     assert [one.name for one in board.rankings().missed] == ["old", "new"]
     assert board.rankings().seconds == WINDOW_SECONDS + 1
     clock.now = 2 * WINDOW_SECONDS + 2

@@ -5,7 +5,7 @@ import time
 import msgspec
 import pytest
 
-from service.base.messages import WorkerReport
+from service.base.ipc import WorkerReport
 from service.base.telemetry import Snapshot
 from service.operators.state import InstanceState, Readiness, WorkerState, readiness
 from service.publishing.inbox_status import Status

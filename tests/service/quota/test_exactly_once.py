@@ -80,7 +80,7 @@ class History:
                 await self.workers[at].flusher.flush()
             case ("take over", at, what):
                 self.workers[at].redis.fates.extend(what)
-                await self.workers[at].flusher.take_over.once()
+                await self.workers[at].flusher.orphaned.once()
             case ("prime", at, key_id, what):
                 self.workers[at].redis.fates.extend(what)
                 await self.workers[at].quotas.prime(key_id)
@@ -182,7 +182,7 @@ async def play(steps: list[Step], data: Path) -> None:
         worker.redis.fates.clear()
         await worker.flusher.stop()
     last = history.new_worker()
-    await last.flusher.take_over.once()
+    await last.flusher.orphaned.once()
     stored = await history.stored()
     assert history.counted - history.doubtful <= stored <= history.counted
     assert await history.stored_by_hour() == stored

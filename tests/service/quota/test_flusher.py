@@ -8,7 +8,7 @@ import pytest
 
 from service.base.terms import Quota
 from service.quota import flusher, usage_store
-from service.quota.kept import KEPT_SECONDS, KeptBatches
+from service.quota.confirmed_batches import KEPT_SECONDS, ConfirmedBatches
 from service.quota.names import counts_name, sequences_name
 from tests.support.key_store import Clock
 from tests.support.usage import Fate, UsageWorker, count, spool_files, stored
@@ -211,7 +211,7 @@ async def test_what_the_store_lost_of_an_idle_key_is_stored_before_it_is_forgott
 ) -> None:
     monkeypatch.setattr(flusher, "_ASK_SECONDS", 0)
     clock = Clock()
-    usage.counters.kept = KeptBatches(clock)
+    usage.counters.kept = ConfirmedBatches(clock)
     await stored_one_by_one(usage, 3)
     await has_lost(usage)
     clock.now += KEPT_SECONDS
@@ -256,5 +256,5 @@ async def test_what_was_stored_lately_is_spooled_if_the_store_is_away_at_the_end
     usage.redis.away = True
     await usage.flusher.stop(seconds=0)
     await has_lost(usage)
-    await other.flusher.take_over.once()
+    await other.flusher.orphaned.once()
     assert await stored(usage) == 3

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.quota import flusher, take_over
+from service.quota import flusher, orphaned_usage
 from service.quota.names import counts_name
 from service.quota.spool import FOLDER, Spooled
 from tests.support.usage import UsageWorker, count, spool_files, stored
@@ -39,7 +39,7 @@ async def test_a_worker_that_runs_takes_over_what_appears(
 ) -> None:
     """It looks again and again, not only when it starts."""
     monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
-    monkeypatch.setattr(take_over, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(orphaned_usage, "LOOK_SECONDS", 0.01)
     other.flusher.start()
     for times in (1, 2):
         late = UsageWorker(usage.client, tmp_path, usage.clock)
@@ -63,7 +63,7 @@ async def test_a_file_that_cannot_be_taken_keeps_none_of_the_others(
     first.write_bytes(bad or b"{}")
     if bad is None:
         first.with_name(".0.lock").mkdir()
-    await other.flusher.take_over.once()
+    await other.flusher.orphaned.once()
     assert await stored(other) == 1
 
 
@@ -80,10 +80,10 @@ async def test_two_that_take_over_the_same_count_it_once(
     copy = path.read_bytes()
     third = UsageWorker(usage.client, tmp_path, usage.clock)
     caplog.set_level(logging.INFO)
-    await asyncio.gather(other.flusher.take_over.once(), third.flusher.take_over.once())
+    await asyncio.gather(other.flusher.orphaned.once(), third.flusher.orphaned.once())
     assert caplog.text.count("was taken over") == 1
     path.write_bytes(copy)
-    await other.flusher.take_over.once()
+    await other.flusher.orphaned.once()
     assert await stored(usage) == 2
     assert spool_files(tmp_path) == []
 
@@ -98,9 +98,9 @@ async def test_taking_over_is_taken_up_again_after_an_outage(
     count(usage, "a", "b")
     await usage.flusher.stop(seconds=0.05)
     other.redis.fates.extend(["ok", "reply lost"])
-    await other.flusher.take_over.once()
+    await other.flusher.orphaned.once()
     assert spool_files(tmp_path) == ["json"]
-    await other.flusher.take_over.once()
+    await other.flusher.orphaned.once()
     assert (await stored(usage, "a"), await stored(usage, "b")) == (2, 2)
     assert spool_files(tmp_path) == []
 
@@ -114,11 +114,11 @@ async def test_a_spooled_batch_never_overtakes_one_that_was_refused(
     await usage.flusher.flush()
     usage.counters.count("a", "projects", "answered")
     await usage.flusher.stop(seconds=0.05)
-    await other.flusher.take_over.once()
+    await other.flusher.orphaned.once()
     assert "20:forecast:answered holds many" in (other.flusher.problem or "")
     assert spool_files(tmp_path) == ["json"]
     await usage.client.hdel(RECORD, "20:forecast:answered")
-    await other.flusher.take_over.once()
+    await other.flusher.orphaned.once()
     assert (await stored(usage), await stored(usage, "b"), other.flusher.problem) == (2, 1, None)
     assert spool_files(tmp_path) == []
 
@@ -149,7 +149,7 @@ async def test_a_take_over_that_takes_long_delays_no_flush(
         await go_on.wait()
         return True, None
 
-    monkeypatch.setattr(other.flusher.take_over, "_store_spooled", slowly)
+    monkeypatch.setattr(other.flusher.orphaned, "_store_spooled", slowly)
     other.flusher.start()
     await taking.wait()
     count(other, "b")
@@ -224,7 +224,7 @@ async def test_what_a_living_worker_spooled_is_its_own(usage: UsageWorker, other
         count(usage)
         await usage.flusher.flush()
         await usage.flusher._write(None)
-        await other.flusher.take_over.once()
+        await other.flusher.orphaned.once()
     count(usage)
     await usage.flusher._write(None)
     assert (on_disk(tmp_path), await stored(usage)) == (3, 0)

@@ -3,7 +3,7 @@
 import pytest
 
 from service.base.terms import Rate
-from service.quota.holding import LocalShare
+from service.quota.token_lease import LocalShare
 
 RATE = Rate(100, 1, 40)
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from service.base import patience
+from service.base import timeouts
 from service.base.terms import parse_quota
 from service.quota import quotas
 from service.quota.batch import NO_BATCH, Batch
@@ -127,7 +127,7 @@ async def test_a_read_that_nobody_waits_for_sets_no_alarm(scene: Scene, monkeypa
     """Nothing is to be decided yet: what is known is good for a while."""
     await scene.wait("first")
     await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
-    monkeypatch.setattr(patience, "Alarm", lambda *_: pytest.fail("an alarm"))
+    monkeypatch.setattr(timeouts, "Alarm", lambda *_: pytest.fail("an alarm"))
     scene.clock.now += quotas.DUE_SECONDS
     assert scene.used == 7
     await settled()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from service.base.terms import Quota, parse_quota
 from service.quota import quotas
 from service.quota.batch import NO_BATCH
-from service.quota.known import TRUST_SECONDS, Known, QuotaState
+from service.quota.quota_state import TRUST_SECONDS, QuotaReading, QuotaState
 from service.quota.quotas import DUE_SECONDS
 from service.quota.usage_store import Totals
 from tests.support.usage import NOON, UsageWorker, stored
@@ -384,17 +384,17 @@ async def test_requests_that_go_together_are_taken_from_what_needs_no_question(u
 @given(st.integers(1, 100_000), st.integers(1, 90), st.integers(0, 20))
 def test_what_needs_no_other_look_needs_no_warning(size: int, share: int, before: int) -> None:
     """Of a quota of any size, shortly before its share is used: with each of these answers, less than that is."""
-    quota, known = Quota(size, "day", warn_at=share / 100), Known(Totals(TODAY, 0, 0))
+    quota, known = Quota(size, "day", warn_at=share / 100), QuotaReading(Totals(TODAY, 0, 0))
     used = max(0, quota.warn_from - before)
     known.adopt(quota, TODAY, TODAY + 1)
     known.good(NOON, size)
     state = known.standing(quota, used, NOON, NOON + 60)
-    assert known.quick <= state.remaining // 1000
-    assert known.quick == 0 or 100 * (used + 1 + known.quick) < share * size
+    assert known.spendable <= state.remaining // 1000
+    assert known.spendable == 0 or 100 * (used + 1 + known.spendable) < share * size
 
 
 def test_a_quota_that_changes_warns_from_its_new_share_on() -> None:
-    known = Known(Totals(TODAY, 0, 0))
+    known = QuotaReading(Totals(TODAY, 0, 0))
     for share in (0.5, 0.2, 0.9):
         quota = Quota(100, "day", warn_at=share)
         known.adopt(quota, TODAY, TODAY + 1)

@@ -6,8 +6,8 @@ import pytest
 
 from service.base.terms import Rate
 from service.quota.gcra import Decision
-from service.quota.holding import FIRST_LOCAL_SECONDS, HELD_SECONDS, LIFE_SECONDS, LOCAL_SECONDS
 from service.quota.rates import REMEMBERED_KEYS
+from service.quota.token_lease import FIRST_LOCAL_SECONDS, HELD_SECONDS, LIFE_SECONDS, LOCAL_SECONDS
 from tests.support.leasing import OneWorker
 from tests.support.waiting import PATIENCE, settled
 
@@ -152,14 +152,14 @@ async def test_tokens_are_renewed_early_and_never_too_many(worker: OneWorker) ->
     """Nobody waits; a worker of four holds at most its quarter of 5 %."""
     rate = Rate(20_000, 1, 20_000)
     await worker.drive(rate, 2000, 1)
-    holding = worker.limiter.holding("k")
-    assert holding is not None
+    token_lease = worker.limiter.token_lease("k")
+    assert token_lease is not None
     held = []
     for _ in range(2000):
         worker.clock.now += 1 / 2000
         assert worker.limiter.try_take("k", rate) is not None
         await settled()
-        held.append(holding.tokens)
+        held.append(token_lease.tokens)
     assert max(held) == rate.requests * HELD_SECONDS / 4
 
 
@@ -303,7 +303,7 @@ async def test_what_is_held_of_many_keys_is_bounded(worker: OneWorker) -> None:
     """The ones used last are kept."""
     for number in range(REMEMBERED_KEYS * 2):
         worker.limiter.try_take(str(number), SLOW)
-    assert len(worker.limiter._holdings) <= REMEMBERED_KEYS
+    assert len(worker.limiter._token_leases) <= REMEMBERED_KEYS
 
 
 async def test_stopping_waits_for_the_call_under_way(worker: OneWorker) -> None:
@@ -338,14 +338,14 @@ async def test_a_refusal_of_one_holds_for_several(worker: OneWorker) -> None:
 
 async def test_tokens_that_are_held_serve_several_at_once(worker: OneWorker) -> None:
     await worker.drive(FAST, 400, 1)
-    holding = worker.limiter.holding("k")
-    assert holding is not None
-    while holding.tokens < 3:
+    token_lease = worker.limiter.token_lease("k")
+    assert token_lease is not None
+    while token_lease.tokens < 3:
         worker.clock.now += 1 / 400
         await worker.take(FAST)
-    calls, before = len(worker.leases.calls), holding.tokens
+    calls, before = len(worker.leases.calls), token_lease.tokens
     assert (await worker.limiter.take_together("k", FAST, 2)).allowed
-    assert (len(worker.leases.calls), holding.tokens) == (calls, before - 2)
+    assert (len(worker.leases.calls), token_lease.tokens) == (calls, before - 2)
 
 
 async def test_several_at_once_get_this_worker_s_share_while_redis_is_away(worker: OneWorker) -> None:

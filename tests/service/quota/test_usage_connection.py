@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from service.quota.batch import NO_BATCH, Batch
-from service.quota.kept import KeptBatches
+from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.usage_store import Gap, Refused, Reply, Totals, UsageStore
 from service.redis.errors import StoreUnavailable
 from tests.support.redis_double import Wire, WiredStore
@@ -27,7 +27,7 @@ async def server() -> AsyncIterator[WiredStore]:
 
 
 async def adding(
-    server: WiredStore, *key_ids: str, batch: Batch = ONE, kept: KeptBatches | None = None
+    server: WiredStore, *key_ids: str, batch: Batch = ONE, kept: ConfirmedBatches | None = None
 ) -> tuple[Wire, Adding, list[int]]:
     """A call for each key: the connection, the calls, and their numbers."""
     usage = UsageStore(server)
@@ -107,7 +107,7 @@ async def test_batches_that_are_added_together_have_each_its_own_reply(server: W
 
 async def test_a_store_whose_id_is_damaged_is_asked_all_the_same(server: WiredStore) -> None:
     """It goes back with the next call."""
-    kept = KeptBatches()
+    kept = ConfirmedBatches()
     wire, (task,), (call,) = await adding(server, "a", kept=kept)
     wire.arrive(reply(call).replace(b"id", b"\xff\xfe"))
     assert await task == [Totals(DAY, 1, 1)]

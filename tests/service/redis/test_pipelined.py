@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError
 
-from service.base import patience
+from service.base import timeouts
 from service.redis import pipelined
 from service.redis.client import open_client
 from service.redis.pipelined import Call, PipelinedConnection, call_of, open_pipelined, value
@@ -301,7 +301,7 @@ def ends_at(delay: float, timeout: float, monkeypatch: pytest.MonkeyPatch) -> fl
 
     async def work() -> float | None:
         loop = asyncio.get_running_loop()
-        for module in (pipelined, patience):
+        for module in (pipelined, timeouts):
             monkeypatch.setattr(module, monotonic.__name__, loop.time)
         sender = Sender(timeout)
         for _ in range(300):

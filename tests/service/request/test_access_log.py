@@ -7,12 +7,12 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry
 from service.request.access_log import FOLD_SECONDS, NEVER, RequestLog, gap, share_logged
 from service.request.log_lines import LineWriter, json_line, text_line
 from tests.support.waiting import until
 
-ANSWERED = LoggedRequest(
+ANSWERED = AccessLogEntry(
     time="2026-11-22T03:00:00.000+00:00",
     request_id="r1",
     status=200,
@@ -33,7 +33,7 @@ class Told:
     """A request log with a clock of its own."""
 
     def __init__(self) -> None:
-        self.lines: list[LoggedRequest] = []
+        self.lines: list[AccessLogEntry] = []
         self.now = 0.0
         self.log = RequestLog(0.0, errors=True, write=self.lines.append, clock=lambda: self.now)
 
@@ -57,7 +57,7 @@ def test_errors_alike_are_one_line_with_a_count() -> None:
     """One at once, so that nobody waits for it; the rest together. The sum of the counts is the number of errors."""
     told = Told()
     for number in range(1000):
-        told.log.told(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
+        told.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
     assert [line.request_id for line in told.lines] == ["r0"]
     told.now = FOLD_SECONDS
     told.log.tell_folded()
@@ -78,7 +78,7 @@ def test_errors_that_differ_have_lines_of_their_own() -> None:
         msgspec.structs.replace(FAILED, key_id=None, address="192.0.2.1"),
     ]
     for one in others * 2:
-        told.log.told(one)
+        told.log.add(one)
     assert told.lines == others
     told.log.tell_folded(at_once=True)
     assert sum(line.count for line in told.lines) == 12
@@ -88,8 +88,8 @@ def test_many_kinds_of_errors_are_bounded() -> None:
     """Addresses may be made up: what was folded is told, and nothing is lost."""
     told = Told()
     for number in range(5000):
-        told.log.told(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
-        told.log.told(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
+        told.log.add(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
+        told.log.add(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
     assert len(told.log._folded) <= 1000
     told.log.tell_folded(at_once=True)
     assert sum(line.count for line in told.lines) == 10_000
@@ -100,7 +100,7 @@ def test_a_request_is_found_by_its_id_although_its_line_was_folded() -> None:
     told = Told()
     for number in range(20_000):
         told.now = number / 10
-        told.log.told(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
+        told.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
     assert told.log.find("r0") == []
     assert [request.request_id for request in told.log.find("r19999")] == ["r19999"]
 
@@ -108,9 +108,9 @@ def test_a_request_is_found_by_its_id_although_its_line_was_folded() -> None:
 def test_a_flood_of_errors_alike_pushes_out_no_other() -> None:
     """Its first thousand are found, and its last."""
     told = Told()
-    told.log.told(msgspec.structs.replace(FAILED, status=500, request_id="other"))
+    told.log.add(msgspec.structs.replace(FAILED, status=500, request_id="other"))
     for number in range(20_000):
-        told.log.told(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
+        told.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
     found = {name: len(told.log.find(name)) for name in ("other", "r0", "r999", "r1000", "r19998", "r19999")}
     assert found == {"other": 1, "r0": 1, "r999": 1, "r1000": 0, "r19998": 0, "r19999": 1}
 
@@ -130,7 +130,7 @@ def test_a_json_line_is_like_those_of_the_rest_of_the_log() -> None:
 
 
 @pytest.mark.parametrize("line_of", [json_line, text_line])
-def test_no_line_can_be_forged_and_no_key_is_in_one(line_of: Callable[[LoggedRequest], bytes]) -> None:
+def test_no_line_can_be_forged_and_no_key_is_in_one(line_of: Callable[[AccessLogEntry], bytes]) -> None:
     """What callers send is foreign text."""
     foreign = "a\n\x1b[31mb phf_live_abc_def"
     line = line_of(msgspec.structs.replace(ANSWERED, query=foreign, path=f"/{foreign}"))

@@ -224,8 +224,8 @@ async def test_nobody_passes_before_a_token_was_leased(scene: Scene) -> None:
     key = key_with(Terms(rate=Rate(1000, 1, 2)))
     assert [scene.admit(key) for _ in range(3)] == [None] * 3
     assert (await scene.limiter.take("a", key.terms.rate)).allowed  # type: ignore[arg-type]
-    scene.limiter.holding("a").tokens = 1  # type: ignore[union-attr]
-    scene.limiter.holding("a").renew_at = scene.usage.clock() + 1  # type: ignore[union-attr]
+    scene.limiter.token_lease("a").tokens = 1  # type: ignore[union-attr]
+    scene.limiter.token_lease("a").renew_at = scene.usage.clock() + 1  # type: ignore[union-attr]
     assert scene.admit(key) is not None
     assert scene.admit(key) is None
 
@@ -234,10 +234,10 @@ async def test_a_token_whose_life_is_over_is_nobodys(scene: Scene) -> None:
     """Nor is one taken past the moment at which it is time to renew, without saying so."""
     key = key_with(Terms(rate=Rate(1000, 1, 1000)))
     assert (await scene.limiter.take("a", key.terms.rate)).allowed  # type: ignore[arg-type]
-    holding = scene.limiter.holding("a")
-    assert holding is not None
-    holding.tokens, holding.low = 500, 0
-    holding.renew_at = scene.usage.clock() + 0.05
+    token_lease = scene.limiter.token_lease("a")
+    assert token_lease is not None
+    token_lease.tokens, token_lease.low = 500, 0
+    token_lease.renew_at = scene.usage.clock() + 0.05
     assert scene.admit(key) is not None
     assert scene.admit(key) is not None
     scene.usage.clock.now += 0.05

@@ -84,7 +84,7 @@ def shown(documented: Served, capfd: pytest.CaptureFixture[str]) -> Iterator[lis
     yield texts
 
     async def told() -> str:
-        return repr(documented.app.watch.sightings.take())
+        return repr(documented.app.watch.samples.take())
 
     texts.append(documented.run(told))
     texts.append(documented.ask("/v1/usage/errors?limit=100").body.decode())

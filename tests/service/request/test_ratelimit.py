@@ -6,7 +6,7 @@ import pytest
 
 from service.base.terms import Quota, Rate
 from service.quota.gcra import Decision, allowed, refused
-from service.quota.known import QuotaState
+from service.quota.quota_state import QuotaState
 from service.request.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
 
 RATE = Rate(500, 1, 100)

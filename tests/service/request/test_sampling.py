@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from service.base import tracing
-from service.base.seen import LoggedRequest, Sighting
-from service.request.sampling import MOST_NAMES, Sightings
+from service.base.ipc import AccessLogEntry, Sample
+from service.request.sampling import MOST_NAMES, Samples
 from tests.service.request.test_access_log import ANSWERED, FAILED
 from tests.support.watching import KeptTracer, Logged
 
 
-def answer(watch: Logged, requests: list[LoggedRequest], *, slow: bool = False) -> int:
+def answer(watch: Logged, requests: list[AccessLogEntry], *, slow: bool = False) -> int:
     """Answers, as the recorder counts down; returns how many were looked at."""
     looked = 0
     for request in requests:
@@ -24,18 +24,18 @@ def answer(watch: Logged, requests: list[LoggedRequest], *, slow: bool = False) 
     return looked
 
 
-def counted(sightings: list[Sighting], kind: str) -> dict[str, int]:
-    return {seen.name: seen.count for seen in sightings if seen.kind == kind}
+def counted(samples: list[Sample], kind: str) -> dict[str, int]:
+    return {seen.name: seen.count for seen in samples if seen.kind == kind}
 
 
 def test_few_answers_are_all_sighted() -> None:
     """So that a quiet instance has rankings too."""
     watch = Logged()
     assert answer(watch, [ANSWERED] * 10) == 10
-    seen = watch.sightings.take()
+    seen = watch.samples.take()
     assert counted(seen, "query") == {"forecast zip_code=90210": 10}
     assert counted(seen, "key") == {"k": 10}
-    assert watch.sightings.take() == []
+    assert watch.samples.take() == []
 
 
 @pytest.mark.parametrize("period", [1, 7, 100])
@@ -45,10 +45,10 @@ def test_of_many_answers_a_sample_stands_for_all(period: int) -> None:
     watch.adapt(2500)
     answer(watch, [ANSWERED])
     requests = [msgspec.structs.replace(ANSWERED, query=f"q{number % period}") for number in range(100_000)]
-    watch.sightings.take()
+    watch.samples.take()
     looked = answer(watch, requests)
     assert 900 < looked < 1100
-    seen = counted(watch.sightings.take(), "query")
+    seen = counted(watch.samples.take(), "query")
     assert 90_000 < sum(seen.values()) < 110_000
     assert len(seen) == period
 
@@ -128,7 +128,7 @@ def test_out_of_turn_every_error_is_logged_and_everything_sighted() -> None:
     ):
         watch.look(request, 0.001)
     assert [line.status for line in watch.lines] == [404, 429, 401, 401]
-    seen = watch.sightings.take()
+    seen = watch.samples.take()
     assert counted(seen, "missed") == {"forecast zip_code=90210": 1}
     assert counted(seen, "unknown") == {"forecast zip_code=00000": 1}
     assert [(one.name, one.detail) for one in seen if one.kind == "limited"] == [("k", "acme")]
@@ -140,9 +140,9 @@ def test_out_of_turn_every_error_is_logged_and_everything_sighted() -> None:
 
 def test_made_up_names_cannot_fill_the_memory() -> None:
     """Neither by their number nor by their length."""
-    sightings = Sightings()
+    samples = Samples()
     for number in range(10 * MOST_NAMES):
-        sightings.add("unknown", f"{number}" + "x" * 10_000)
-    seen = sightings.take()
+        samples.add("unknown", f"{number}" + "x" * 10_000)
+    seen = samples.take()
     assert len(seen) == MOST_NAMES
     assert max(len(one.name) for one in seen) == 120

@@ -237,7 +237,7 @@ async def test_every_miss_is_in_the_rankings(steps: Steps) -> None:
     for number in range(1, 20):
         for _ in range(10):
             await ask(steps, request_for(query=b"id=%d" % number))
-    missed = [one for one in steps.watch.sightings.take() if one.kind == "missed"]
+    missed = [one for one in steps.watch.samples.take() if one.kind == "missed"]
     assert sum(one.count for one in missed) == 19
 
 

@@ -14,7 +14,7 @@ from service.base.telemetry import KEY_CHECKS, REQUEST_SECONDS, REQUESTS
 from service.base.terms import Rate, Terms
 from service.keys.store import FoundKey
 from service.keys.verifier import WAIT_AFTER_SECONDS, Verified
-from service.quota.holding import TokenLease
+from service.quota.token_lease import TokenLease
 from service.redis.breaker import FAILURES_TO_OPEN
 from tests.support.connection import Connection
 from tests.support.doors import TARGETS, Doors, asked_through_doors, normalised, request
@@ -111,7 +111,7 @@ async def without_tokens(doors: Doors, key: str, rate: Rate) -> TokenLease:
     """What the worker holds of a key of that rate, with nothing left of it. Key and quota were just looked at."""
     limiter = doors.running.app.metering.limiter
     await ended(await crowd(doors, 3, request(GOOD, key)))
-    found = limiter.holding(key.split("_")[2])
+    found = limiter.token_lease(key.split("_")[2])
     assert found is not None
     await eventually(lambda: not found.asks)
     found.tokens = 0

@@ -2,13 +2,13 @@
 
 import pytest
 
-from service.base.seen import LoggedRequest
+from service.base.ipc import AccessLogEntry
 from tests.service.cli.conftest import HERE, Start
 from tests.service.conftest import Cli
 
 TOKEN = "write-token-of-the-tests"
 ID = "9f2c71aa03b54e6fd0181a2b3c4d5e6f"
-LINE = LoggedRequest(
+LINE = AccessLogEntry(
     time="2026-11-22T22:03:44.600+00:00",
     request_id=ID,
     status=400,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from config.server_lists import server_list
-from service.base import patience
+from service.base import timeouts
 from service.redis.breaker import FAILURES_TO_OPEN
 from service.redis.cluster import store as store_module
 from service.redis.cluster.slots import SLOTS, slot_of
@@ -266,7 +266,7 @@ def test_calls_end_in_time_however_many_there_are(
 
     async def work() -> list[bytes | str | None]:
         loop = asyncio.get_running_loop()
-        for module in (store_module, patience):
+        for module in (store_module, timeouts):
             monkeypatch.setattr(module, monotonic.__name__, loop.time)
         listed = server_list("redis+cluster://127.0.0.1:1")
         assert listed is not None

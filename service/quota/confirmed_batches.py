@@ -32,7 +32,7 @@ class _Kept(NamedTuple):
     batch: bytes  # encoded: a tenth of the memory, and nothing for the garbage collector to look at
 
 
-class KeptBatches:
+class ConfirmedBatches:
     """The batches of one worker, each until the store is known to have it still after KEPT_SECONDS: it says so when it
     takes a later one, or is asked (`to_ask`). `store` is the id of the store that has them; empty before its first
     answer. `clock`, in seconds, never goes back.

@@ -21,7 +21,7 @@ MEND_LOSS = (
 )
 
 
-class GoingBack:
+class LostWrites:
     """What one worker's KeyVerifier noticed of a store that went back.
 
     `revoked`: ids of keys that the worker saw revoked, and that the store has as not revoked.

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from service.base.patience import Alarm, Patience, within
+from service.base.timeouts import Alarm, Patience, within
 
 
 async def test_what_does_not_end_is_cancelled() -> None:
@@ -68,7 +68,7 @@ async def test_work_that_need_not_wait_sets_no_alarm(monkeypatch: pytest.MonkeyP
     async def _done() -> None:
         return None
 
-    monkeypatch.delattr("service.base.patience.Alarm")
+    monkeypatch.delattr("service.base.timeouts.Alarm")
 
     assert await within(30, work()) == "done"
 

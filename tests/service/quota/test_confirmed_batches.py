@@ -1,10 +1,10 @@
-"""KeptBatches: what was confirmed is kept until the store had it for long enough."""
+"""ConfirmedBatches: what was confirmed is kept until the store had it for long enough."""
 
 import pytest
 
-from service.quota import kept
+from service.quota import confirmed_batches
 from service.quota.batch import Batch
-from service.quota.kept import KEPT_SECONDS, KeptBatches
+from service.quota.confirmed_batches import KEPT_SECONDS, ConfirmedBatches
 from tests.support.key_store import Clock
 
 
@@ -18,11 +18,11 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def batches(clock: Clock) -> KeptBatches:
-    return KeptBatches(clock)
+def batches(clock: Clock) -> ConfirmedBatches:
+    return ConfirmedBatches(clock)
 
 
-def test_what_is_lost_comes_back_as_it_was_and_in_order(batches: KeptBatches) -> None:
+def test_what_is_lost_comes_back_as_it_was_and_in_order(batches: ConfirmedBatches) -> None:
     for number in (2, 5, 9):
         batches.add("a", batch(number))
     assert batches.lost("a", 2) == ([batch(5), batch(9)], False)
@@ -30,7 +30,7 @@ def test_what_is_lost_comes_back_as_it_was_and_in_order(batches: KeptBatches) ->
     assert batches.lost("a", 2).batches == []
 
 
-def test_a_later_batch_proves_the_older_ones(batches: KeptBatches, clock: Clock) -> None:
+def test_a_later_batch_proves_the_older_ones(batches: ConfirmedBatches, clock: Clock) -> None:
     """Those of KEPT_SECONDS ago are kept no longer; if they are lost after that, it is said."""
     for number in (1, 2, 3):
         batches.add("a", batch(number))
@@ -39,7 +39,7 @@ def test_a_later_batch_proves_the_older_ones(batches: KeptBatches, clock: Clock)
     assert batches.lost("a", 1) == ([batch(3), batch(4)], True)
 
 
-def test_a_key_without_later_batches_is_kept_until_the_store_was_asked(batches: KeptBatches, clock: Clock) -> None:
+def test_a_key_without_later_batches_is_kept_until_the_store_was_asked(batches: ConfirmedBatches, clock: Clock) -> None:
     batches.add("a", batch(1))
     clock.now += KEPT_SECONDS / 2
     batches.add("b", batch(2))
@@ -52,9 +52,9 @@ def test_a_key_without_later_batches_is_kept_until_the_store_was_asked(batches: 
     assert batches.held() == ["b"]
 
 
-def test_memory_is_bounded(batches: KeptBatches, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_bounded(batches: ConfirmedBatches, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of keys that are always in use, less is kept then; of others still something."""
-    monkeypatch.setattr(kept, "MOST_KEPT", 10)
+    monkeypatch.setattr(confirmed_batches, "MOST_KEPT", 10)
     for number in range(1, 21):
         batches.add("a", batch(number))
     batches.add("b", batch(21))
@@ -62,7 +62,7 @@ def test_memory_is_bounded(batches: KeptBatches, monkeypatch: pytest.MonkeyPatch
     assert [each.number for _, some in batches.all() for each in some] == [*range(12, 21), 22, 21]
 
 
-def test_another_store_lost_nothing(batches: KeptBatches) -> None:
+def test_another_store_lost_nothing(batches: ConfirmedBatches) -> None:
     batches.told_by("one")
     batches.add("a", batch(1))
     batches.told_by("one")

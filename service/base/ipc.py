@@ -4,12 +4,11 @@ When either end closes, the other process knows that its peer is gone.
 """
 
 import asyncio
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from config.settings import Settings
-from service.base.seen import LoggedRequest, Sighting
 from service.base.telemetry import Snapshot
 
 # Lines to a worker: say how you are; empty your near cache; and, with what follows, say what you know of a request; log
@@ -23,6 +22,43 @@ STARTING = b"starting\n"
 # A snapshot with every combination of labels is far smaller.
 LINE_LIMIT_BYTES = 8 << 20
 _LAME_DUCK_SECONDS = 1.0
+
+
+# A query asked; one answered by the warehouse; one not found; a key; a key over its limit; who was refused with a 401.
+SampleKind = Literal["query", "missed", "unknown", "key", "limited", "refused"]
+
+
+class Sample(msgspec.Struct, frozen=True, array_like=True):
+    """How often one worker saw something since it last told of it: an estimate from a sample."""
+
+    kind: SampleKind
+    name: str  # a query, a key id, an address
+    detail: str  # the partner of a key, why it was refused
+    count: int
+
+
+class AccessLogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line of the request log. It never holds a key: `key_id` names a key whose owner proved to have it."""
+
+    time: str  # when it was answered, ISO 8601, UTC
+    request_id: str
+    status: int
+    method: str
+    path: str
+    outcome: str  # the error's code, or how the answer came about
+    milliseconds: float  # from its head to its answer
+    pid: int  # of the worker
+    area: str | None = None
+    query: str | None = None  # canonical; as it was sent, if it was refused
+    tier: str | None = None
+    release: str | None = None
+    key_id: str | None = None
+    partner: str | None = None
+    address: str | None = None  # of the connection's other end, which may be a balancer
+    count: int = 1  # of requests alike, of which this is the last
+    trace_id: str | None = None  # in hex; None if it is not traced
+    test: bool | None = None  # True: a test key asked
+    detail: str | None = None  # why a request could not be read, if that is known
 
 
 class Endpoints(msgspec.Struct, frozen=True):
@@ -59,7 +95,7 @@ class FoundRequests(msgspec.Struct, frozen=True):
     """What a worker's log knows of the request that it was asked for."""
 
     request_id: str
-    requests: list[LoggedRequest]
+    requests: list[AccessLogEntry]
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +127,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     connections_limit: int = 0  # that are served at most
     files_limit: int = 0  # of open files, if that is what bounds the connections
     waiting: int = 0  # look-ups that wait for the warehouse
-    sightings: list[Sighting] = []  # since the last report
+    samples: list[Sample] = []  # since the last report
     found: FoundRequests | None = None  # in the first report after it was asked for
     telemetry: Snapshot
 

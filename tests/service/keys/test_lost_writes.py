@@ -37,12 +37,12 @@ async def test_a_lost_revocation_revives_no_key(scene: Scene) -> None:
     await scene.revoke(push=False)
     assert await checked_again(scene) == "revoked"
     await goes_back_to(scene, before)
-    going_back = scene.verifier.going_back
-    assert (await checked_again(scene), going_back.problem) == ("revoked", None)
+    lost_writes = scene.verifier.lost_writes
+    assert (await checked_again(scene), lost_writes.problem) == ("revoked", None)
     assert await checked_again(scene) == "revoked"
-    assert going_back.problem is not None
-    assert "changes of a key" in going_back.problem
-    assert going_back.revoked == {scene.key.key_id}
+    assert lost_writes.problem is not None
+    assert "changes of a key" in lost_writes.problem
+    assert lost_writes.revoked == {scene.key.key_id}
 
 
 async def test_it_is_no_alarm_any_more_when_the_store_has_it_again(scene: Scene) -> None:
@@ -56,7 +56,7 @@ async def test_it_is_no_alarm_any_more_when_the_store_has_it_again(scene: Scene)
         await checked_again(scene)
     await scene.store.revoke(scene.key.key_id)
     assert await checked_again(scene) == "revoked"
-    assert (scene.verifier.going_back.problem, scene.verifier.going_back.revoked) == (None, set())
+    assert (scene.verifier.lost_writes.problem, scene.verifier.lost_writes.revoked) == (None, set())
 
 
 async def test_a_revoked_key_stays_so_whatever_is_done_to_its_record_later(scene: Scene) -> None:
@@ -69,7 +69,7 @@ async def test_a_revoked_key_stays_so_whatever_is_done_to_its_record_later(scene
     for _ in range(3):
         await changes.change_terms(scene.store, scene.key.key_id, other_areas)
         assert await checked_again(scene) == "revoked"
-    assert scene.verifier.going_back.revoked == {scene.key.key_id}
+    assert scene.verifier.lost_writes.revoked == {scene.key.key_id}
 
 
 async def test_lost_terms_hold_where_they_were_seen_until_an_operator_decides(scene: Scene) -> None:
@@ -82,11 +82,11 @@ async def test_lost_terms_hold_where_they_were_seen_until_an_operator_decides(sc
     for _ in range(2):
         assert await checked_again(scene) == "accepted"
     assert terms_kept(scene) == ("forecast",)
-    assert scene.verifier.going_back.problem is not None
+    assert scene.verifier.lost_writes.problem is not None
     await changes.adopt(scene.store)
     assert await checked_again(scene) == "accepted"
     assert terms_kept(scene) is None
-    assert scene.verifier.going_back.problem is None
+    assert scene.verifier.lost_writes.problem is None
 
 
 def terms_kept(scene: Scene) -> tuple[str, ...] | None:
@@ -105,7 +105,7 @@ async def test_a_revocation_outlives_that_decision(scene: Scene) -> None:
     await changes.adopt(scene.store)
     for _ in range(2):
         assert await checked_again(scene) == "revoked"
-    assert scene.verifier.going_back.revoked == {scene.key.key_id}
+    assert scene.verifier.lost_writes.revoked == {scene.key.key_id}
 
 
 async def test_a_key_that_vanished_is_an_alarm(scene: Scene) -> None:
@@ -114,7 +114,7 @@ async def test_a_key_that_vanished_is_an_alarm(scene: Scene) -> None:
     record = await raw(scene)
     await scene.store.client.delete(record_name(scene.key.key_id))
     assert await checked_again(scene) == "invalid"
-    assert scene.verifier.going_back.problem is not None
+    assert scene.verifier.lost_writes.problem is not None
     await goes_back_to(scene, record)
     scene.clock.now += 5
     assert await scene.outcome() == "accepted"
@@ -126,7 +126,7 @@ async def test_another_worker_believes_what_the_store_says(scene: Scene) -> None
     await scene.revoke(push=False)
     await goes_back_to(scene, before)
     assert await scene.outcome() == "accepted"
-    assert scene.verifier.going_back.problem is None
+    assert scene.verifier.lost_writes.problem is None
 
 
 async def test_an_agreement_that_is_old_makes_what_is_heard_old(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

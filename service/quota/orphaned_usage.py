@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from service.base.tasks import keep_running
-from service.quota.kept import KeptBatches
+from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.names import DAY_SECONDS
 from service.quota.spool import Spool, Spooled
 from service.quota.usage_store import Gap, Refused, UsageStore
@@ -29,7 +29,7 @@ _FILE_THREADS = 3
 _STOP_SECONDS = 1.0
 
 
-class TakeOver:
+class OrphanedUsage:
     """Part of one worker's UsageFlusher. `problem`: what cannot be stored although the store answers, or None."""
 
     def __init__(self, store: UsageStore, spool: Spool, clock: Callable[[], float] = time.time) -> None:
@@ -103,7 +103,7 @@ class TakeOver:
         """Whether it came to the end of the file, and why something was refused."""
         reason = None
         left = {key_id: list(batches) for key_id, batches in spooled.keys.items() if batches}
-        stored = KeptBatches()
+        stored = ConfirmedBatches()
         while left:
             # a key's second batch only when its first is in: in the other order the first would pass for a repetition
             firsts = [(key_id, batches[0]) for key_id, batches in left.items()]

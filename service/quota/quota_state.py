@@ -38,12 +38,12 @@ class QuotaState(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, used=self.used + billed, remaining=max(0, self.remaining - billed))
 
 
-class Known:
+class QuotaReading:
     """The usage of one key as one worker's QuotaGuard last read it; kept for as long as the worker lives.
 
-    It was read `at`, and is good `until` (both in seconds since 1970) and for `left` more requests. Of these, `quick`
-    more pass before `quick_until` with the last `state`, without a look at what was counted: `admit` may spend
-    them itself, from `quick`.
+    It was read `at`, and is good `until` (both in seconds since 1970) and for `left` more requests. Of these,
+    `spendable` more pass before `spendable_until` with the last `state`, without a look at what was counted: `admit`
+    may spend them itself.
 
     `base` is the stored total of the period of `quota`: from the day `first` to before the day `end`, or from `begins`
     to before `ends` in seconds since 1970. `asked` numbers the question that brought it.
@@ -65,9 +65,9 @@ class Known:
         "ends",
         "first",
         "most",
-        "quick",
-        "quick_until",
         "quota",
+        "spendable",
+        "spendable_until",
         "state",
         "totals",
         "until",
@@ -78,16 +78,16 @@ class Known:
         self.totals = totals
         self.quota: Quota | None = None
         self.state: QuotaState | None = None
-        self.at = self.until = self.begins = self.ends = self.quick_until = -math.inf
-        self.asked = self.base = self.first = self.end = self.quick = self.warn_from = 0
+        self.at = self.until = self.begins = self.ends = self.spendable_until = -math.inf
+        self.asked = self.base = self.first = self.end = self.spendable = self.warn_from = 0
         self.most, self.cut_off = UNBOUNDED, False
         self._earlier = 0  # `base` at least TRUST_SECONDS before the last one
         self._recent: tuple[float, int] | None = None  # when it was read that is the next `_earlier`, and it
-        self._beyond = 0  # of `left`, what is not in `quick`
+        self._beyond = 0  # of `left`, what is not in `spendable`
 
     @property
     def left(self) -> int:
-        return self._beyond + self.quick
+        return self._beyond + self.spendable
 
     def learn(self, totals: Totals, asked: int) -> None:
         """Takes the `totals` that the store replied to the question numbered `asked`."""
@@ -110,11 +110,11 @@ class Known:
     def good(self, now: float, left: int) -> None:
         """What is known is good from `now` on, for `left` requests."""
         self.at, self.until = now, now + TRUST_SECONDS
-        self.quick, self._beyond = 0, left
+        self.spendable, self._beyond = 0, left
 
     def limit(self, left: int) -> None:
         """Makes it good for `left` requests; for how long does not change."""
-        self._beyond = left - self.quick
+        self._beyond = left - self.spendable
 
     def spend(self, number: int = 1) -> bool:
         """Admits `number` requests; returns whether more may follow before the store is asked."""
@@ -143,13 +143,13 @@ class Known:
         left = max(1, (total - used) // (part * workers))
         return min(left, own) if self.cut_off else left
 
-    def standing(self, quota: Quota, used: int, now: float, quick_until: float) -> QuotaState:
+    def standing(self, quota: Quota, used: int, now: float, spendable_until: float) -> QuotaState:
         """The state with `used` requests counted `now`. After this one, the next thousandth of what is left needs no
         other look; the first answer with a warning needs one."""
         remaining, left = quota.requests - used, self.left
-        self.quick = max(0, min(left - 1, remaining // 1000, self.warn_from - used - 2))
-        self._beyond = left - self.quick
-        self.quick_until = min(quick_until, self.ends)
+        self.spendable = max(0, min(left - 1, remaining // 1000, self.warn_from - used - 2))
+        self._beyond = left - self.spendable
+        self.spendable_until = min(spendable_until, self.ends)
         self.state = QuotaState(
             used,
             max(0, remaining),
