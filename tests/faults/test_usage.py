@@ -243,7 +243,7 @@ async def test_a_worker_that_lives_keeps_its_spool_from_others(server: ValkeyPro
     await eventually(lambda: "json" in spool_files(tmp_path))
     await asyncio.sleep(0.7)
     await asyncio.to_thread(server.start)
-    await other.flusher.take_over.once()
+    await other.flusher.orphaned.once()
     await counting
     await eventually(lambda: "json" not in spool_files(tmp_path))
     for each in (worker, other):
