@@ -3,6 +3,7 @@
 import contextlib
 import re
 import shlex
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,12 +94,12 @@ class Passwords:
         data = self.folder / f"data of {role}"
         data.mkdir()
         *shell, script = SERVICES[role]["command"]
-        socket = str(data / "s")
-        script = self._here(script, role).replace('--bind "*"', f"--port 0 --unixsocket {shlex.quote(socket)}")
+        path = str(data / "s")
+        script = self._here(script, role).replace('--bind "*"', f"--port 0 --unixsocket {shlex.quote(path)}")
         process = subprocess.Popen([*shell, script], cwd=data, env={"PATH": f"{self._bin}:/usr/bin:/bin"})
         try:
-            until(lambda: Path(socket).exists())
-            yield socket
+            until(lambda: _listens(path))
+            yield path
         finally:
             process.terminate()
             assert process.wait(30) == 0, "the server itself gets the signal"
@@ -109,6 +110,13 @@ class Passwords:
         ours = shlex.quote(str(self.folder))
         script = script.replace("$$", "$").replace("/etc/valkey/redis.conf", conf).replace("/passwords", ours)
         return script.replace("/tokens", shlex.quote(str(self.tokens)))
+
+
+def _listens(path: str) -> bool:
+    with socket.socket(socket.AF_UNIX) as one, contextlib.suppress(OSError):
+        one.connect(path)
+        return True
+    return False
 
 
 def settings_with(passwords: Passwords) -> Settings:
