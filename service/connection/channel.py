@@ -91,9 +91,8 @@ class Channel:
             return
         if not self._pieces:
             self._polling.write_soon(self)
-        self._pieces.extend(pieces)
-        for piece in pieces:
-            self._size += len(piece)
+        self._pieces += pieces
+        self._size += sum(map(len, pieces))
         if self._size >= _LARGE_BYTES and not self.is_blocked:
             self.flush()
 

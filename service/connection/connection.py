@@ -86,8 +86,10 @@ class Connection:
     def received(self, data: bytes, now: float) -> None:
         if self._ignores or (self.turned_away and self._is_reset()):
             return
-        is_free = not (self._held.data or self._is_busy or self._is_in_message or self.channel.is_blocked)
-        if not is_free or not self._answer(data, now):
+        is_in_order = not (self._held.data or self._waits or self.channel.is_blocked)
+        if is_in_order and self._parser is not None:
+            is_in_order = not (self._is_busy or self._is_in_message)
+        if not is_in_order or not self._answer(data, now):
             self._held.add(data)
             self._go_on()
 
@@ -179,7 +181,6 @@ class Connection:
             return False
         if request.closes:
             self.closes = True
-        pipeline.begin(request)
         outcome = pipeline.run(request)
         if isinstance(outcome, Response):
             self._respond(head, request, outcome, now)

@@ -61,24 +61,23 @@ class Pipeline:
         self.draining = False
         self.recorder = recorder
         self._router = router
+        self.traces = watch.tracer is not None
         self._watch = watch
         self._tasks: set[asyncio.Task[Response]] = set()
         self._checks: tuple[Step, ...] = (authenticator.authenticate, router.route, admission.admit)
         self._steps = (*self._checks, *answers.steps)
 
-    @property
-    def traces(self) -> bool:
-        return self._watch.tracer is not None
-
     def begin(self, request: Request) -> None:
         """Finds out where the request is counted, and whether it is traced."""
         if request.target is None:
             self._router.place(request)
-        if self._watch.tracer is not None:
+        if self.traces:
             request.trace = self._watch.begin(request.headers, request.began)
 
     def run(self, request: Request) -> "Response | asyncio.Task[Response]":
-        """Returns the answer, or DISPATCH; or a task that returns it, if the request has to wait."""
+        """Begins the request, and returns the answer, or DISPATCH; or a task that returns it, if it has to wait."""
+        if request.target is None or self.traces:
+            self.begin(request)
         if request.trace is not None:
             return self._start(request, None, self._steps)
         try:
