@@ -101,7 +101,10 @@ class Channel:
         if not self._pieces or self.file < 0:
             return
         try:
-            sent = os.writev(self.file, self._pieces[:_MOST_PIECES])
+            if self._size < _LARGE_BYTES:  # joining these costs less than the kernel takes for each piece
+                sent = os.write(self.file, b"".join(self._pieces))
+            else:
+                sent = os.writev(self.file, self._pieces[:_MOST_PIECES])
         except BlockingIOError:
             sent = 0
         except OSError:

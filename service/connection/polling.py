@@ -48,7 +48,7 @@ class Polling:
         connection.channel = channel = Channel(file, self, connection)
         self._channels[file] = channel
         if first:  # which may be all: then it is not polled
-            self.answer(channel, first, monotonic())
+            self._answer(channel, first, monotonic())
             channel.flush()
         try:
             channel.stay()
@@ -77,7 +77,7 @@ class Polling:
         self.loop.remove_reader(self._epoll.fileno())
         self._epoll.close()
 
-    def answer(self, channel: Channel, data: bytes, now: float) -> None:
+    def _answer(self, channel: Channel, data: bytes, now: float) -> None:
         """Hands over what has arrived. A defect ends the connection, and takes nothing from the others of its turn."""
         connection = channel.connection
         if connection is None or channel.ends:
@@ -107,7 +107,7 @@ class Polling:
         for start in range(0, len(arrived), _ONE_MOMENT):
             now = monotonic()
             for channel, data in arrived[start : start + _ONE_MOMENT]:
-                self.answer(channel, data, now)
+                self._answer(channel, data, now)
         self._in_turn = False
         self.write_now()
 
