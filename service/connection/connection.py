@@ -202,7 +202,7 @@ class Connection:
         request.closes = self.closes
         if self.reader.news is not None:  # now it is known whether its caller is a stranger
             self.reader.learn(stranger=request.key is None)
-        self.channel.write(*pipeline.finish(request, response, self._door.date_lines()))
+        self.channel.write(*pipeline.finish(request, response, self._door.dates))
         self._arrives_since, self._answered_at = None, now
         if request.closes:
             self.close()
@@ -306,7 +306,7 @@ class Connection:
         response = door.refusal(code, request_id, self.address[0], advice)
         lines, body = response.whole(request_id)
         tail = lines_of(((b"x-request-id", request_id), _CLOSE))
-        self.channel.write(STATUS_LINES[response.status], door.date_lines(), lines, tail, b"\r\n", body)
+        self.channel.write(STATUS_LINES[response.status], door.dates, lines, tail, b"\r\n", body)
         self.channel.close(more_may_arrive=True)
         self._end()
 

@@ -7,7 +7,7 @@ from uvicorn.server import ServerState
 from service.connection.learned_heads import Fields
 from service.request.pipeline import Pipeline
 from service.request.resolve import Resolver
-from service.request.response import Header, Response, lines_of
+from service.request.response import Response
 
 
 class Door:
@@ -33,15 +33,7 @@ class Door:
         self.fields = Fields()
         self.state = ServerState()  # the server's own, as soon as there is one
         self.address: tuple[str, int] = ("", 0)  # where it listens
-        self._dates: list[Header] = []
-        self._date_lines = b""
-
-    def date_lines(self) -> bytes:
-        """Returns the server's own header lines: it has new ones once a second."""
-        if self.state.default_headers is not self._dates:
-            self._dates = self.state.default_headers
-            self._date_lines = lines_of(tuple(self._dates))
-        return self._date_lines
+        self.dates = b""  # the server's own header lines, new ones each second
 
     def rejected(self, code: str) -> None:
         """Counts a request that never reached the application."""

@@ -11,6 +11,7 @@ from service.connection.accepting import Acceptor
 from service.connection.connection import Connection
 from service.connection.door import Door
 from service.connection.polling import Polling
+from service.request.response import lines_of
 
 
 class ListenerServer(uvicorn.Server):
@@ -48,6 +49,11 @@ class ListenerServer(uvicorn.Server):
         self._acceptors = [Acceptor(one, partial(Connection, self._door), self._polling) for one in sockets or []]
         for acceptor in self._acceptors:
             acceptor.start()
+
+    async def on_tick(self, counter: int) -> bool:
+        should_exit = await super().on_tick(counter)
+        self._door.dates = lines_of(tuple(self.server_state.default_headers))
+        return should_exit
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for acceptor in self._acceptors:

@@ -21,7 +21,7 @@ from service.keys import form
 from service.keys.store import KeyStore
 from service.worker import serving
 from tests.support.asgi import exchange
-from tests.support.connection import Connection, server_state
+from tests.support.connection import Connection, start_clock
 from tests.support.served import FORECAST, Served, served, with_keys
 
 SPRINGFIELD = f"{FORECAST}?city_name=springfield&state_code=IL"  # large enough for gzip
@@ -45,7 +45,7 @@ class Doors:
         app = running.app
         settings = app._settings
         self.door = serving.make_door(app, settings)
-        self.door.state = server_state()
+        start_clock(self.door)
 
     def issue(self, terms: Terms) -> str:
         """A new key, which the worker has never seen."""

@@ -45,7 +45,7 @@ def test_a_defect_in_an_answer_that_waited_ends_the_connection(
     async def ask() -> bytes:
         await doors.look_at_keys()
         connection = doors.connect()
-        monkeypatch.setattr(type(doors.door), "date_lines", lambda _: 1 / 0)
+        monkeypatch.setattr(doors.door.pipeline, "finish", lambda *_: 1 / 0)
         await connection.feed(request(TARGETS[0], doors.keys["free"]))
         await eventually(lambda: connection.channel.closing)
         return connection.end()

@@ -10,7 +10,7 @@ import pytest
 
 from service.connection import door
 from service.request.response import Response
-from tests.support.connection import Connection, server_state
+from tests.support.connection import Connection, start_clock
 from tests.support.waiting import settled
 
 HEAD = b"%b / HTTP/1.1\r\nHost: forecast.test\r\nContent-Length: 5\r\n%b\r\n"
@@ -22,7 +22,7 @@ class Door(door.Door):
 
     def __init__(self, work: Work) -> None:
         super().__init__(self.serve, 1, keep_alive=75.0)
-        self.state = server_state()
+        start_clock(self)
         self.work = work
         self.may_go_on = asyncio.Event()
         self.ended: list[object] = []
