@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Collection
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from redis.exceptions import NoScriptError
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("forecast.redis")
 
-# In a loop with thousands of ready connections a turn takes far longer than Redis: calls are then sent at once.
-_LONG_TURN_SECONDS = 0.001
-
 
 class Line:
     """The pipelined calls of one RedisStore, which stops it.
@@ -35,9 +31,7 @@ class Line:
         self._opening: asyncio.Task[None] | None = None
         self._moves = 0
         self._waiting: list[Call] = []
-        self._turn = OncePerTurn(self._turned)
-        self._began = 0.0  # when the first call of this turn came, in monotonic seconds
-        self._turns_are_long = False
+        self._turn = OncePerTurn(self._flush)
         self._stopped = False
 
     @property
@@ -47,10 +41,7 @@ class Line:
 
     def send(self, call: Call) -> None:
         self._waiting.append(call)
-        if self._turn.soon():
-            self._began = monotonic()
-        if self._turns_are_long:
-            self._flush()
+        self._turn.soon()
 
     def leave(self) -> None:
         """Ends the connection, because the store moved. Calls under way fail; the next ones go to the new place."""
@@ -88,10 +79,6 @@ class Line:
             if calls:
                 error = self._store.failed(ConnectionError(reason), answered=False)
         _fail(calls, error)
-
-    def _turned(self) -> None:
-        self._turns_are_long = monotonic() - self._began > _LONG_TURN_SECONDS
-        self._flush()
 
     def _flush(self) -> None:
         if not self._waiting:

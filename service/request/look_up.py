@@ -14,7 +14,7 @@ from service.request.errors import ApiError
 from service.request.lookup_watch import LookupWatch
 from service.request.request import Request
 from service.request.resolve import LACKING, Resolver, no_release
-from service.request.targets import ResolvedQuery
+from service.request.targets import Resolution, ResolvedQuery
 from warehouse.following import OpenRelease, PreviousRelease, ReleaseFollower
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 
@@ -70,11 +70,18 @@ class LookUps:
         return None
 
     async def _fetch(self, request: Request) -> None:
+        def resolution(release: OpenRelease) -> Resolution:
+            known = request.resolution
+            if known is None or known.release is not release:
+                known = self._resolver.in_release(request, release)
+            return known
+
         async def fetch(release: OpenRelease) -> Fetched:
-            resolution = request.resolution
-            if resolution is None or resolution.release is not release:
-                resolution = self._resolver.in_release(request, release)
-            return await self._cache.get(resolution.key, partial(self._fill, release, resolution.query.fill))
+            target = request.target
+            is_known = target is not None and target.release == release.id and target.digest
+            # a target that was kept has the key; what it stands for is resolved only if nothing is found
+            key = target.key if target is not None and is_known else resolution(release).key
+            return await self._cache.get(key, lambda: self._fill(release, resolution(release).query.fill))
 
         fetched, release, request.stale_for = await self.in_one_release(fetch)
         if fetched.tier == "shared":

@@ -6,12 +6,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from service.base.terms import Rate
-from service.quota.lease_store import SCRIPT, Lease, LeaseStore, lease_name
-from service.redis import line
+from service.quota.lease_store import SCRIPT, LeaseStore
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
-from tests.support.waiting import PATIENCE, eventually, until
+from tests.support.waiting import PATIENCE, eventually
 
 RATE = Rate(10, 60, 500)
 
@@ -45,18 +44,6 @@ async def test_a_server_that_forgot_the_script_is_sent_it(real: Backend, store: 
     assert [answer.granted for answer in answers] == [1, 1, 1]
     assert store.line.is_open
     assert real.command("SCRIPT", "EXISTS", SCRIPT.sha) == [1]
-
-
-async def test_where_turns_of_the_loop_are_long_a_call_is_sent_at_once(
-    real: Backend, leases: LeaseStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The server has it, and not a turn has passed here."""
-    monkeypatch.setattr(line, "_LONG_TURN_SECONDS", -1.0)
-    await leases.lease("k", RATE, 1, 1)
-    answer = leases.lease("other", RATE, 2, 1)
-    until(lambda: real.command("EXISTS", lease_name("other")) == 1)
-    assert not answer.done()
-    assert await answer == Lease(2, RATE.burst - 2, 0)
 
 
 async def test_who_waits_on_a_connection_that_is_cut_is_told_and_the_next_has_another(

@@ -8,7 +8,6 @@ from importlib import resources
 
 import pytest
 
-from service.redis import line as line_module
 from service.redis.breaker import FAILURES_TO_OPEN
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.pipelined import anything, value
@@ -65,17 +64,6 @@ async def test_calls_of_one_turn_are_one_write(store: WiredStore) -> None:
     assert (await sent(store), wire.writes) == (["c"], writes + 2)
     wire.arrive(b"".join(map(encoded, (b"1", None, b"3", b"4"))))
     assert await asyncio.gather(*first, *second) == [b"1", None, b"3", b"4"]
-
-
-async def test_where_turns_of_the_loop_are_long_a_call_is_sent_at_once(
-    store: WiredStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(line_module, "_LONG_TURN_SECONDS", -1.0)
-    wire = await opened(store)
-    [found] = get(store, "a")
-    assert wire.taken() == [[b"GET", b"a"]]
-    wire.arrive(encoded(b"1"))
-    assert await found == b"1"
 
 
 async def test_a_caller_that_goes_away_harms_nobody(store: WiredStore) -> None:
