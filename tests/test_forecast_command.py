@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -67,8 +68,11 @@ def test_so_do_all_processes_of_an_instance(folder: Path, short: Path) -> None:
 
 def _started_anew(pid: int) -> bool:
     """Whether a worker runs that is an interpreter of its own."""
-    commands = [Path(f"/proc/{child}/cmdline").read_text().split("\0") for child in children_of(pid)]
-    return any("service.worker.main" in words for words in commands)
+    for child in children_of(pid):
+        with suppress(OSError):  # it ended meanwhile
+            if "service.worker.main" in Path(f"/proc/{child}/cmdline").read_text().split("\0"):
+                return True
+    return False
 
 
 def _name(pid: int) -> str:
