@@ -174,7 +174,8 @@ class Channel:
         self._poll(self._events | select.EPOLLIN)
         if not self.is_blocked:
             self._end_writing()
-        self._watch_reader()
+        if self.file >= 0:  # the other end may have gone
+            self._watch_reader()
 
     def _end_writing(self) -> None:
         try:

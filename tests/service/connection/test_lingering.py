@@ -82,3 +82,17 @@ def test_the_kernel_tells_whether_everything_was_sent() -> None:
             assert closing.all_sent(writer.fileno())
             writer.send(bytes(1 << 16))
             assert not closing.all_sent(writer.fileno())
+
+
+async def test_a_connection_whose_other_end_was_reset_is_lost_when_it_closes() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        own, _ = server.accept()
+    own.setblocking(False)
+    echo, polling = Echo(), Polling()
+    polling.open(own.detach(), echo)
+    closing.drop_unsent(client.fileno())
+    client.close()
+    echo.channel.close(more_may_arrive=True)
+    assert echo.ended == ["lost"]
+    polling.close()
