@@ -110,9 +110,7 @@ class JointCount:
         self._seen = Histogram.empty()
 
     def observe(self, seconds: float) -> None:
-        seen = self._seen
-        seen.counts[bisect_left(LATENCY_BOUNDS, seconds)] += 1
-        seen.total += seconds
+        self._seen.observe(seconds)
 
     def __del__(self) -> None:
         self._add_up()
