@@ -68,57 +68,61 @@ class Poller(Protocol):
 class Channel:
     """What a connection writes to, and ends. `file` is below 0 when it is over. Its polling owns it."""
 
-    __slots__ = ("_alarm", "_events", "_left", "_pieces", "_polling", "_size", "_thrown_away",
+    __slots__ = ("_alarm", "_events", "_left", "_pieces", "_polling", "_thrown_away",
                  "_took_at", "connection", "ends", "file", "is_blocked")  # fmt: skip
 
     def __init__(self, file: int, polling: Poller, connection: Polled) -> None:
         self.file = file
         self.is_blocked = False  # the reader has not taken what was written
-        self.ends = False  # nothing more is read or written but what was written before
+        self.ends = False  # nothing more is read or written, but what was written before
         self._polling = polling
         self.connection: Polled | None = connection  # None when it is over
         self._events = 0  # that are polled
         self._pieces: list[bytes] = []  # to be written; then the channel is blocked, or it is the polling's turn
-        self._size = 0  # bytes of these
         self._alarm: asyncio.TimerHandle | None = None
         self._took_at = 0.0  # when the reader last took something, in monotonic seconds
         self._left = 0  # bytes that it had not taken then
         self._thrown_away = 0  # bytes that arrived behind the end
 
-    def write(self, *pieces: bytes) -> None:
-        """Writes with others of this turn; large pieces at once."""
-        if self.ends or self.file < 0:
+    def write(self, head: bytes, body: bytes) -> None:
+        """Writes `head` and `body` with others of this turn; a large body at once."""
+        if self.ends:
             return
         if not self._pieces:
             self._polling.write_soon(self)
-        self._pieces += pieces
-        self._size += sum(map(len, pieces))
-        if self._size >= _LARGE_BYTES and not self.is_blocked:
+        self._pieces += (head, body)
+        if len(body) >= _LARGE_BYTES and not self.is_blocked:
             self.flush()
 
     def flush(self) -> None:
         """Writes what the reader takes. Its connection learns whether that was everything, if it was not before."""
-        if not self._pieces or self.file < 0:
+        pieces = self._pieces
+        if not pieces:
             return
         try:
-            if self._size < _LARGE_BYTES:  # joining these costs less than the kernel takes for each piece
-                sent = os.write(self.file, b"".join(self._pieces))
+            if len(pieces[-1]) < _LARGE_BYTES:  # joining these costs less than the kernel takes for each piece
+                joined = b"".join(pieces)
+                is_sent = (sent := os.write(self.file, joined)) == len(joined)
             else:
-                sent = os.writev(self.file, self._pieces[:_MOST_PIECES])
+                is_sent = (sent := os.writev(self.file, pieces[:_MOST_PIECES])) == self._size
         except BlockingIOError:
-            sent = 0
+            is_sent, sent = False, 0
         except OSError:
             self.abort()
             return
-        if sent == self._size:
-            self._pieces, self._size = [], 0
+        if is_sent:
+            self._pieces = []
             if self.is_blocked:
                 self._unblock()
             return
-        self._size -= sent
         self._drop(sent)
         if not self.is_blocked:
             self._block()
+
+    @property
+    def _size(self) -> int:
+        """Bytes that are still to be written."""
+        return sum(map(len, self._pieces))
 
     def _drop(self, sent: int) -> None:
         """Forgets the bytes that were sent."""
@@ -162,10 +166,10 @@ class Channel:
         So what arrives is thrown away until the client has everything, or takes nothing for `READ_SECONDS`.
         `more_may_arrive`: also if everything is sent already.
         """
-        if self.ends or self.file < 0:
+        if self.ends:
             return
         self.flush()
-        if self.file < 0:
+        if self.file < 0:  # the other end has gone
             return
         if not self._pieces and not more_may_arrive and closing.all_sent(self.file):
             self.abort()
@@ -189,8 +193,7 @@ class Channel:
         if connection is None:
             return
         self._stop_watching()
-        file, self.file = self.file, -1
-        self._pieces, self._size = [], 0
+        file, self.file, self.ends, self._pieces = self.file, -1, True, []
         self._polling.forget(file)
         os.close(file)
         try:

@@ -202,7 +202,8 @@ class Connection:
         request.closes = self.closes
         if self.reader.news is not None:  # now it is known whether its caller is a stranger
             self.reader.learn(stranger=request.key is None)
-        self.channel.write(*pipeline.finish(request, response, self._door.dates))
+        head, body = pipeline.finish(request, response, self._door.dates)
+        self.channel.write(head, body)
         self._arrives_since, self._answered_at = None, now
         if request.closes:
             self.close()
@@ -211,7 +212,7 @@ class Connection:
         """The request that waited can be answered."""
         response = problem("unavailable") if task.cancelled() else task.result()
         self._waits = False
-        if self.channel.ends or self.channel.file < 0:
+        if self.channel.ends:
             if response.status == 401 and self._door.pipeline is not None:  # a scan counts, also one that hangs up
                 self._door.pipeline.finish(request, response, b"")
             return
@@ -278,10 +279,10 @@ class Connection:
             self._go_on_later()
 
     def write(self, data: bytes) -> None:
-        self.channel.write(data)
+        self.channel.write(b"", data)
 
     def is_closing(self) -> bool:
-        return self.channel.ends or self.channel.file < 0
+        return self.channel.ends
 
     def pause_reading(self) -> None:
         self._read_or_wait()
@@ -306,7 +307,8 @@ class Connection:
         response = door.refusal(code, request_id, self.address[0], advice)
         lines, body = response.whole(request_id)
         tail = lines_of(((b"x-request-id", request_id), _CLOSE))
-        self.channel.write(STATUS_LINES[response.status], door.dates, lines, tail, b"\r\n", body)
+        head = b"".join((STATUS_LINES[response.status], door.dates, lines, tail, b"\r\n"))
+        self.channel.write(head, body)
         self.channel.close(more_may_arrive=True)
         self._end()
 

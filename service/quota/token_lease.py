@@ -86,9 +86,9 @@ class TokenLease:
     """The tokens of one key in one worker's RateLimiter, which forgets it when the key is idle.
 
     Times are in seconds of one clock that never goes back. `tokens` may be spent until `renew_at`. At `low` tokens,
-    more are to be leased. `spent` counts tokens since the beginning. `passed` is the decision for whoever spends one:
-    at least that many are left. `alone` is how long the key does without Redis after the last call, in seconds; 0 if
-    that was answered. `asks`: a lease is asked for now.
+    more are to be leased. `passed` is the decision for whoever spends one: at least that many are left. `alone` is how
+    long the key does without Redis after the last call, in seconds; 0 if that was answered. `asks`: a lease is asked
+    for now.
 
     While `tokens` exceeds `low`, and before `renew_at`, `admit` may spend a token itself.
     """
@@ -108,7 +108,6 @@ class TokenLease:
         "passed",
         "rate",
         "renew_at",
-        "spent",
         "tokens",
         "waiting",
     )  # fmt: skip
@@ -119,7 +118,6 @@ class TokenLease:
         self.local = LocalShare()
         self.local_until = _NEVER
         self.alone = 0.0
-        self.spent = 0
         self.rate = rate
         self._begin()
 
@@ -152,7 +150,6 @@ class TokenLease:
         if self.tokens < number:
             return False
         self.tokens -= number
-        self.spent += number
         return True
 
     def has_tokens(self, now: float) -> bool:
@@ -203,7 +200,6 @@ class TokenLease:
             waiter = self.waiting.popleft()
             if not waiter.done():  # if it has gone, what was meant for it serves the next
                 granted -= 1
-                self.spent += 1
                 waiter.set_result(allowed(self.rate, granted + lease.remaining))
         if self.is_leased:  # what was meant for those that have gone must not exceed what may be held
             self.tokens = min(granted + (self.tokens if now < self.renew_at else 0), self._ahead)

@@ -104,7 +104,6 @@ class Admission:
             if token_lease.tokens <= token_lease.low or now >= token_lease.renew_at:
                 return False
             token_lease.tokens -= 1
-            token_lease.spent += 1
             if allowance.decision is not token_lease.passed:
                 _update(allowance, token_lease.passed, allowance.standing)
         if known is not None:

@@ -26,13 +26,9 @@ class KeptChannel:
         self.writes = 0
         self.reading = True
 
-    @property
-    def closing(self) -> bool:
-        return self.ends or self.file < 0
-
-    def write(self, *pieces: bytes) -> None:
-        if not self.closing:
-            self.written += b"".join(pieces)
+    def write(self, head: bytes, body: bytes) -> None:
+        if not self.ends:
+            self.written += head + body
             self.writes += 1
 
     def read(self, reads: bool) -> None:
@@ -44,7 +40,7 @@ class KeptChannel:
             self.abort()
 
     def abort(self) -> None:
-        lost, self.connection, self.file = self.connection, None, -1
+        lost, self.connection, self.file, self.ends = self.connection, None, -1, True
         if lost is not None:
             lost.lost()
 
@@ -68,7 +64,7 @@ class Connection:
         self.protocol.channel = self.channel  # type: ignore[assignment]
         if first:
             self.receive(first)
-        if not self.channel.closing:
+        if not self.channel.ends:
             self.protocol.opened()
 
     @property
@@ -82,9 +78,9 @@ class Connection:
 
     async def feed(self, data: bytes) -> None:
         """As the polling would hand it over: not while reading is paused, and not to a connection that is closed."""
-        while not self.channel.reading and not self.channel.closing:
+        while not self.channel.reading and not self.channel.ends:
             await self.settle()
-        if not self.channel.closing:
+        if not self.channel.ends:
             self.receive(data)
 
     def receive(self, data: bytes) -> None:
@@ -104,7 +100,7 @@ class Connection:
         """Until everything that arrived is answered, or waits for more, or the connection is closed."""
         await asyncio.sleep(0)
         until = asyncio.get_running_loop().time() + _MOST_SECONDS
-        while (self.protocol._waits or self.holds) and not self.channel.closing:
+        while (self.protocol._waits or self.holds) and not self.channel.ends:
             assert asyncio.get_running_loop().time() < until
             await asyncio.sleep(0.001)
         if self.tasks:

@@ -35,13 +35,13 @@ class Greeting:
         Greeting.made += 1
 
     def opened(self) -> None:
-        self.channel.write(b"hello")
+        self.channel.write(b"", b"hello")
         self.channel.close()
 
     def received(self, data: bytes, _: float) -> None:
         if data == b"defect":
             raise ValueError(data)
-        self.channel.write(_LARGE if data == b"large" else b"answer to " + data)
+        self.channel.write(b"", _LARGE if data == b"large" else b"answer to " + data)
         self.channel.close()
 
     def received_end(self) -> None:

@@ -27,12 +27,12 @@ def test_an_old_connection_closes_with_its_next_answer(doors: Doors, what: str) 
         await connection.feed(data)
         await connection.settle()
         young = connection.channel.written
-        assert not connection.channel.closing
+        assert not connection.channel.ends
         connection.protocol._old_at = 0.0
-        assert not connection.channel.closing, "a request may be on its way"
+        assert not connection.channel.ends, "a request may be on its way"
         await connection.feed(data)
         await connection.settle()
-        return young, connection.channel.written[len(young) :], connection.channel.closing
+        return young, connection.channel.written[len(young) :], connection.channel.ends
 
     young, old, closed = doors.running.run(ask)
     assert b"\r\nconnection: close\r\n" not in young
@@ -52,7 +52,7 @@ def test_connections_grow_old_as_the_setting_says(doors: Doors, monkeypatch: pyt
         await asyncio.sleep(5 * 0.01)  # the loop's clock is coarse
         await connection.feed(data)
         await connection.settle()
-        closed = connection.channel.closing
+        closed = connection.channel.ends
         connection.end()
         return closed
 

@@ -47,7 +47,7 @@ def test_a_defect_in_an_answer_that_waited_ends_the_connection(
         connection = doors.connect()
         monkeypatch.setattr(doors.door.pipeline, "finish", lambda *_: 1 / 0)
         await connection.feed(request(TARGETS[0], doors.keys["free"]))
-        await eventually(lambda: connection.channel.closing)
+        await eventually(lambda: connection.channel.ends)
         return connection.end()
 
     assert doors.running.run(ask) == b""
@@ -65,11 +65,11 @@ def test_a_worker_that_stops_closes_an_idle_connection_a_little_later(
     async def ask() -> bytes:
         connection = await _asked(doors, hot)
         connection.protocol.shutdown()
-        assert not connection.channel.closing
+        assert not connection.channel.ends
         if asks:
             await connection.feed(hot)
             await connection.settle()
-        await eventually(lambda: connection.channel.closing)
+        await eventually(lambda: connection.channel.ends)
         return connection.end()
 
     assert doors.running.run(ask).count(b"HTTP/1.1 200 ") == 1 + asks
@@ -87,7 +87,7 @@ def test_a_connection_that_sends_an_empty_line_to_a_worker_that_stops_does_not_k
         monkeypatch.setattr(doors.door.pipeline, "draining", True)
         connection.protocol.shutdown()
         await connection.feed(b"\r\n")
-        await eventually(lambda: connection.channel.closing)
+        await eventually(lambda: connection.channel.ends)
         return connection.end()
 
     assert doors.running.run(ask).count(b"HTTP/1.1 401 ") == 1
@@ -179,7 +179,7 @@ def test_who_is_reset_is_counted_once_whatever_it_has_sent(doors: Doors, monkeyp
     async def ask(first: bytes) -> float:
         before = doors.running.app.telemetry.sum(REJECTED)
         connection = Connection(doors.door, first=first)
-        assert connection.channel.closing
+        assert connection.channel.ends
         assert connection.end() == b""
         return doors.running.app.telemetry.sum(REJECTED) - before
 

@@ -22,7 +22,7 @@ class Lingering:
         own.setblocking(False)
         self.echo, self.polling = Echo(), Polling()
         self.polling.open(own.detach(), self.echo)
-        self.echo.channel.write(b"the rest")
+        self.echo.channel.write(b"", b"the rest")
         self.echo.channel.close(more_may_arrive=True)
 
     def look(self, seconds: float, left: int) -> bool:

@@ -50,7 +50,7 @@ def test_a_draining_worker_answers_as_ever_and_says_that_the_answer_is_the_last(
             await connection.settle()
         finally:
             doors.door.pipeline.draining = False
-        closed = connection.channel.closing
+        closed = connection.channel.ends
         return connection.end(), closed
 
     answers, closed = doors.running.run(ask)
@@ -205,7 +205,7 @@ def at_first(doors: Doors, data: bytes) -> tuple[bytes, bool]:
         await doors.look_at_keys()
         connection = Connection(doors.door, first=data)
         await connection.settle()
-        closed = connection.channel.closing
+        closed = connection.channel.ends
         return connection.end(), closed
 
     return doors.running.run(ask)

@@ -140,7 +140,7 @@ def test_who_has_gone_before_the_answer_is_written_is_lost() -> None:
         client.sendall(b"silence")
         await eventually(lambda: bool(echo.reads))
         client.close()
-        echo.channel.write(b"x" * 1000)
+        echo.channel.write(b"", b"x" * 1000)
         await eventually(lambda: echo.ended == ["lost"])
 
     run(work)
@@ -154,7 +154,7 @@ def test_answers_that_are_made_later_keep_the_order_of_their_requests() -> None:
         await eventually(lambda: all(echo.reads for echo, _ in echoes))
         for echo, client in echoes:
             client.sendall(b"second")
-            echo.channel.write(b"first ")
+            echo.channel.write(b"", b"first ")
         for _, client in echoes:
             assert await asyncio.to_thread(all_of, client, 12) == b"first second"
 
@@ -168,9 +168,9 @@ def test_a_connection_that_closes_before_its_answer_is_written_has_it_all_the_sa
         echo, client = opened()
         client.sendall(b"silence")
         await eventually(lambda: bool(echo.reads))
-        echo.channel.write(b"answer")
+        echo.channel.write(b"", b"answer")
         echo.channel.close()
-        echo.channel.write(b"too late")
+        echo.channel.write(b"", b"too late")
         assert await asyncio.to_thread(client.recv, 100) == b"answer"
         assert await asyncio.to_thread(client.recv, 100) == b""
 
@@ -270,11 +270,11 @@ def test_many_pieces_arrive_in_order() -> None:
 
     async def work(opened: Opened) -> None:
         echo, client = opened()
-        echo.channel.write(*(b"%05d" % number for number in range(1500)))
-        for number in range(1500, 3000):
-            echo.channel.write(b"%05d" % number)
-        read = await asyncio.to_thread(all_of, client, 15_000)
-        assert read == b"".join(b"%05d" % number for number in range(3000))
+        for number in range(0, 3000, 2):
+            echo.channel.write(b"%05d" % number, b"%05d" % (number + 1))
+        echo.channel.write(b"large", b"x" * 10_000)
+        read = await asyncio.to_thread(all_of, client, 25_005)
+        assert read == b"".join(b"%05d" % number for number in range(3000)) + b"large" + b"x" * 10_000
 
     run(work)
 
