@@ -90,7 +90,7 @@ class TokenLease:
     long the key does without Redis after the last call, in seconds; 0 if that was answered. `asks`: a lease is asked
     for now.
 
-    While `tokens` exceeds `low`, and before `renew_at`, `admit` may spend a token itself.
+    While `tokens` exceeds `low`, and before `renew_at`, an allowance may spend a token itself.
     """
 
     __slots__ = (

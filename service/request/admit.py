@@ -87,28 +87,13 @@ class Admission:
             return self._decide(request, key, route.weigh(request.query))
         now = self._monotonic()
         allowance = allowances.get(key.key_id)
-        if allowance is not None and allowance.key is key and now < allowance.until and self._spend(allowance, now):
+        if allowance is not None and allowance.key is key and allowance.spend(now):
             request.allowance = allowance
             return None
         refusal = self._refusals.get((key.key_id, area))
         if refusal is not None and refusal.key is key and now < refusal.until:
             return refusal.response
         return self._decide(request, key, 1)
-
-    def _spend(self, allowance: Allowance, now: float) -> bool:
-        """Takes one off the quota and a token of the rate, if neither has to be looked at again."""
-        known, token_lease = allowance.known, allowance.token_lease
-        if known is not None and (not known.spendable or known.state is not allowance.standing):
-            return False
-        if token_lease is not None:
-            if token_lease.tokens <= token_lease.low or now >= token_lease.renew_at:
-                return False
-            token_lease.tokens -= 1
-            if allowance.decision is not token_lease.passed:
-                _update(allowance, token_lease.passed, allowance.standing)
-        if known is not None:
-            known.spendable -= 1
-        return True
 
     def _decide(
         self, request: Request, key: ApiKey, number: int
@@ -215,18 +200,18 @@ class Admission:
         if standing is not None:
             allowance.known = self._quotas.known(key.key_id)
             seconds = min(seconds, allowance.known.spendable_until - wall)
+        allowance.until = self._monotonic() + seconds
         if decision is not None:
             allowance.token_lease = self._limiter.token_lease(key.key_id)
-        allowance.until = self._monotonic() + seconds
+            allowance.until = min(allowance.until, allowance.token_lease.renew_at)
         allowance.tallies.clear()  # they may be the last hour's
         if not allowance.tail or decision is not allowance.decision or standing is not allowance.standing:
-            _update(allowance, decision, standing)
+            allowance.show(decision, standing)
 
     def count(self, request: Request, status: int, outcome: str, number: int = 1) -> None:
         """Counts a request that has ended as its key's usage, or `number` of them."""
         allowance = request.allowance
-        tally = allowance.tallies.get(outcome) if allowance is not None else None
-        if tally is not None and not tally.closed:
+        if allowance is not None and (tally := allowance.tallies.get(outcome)) is not None and not tally.closed:
             tally.n += number
             return
         usage, key = outcome_of(status, outcome), request.key
@@ -235,13 +220,6 @@ class Admission:
         tally = self._counters.count(key.key_id, request.area, usage, number)
         if allowance is not None:
             allowance.tallies[outcome] = tally
-
-
-def _update(allowance: Allowance, decision: Decision | None, standing: QuotaState | None) -> None:
-    """Of a quota an allowance shows a thousandth as used, so that it is true for longer; but no more than what needs no
-    warning."""
-    ahead = 0 if standing is None else max(0, min(standing.remaining // 1000, standing.unwarned - 1))
-    allowance.update(decision, standing, ahead)
 
 
 def _most_together(terms: Terms) -> int:

@@ -29,6 +29,27 @@ class Allowance:
         self.standing: QuotaState | None = None
         self._unbilled: bytes | None = None
 
+    def spend(self, now: float) -> bool:
+        """Takes one off the quota and a token of the rate, if neither has to be looked at again."""
+        quota, lease = self.known, self.token_lease
+        if now >= self.until or (quota is not None and (not quota.spendable or quota.state is not self.standing)):
+            return False
+        if lease is not None:
+            if lease.tokens <= lease.low:
+                return False
+            lease.tokens -= 1
+            if self.decision is not lease.passed:
+                self.show(lease.passed, self.standing)
+        if quota is not None:
+            quota.spendable -= 1
+        return True
+
+    def show(self, decision: Decision | None, standing: QuotaState | None) -> None:
+        """Writes `tail` for this answer and the next ones: a thousandth of the quota is shown as used, but no more than
+        what needs no warning."""
+        ahead = 0 if standing is None else max(0, min(standing.remaining // 1000, standing.unwarned - 1))
+        self.update(decision, standing, ahead)
+
     def update(self, decision: Decision | None, standing: QuotaState | None, ahead: int = 0) -> None:
         """Writes `tail` for an answer that takes 1 off the quota. `ahead` more are shown as used, so that it stays true
         for so many more answers."""
