@@ -7,6 +7,7 @@ bits), or that was damaged (a checksum of 32, against accidents), is a miss.
 import gzip
 from hashlib import blake2b
 from struct import Struct
+from typing import Literal
 from zlib import crc32
 
 import msgspec
@@ -33,6 +34,24 @@ class CacheEntry(msgspec.Struct, frozen=True, gc=False):
     def of(cls, body: bytes) -> "CacheEntry":
         gzipped = gzip.compress(body, 6, mtime=0) if len(body) >= _WORTH_COMPRESSING_BYTES else b""
         return cls(body, gzipped, blake2b(body, digest_size=16).digest())
+
+
+# The tier that an answer came from; previous: a release that stands in for the current one.
+Tier = Literal["near", "shared", "warehouse", "previous"]
+# For each coding of an entry, the header lines that are kept beside it: of the plain form first.
+PreparedHeads = tuple[bytes, ...]
+
+
+class Found(msgspec.Struct, frozen=True, gc=False):
+    """What a look-up found, and where. The near cache keeps it."""
+
+    entry: CacheEntry
+    tier: Tier
+    release: str
+    heads: PreparedHeads = ()  # of the near cache alone
+    stored_at: float = 0.0  # there, in monotonic seconds
+    bypassed: bool = False  # the shared cache could not be asked
+    stale_for: int | None = None  # seconds since its release stopped being current
 
 
 def encode_entry(entry: CacheEntry, key_digest: bytes) -> bytes:

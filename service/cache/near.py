@@ -10,14 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-import msgspec
-
-from service.cache.entry import CacheEntry
+from service.cache.entry import CacheEntry, Found, PreparedHeads
 from service.cache.key import CacheKey
-from service.cache.sieve import Node, Sieve
+from service.cache.sieve import Sieve
 
-# For each coding of an entry, the head that is kept beside it: the plain one first.
-PreparedHeads = tuple[bytes, ...]
 Prepare = Callable[[str, CacheEntry], PreparedHeads]
 
 # What an entry takes beside its content: node, two structs, digests, its place in the map. Measured: a process grew by
@@ -28,20 +24,11 @@ _BYTES_OVERHEAD = 48
 _TIDY_SECONDS = 1.0
 
 
-class NearEntry(msgspec.Struct, frozen=True, gc=False):
-    """An entry as the near cache keeps it."""
-
-    entry: CacheEntry
-    release: str
-    stored_at: float  # monotonic seconds
-    heads: PreparedHeads  # what `prepare` made of release and entry, once
-
-
 class NearCache:
     """Answers of one worker, which owns it: at most `max_bytes` of memory (0: off), for `ttl` seconds each.
 
-    Only entries of the current release are let in. `get(digest)` and `find(digest)` are the map's own (sieve.py): `get`
-    counts its hits, and whoever asks the next tier calls `missed`.
+    Only entries of the current release are let in, with the header lines that `prepare` makes of release and entry.
+    `get(digest)` is the map's own (sieve.py): it counts its hits, and whoever asks the next tier calls `missed`.
     """
 
     def __init__(
@@ -51,9 +38,8 @@ class NearCache:
         prepare: Prepare = lambda _release, _entry: (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._sieve: Sieve[bytes, NearEntry] = Sieve(max_bytes)
-        self.get: Callable[[bytes], NearEntry | None] = self._sieve.get
-        self.find: Callable[[bytes], Node | None] = self._sieve.find
+        self._sieve: Sieve[bytes, Found] = Sieve(max_bytes)
+        self.get: Callable[[bytes], Found | None] = self._sieve.get
         self.generation = 0  # raised by a purge: what the next tier was asked for before it is not let in
         self.misses = 0
         self._ttl = ttl
@@ -92,7 +78,7 @@ class NearCache:
         if key.release != self._release or generation != self.generation or not self.max_bytes:
             return
         heads = self._prepare(key.release, entry)
-        self._sieve.put(key.digest, NearEntry(entry, key.release, self._clock(), heads), cost_of(entry, heads))
+        self._sieve.put(key.digest, Found(entry, "near", key.release, heads, self._clock()), cost_of(entry, heads))
 
     def missed(self) -> None:
         """The next tier was asked, because nothing was found here."""
@@ -108,7 +94,7 @@ class NearCache:
         if release != self._release:
             self._retired.add(release)
 
-    def purge(self, condition: Callable[[NearEntry], bool] = lambda _: True) -> Iterator[int]:
+    def purge(self, condition: Callable[[Found], bool] = lambda _: True) -> Iterator[int]:
         """Drops the entries for which `condition` holds, a few per step. Yields how many went."""
         self.generation += 1
         return self._counted("purged", self._sieve.discard_where(condition))

@@ -4,18 +4,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Literal
-
-import msgspec
 
 from service.base.single_flight import SingleFlight
 from service.base.tracing import STEP_OUTCOME, Attributes, step
-from service.cache.entry import CacheEntry
+from service.cache.entry import CacheEntry, Found
 from service.cache.key import CacheKey
 from service.cache.near import NearCache
 from service.cache.shared import SharedCache, SharedLookup
 
-Tier = Literal["near", "shared", "warehouse"]
 Fill = Callable[[], Awaitable[bytes]]
 Observe = Callable[[str, str, float], None]
 
@@ -24,14 +20,6 @@ SHARED_STEP: Attributes = {"db.system.name": "redis", "db.operation.name": "GET"
 
 # Longer than a cache look-up may take, so that whoever missed just before the fill was stored still finds it.
 _LINGER_SECONDS = 0.25
-
-
-class Fetched(msgspec.Struct, frozen=True):
-    """An entry, and where it came from."""
-
-    entry: CacheEntry
-    tier: Tier
-    bypassed: bool  # the shared cache could not be asked
 
 
 class ReadThrough:
@@ -52,16 +40,16 @@ class ReadThrough:
         self._observe = observe
         self._flights: SingleFlight[CacheEntry] = SingleFlight(_LINGER_SECONDS)
 
-    async def get(self, key: CacheKey, fill: Fill) -> Fetched:
+    async def get(self, key: CacheKey, fill: Fill) -> Found:
         """The entry of `key`, from the first tier that has it. If none has, `fill` returns the encoded body.
 
         Raises whatever `fill` raises.
         """
         with step("near") as asked:
-            near = self.near.get(key.digest)
-            asked.set(STEP_OUTCOME, "hit" if near is not None else "miss")
-        if near is not None:
-            return Fetched(near.entry, "near", bypassed=False)
+            found = self.near.get(key.digest)
+            asked.set(STEP_OUTCOME, "hit" if found is not None else "miss")
+        if found is not None:
+            return found
         generation = self.near.generation
         started = time.perf_counter()
         with step("shared", SHARED_STEP, remote=True) as asked:
@@ -69,12 +57,12 @@ class ReadThrough:
             asked.set(STEP_OUTCOME, lookup.outcome)
         self._looked_up(key, lookup, generation, time.perf_counter() - started)
         if lookup.entry is not None:
-            return Fetched(lookup.entry, "shared", bypassed=False)
+            return Found(lookup.entry, "shared", key.release)
         bypassed = lookup.outcome == "unavailable"
         with step("single flight") as asked:
             told = partial(asked.set, STEP_OUTCOME)
             entry = await self._flights.run(key.digest, lambda: self._fill(key, fill), told)
-        return Fetched(entry, "warehouse", bypassed)
+        return Found(entry, "warehouse", key.release, bypassed=bypassed)
 
     def _looked_up(self, key: CacheKey, lookup: SharedLookup, generation: int, seconds: float) -> None:
         """Counts a look-up in the shared cache, which took `seconds`, and keeps what it found near. `generation` is the

@@ -37,8 +37,7 @@ class Node:
 class Sieve(Generic[K, V]):
     """The map. Whoever makes it owns it; it belongs to one event loop and has no locks. Costs are in bytes.
 
-    `get`, `discard` and, amortised, `put` take constant time. `find(key)` is the dictionary's own `get`, for callers
-    that cannot afford another call: they mark the node as `visited` and count the hit themselves.
+    `get`, `discard` and, amortised, `put` take constant time.
     """
 
     def __init__(self, max_cost: int, max_entries: int | None = None) -> None:
@@ -49,7 +48,6 @@ class Sieve(Generic[K, V]):
         self.evictions = 0  # for lack of room
         self._max_entries = max_entries  # None: only the cost is bounded
         self._nodes: dict[K, Node] = {}
-        self.find: Callable[[K], Node | None] = self._nodes.get
         self._root = self._hand = Node(None, None, 0)
 
     def __len__(self) -> int:

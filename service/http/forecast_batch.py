@@ -16,8 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from service.base.masking import masked
-from service.cache.entry import CacheEntry
-from service.cache.read_through import Fetched, Tier
+from service.cache.entry import CacheEntry, Found, Tier
 from service.http.area import Batch, Endpoint, Operation, Parameter, keys_of
 from service.http.corrections import listed_in
 from service.http.forecast_examples import EXAMPLE
@@ -78,11 +77,11 @@ class _Asked(msgspec.Struct, frozen=True):
     zip_code: str | None  # None: it is none
 
 
-class _Found(msgspec.Struct, frozen=True):
+class _LookedUp(msgspec.Struct, frozen=True):
     """What one release has. `requests` are by ZIP code, `entries` by canonical query."""
 
     requests: dict[str, ResolvedQuery]
-    entries: dict[str, Fetched | LookupFailure]
+    entries: dict[str, Found | LookupFailure]
 
 
 _encoder = msgspec.json.Encoder()
@@ -99,26 +98,25 @@ async def answer(answers: Answers, request: Request) -> Response:
     """Returns the answer to a batch. Raises ApiError."""
     asked = read(request.query)
 
-    async def make(release: OpenRelease) -> _Found:
+    async def make(release: OpenRelease) -> _LookedUp:
         requests = _requests(release, asked)
-        return _Found(requests, await answers.look_ups.fetch_all(release, _NAME, list(requests.values())))
+        return _LookedUp(requests, await answers.look_ups.fetch_all(release, _NAME, list(requests.values())))
 
     found, release, age = await answers.look_ups.in_one_release(make)
     results, counted = _results(asked, found, is_stale=age is not None)
     body = _encoder.encode(_EncodedBody(len(results), sum(one.status == 200 for one in results), results))
-    fetched = [one for one in found.entries.values() if isinstance(one, Fetched)]
-    request.stale_for, request.release = age, release.id
     request.shown_query = f"batch:{len(asked)}"
-    if fetched:
-        request.tier, request.bypassed = _slowest(fetched), any(one.bypassed for one in fetched)
-        if age is not None:
-            request.tier = "previous"
-    if not fetched or any(one.status == 503 for one in results):
+    is_whole = all(one.status != 503 for one in results)
+    parts = [one for one in found.entries.values() if isinstance(one, Found)]
+    if parts:
+        entry = await _entry(body, gzip=is_whole and accepts_gzip(request.accept_encoding or b""))
+        tier, bypassed = _slowest(parts) if age is None else "previous", any(one.bypassed for one in parts)
+        request.found = Found(entry, tier, release.id, bypassed=bypassed, stale_for=age)
+    if request.found is not None and is_whole:
+        response = answers.policy.found_response(request, request.found)
+    else:
         headers = (JSON, NO_STORE, (b"x-data-release", release.id.encode()))
         response = Response.of(200, headers, body, "answered")
-    else:
-        entry = await _entry(body, gzip=accepts_gzip(request.accept_encoding or b""))
-        response = answers.policy.fetched_response(request, entry, release.id)
     request.counted = tuple(_unchanged(one) for one in counted) if response.status == 304 else counted
     return response
 
@@ -168,14 +166,14 @@ def _requests(release: OpenRelease, asked: Sequence[_Asked]) -> dict[str, Resolv
 
 
 def _results(
-    asked: Sequence[_Asked], found: _Found, *, is_stale: bool
+    asked: Sequence[_Asked], found: _LookedUp, *, is_stale: bool
 ) -> tuple[list[_EncodedResult], tuple[Counted, ...]]:
     results: list[_EncodedResult] = []
     counts: Counter[tuple[int, str, Any]] = Counter()
     for one in asked:
         request = found.requests.get(one.zip_code) if one.zip_code is not None else None
         fetched = found.entries[request.query] if request is not None else None
-        if request is not None and isinstance(fetched, Fetched):
+        if request is not None and isinstance(fetched, Found):
             entry = msgspec.Raw(forecast.entry_of(fetched.entry.body))
             results.append(_EncodedResult(one.shown, 200, entry, None))
             counts[200, request.outcome, "previous" if is_stale else fetched.tier] += 1
@@ -191,7 +189,7 @@ def _results(
     return results, tuple(Counted(number, *kind) for kind, number in counts.items())
 
 
-def _slowest(fetched: Sequence[Fetched]) -> Tier:
+def _slowest(fetched: Sequence[Found]) -> Tier:
     return max((one.tier for one in fetched), key=_TIERS.index)
 
 

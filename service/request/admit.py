@@ -202,8 +202,8 @@ class Admission:
             seconds = min(seconds, allowance.known.spendable_until - wall)
         allowance.until = self._monotonic() + seconds
         if decision is not None:
-            allowance.token_lease = self._limiter.token_lease(key.key_id)
-            allowance.until = min(allowance.until, allowance.token_lease.renew_at)
+            allowance.token_lease = lease = self._limiter.token_lease(key.key_id)
+            allowance.until = min(allowance.until, lease.renew_at) if lease is not None else 0.0
         allowance.tallies.clear()  # they may be the last hour's
         if not allowance.tail or decision is not allowance.decision or standing is not allowance.standing:
             allowance.show(decision, standing)

@@ -8,8 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec import structs
+
+from service.cache.entry import Found
 from service.cache.key import CacheKey, cache_key
-from service.cache.read_through import Fetched, Fill, ReadThrough
+from service.cache.read_through import Fill, ReadThrough
 from service.request.errors import ApiError
 from service.request.lookup_watch import LookupWatch
 from service.request.request import Request
@@ -61,12 +64,12 @@ class LookUps:
         return self._problem if time.monotonic() < self._problem_until else None
 
     def look_up(self, request: Request) -> Coroutine[Any, Any, None] | None:
-        """Sets the entry that answers the request. Raises ApiError (503) if the look-up fails."""
+        """Sets what was found for the request. Raises ApiError (503) if the look-up fails."""
         target = request.target
-        near = self._near(target.digest) if target is not None else None
-        if near is None:
+        found = self._near(target.digest) if target is not None else None
+        if found is None:
             return self._fetch(request)
-        request.entry, request.prepared, request.tier, request.release = near.entry, near.heads, "near", near.release
+        request.found = found
         return None
 
     async def _fetch(self, request: Request) -> None:
@@ -76,18 +79,19 @@ class LookUps:
                 known = self._resolver.in_release(request, release)
             return known
 
-        async def fetch(release: OpenRelease) -> Fetched:
+        async def fetch(release: OpenRelease) -> Found:
             target = request.target
             is_known = target is not None and target.release == release.id and target.digest
             # a target that was kept has the key; what it stands for is resolved only if nothing is found
             key = target.key if target is not None and is_known else resolution(release).key
             return await self._cache.get(key, lambda: self._fill(release, resolution(release).query.fill))
 
-        fetched, release, request.stale_for = await self.in_one_release(fetch)
-        if fetched.tier == "shared":
+        found, _, stale_for = await self.in_one_release(fetch)
+        if found.tier == "shared":
             self._watch.answered()
-        request.entry, request.bypassed, request.release = fetched.entry, fetched.bypassed, release.id
-        request.tier = fetched.tier if request.stale_for is None else "previous"
+        if stale_for is not None:
+            found = structs.replace(found, tier="previous", heads=(), stale_for=stale_for)
+        request.found = found
 
     async def in_one_release(self, make: Callable[[OpenRelease], Awaitable[T]]) -> tuple[T, OpenRelease, int | None]:
         """Returns what `make` makes of the current release; or of the previous one, where that fails and another may
@@ -112,7 +116,7 @@ class LookUps:
 
     async def fetch_all(
         self, release: OpenRelease, area: str, queries: Sequence[ResolvedQuery]
-    ) -> dict[str, Fetched | LookupFailure]:
+    ) -> dict[str, Found | LookupFailure]:
         """Returns the entries of several queries, by canonical form: those that are not near are looked up at once, so
         that they share commands and statements. One that fails spoils no other.
 
@@ -120,11 +124,11 @@ class LookUps:
             LookupFailure: if all failed.
         """
         fills = {one.query: (cache_key(release.id, area, one.query), one.fill) for one in queries}
-        found: dict[str, Fetched | LookupFailure] = {}
+        found: dict[str, Found | LookupFailure] = {}
         for query, (key, _) in fills.items():
             near = self._near(key.digest)
             if near is not None:
-                found[query] = Fetched(near.entry, "near", bypassed=False)
+                found[query] = near
         missing = [query for query in fills if query not in found]
         if missing:
             found |= await self._fetch_missing(release, {query: fills[query] for query in missing})
@@ -135,7 +139,7 @@ class LookUps:
 
     async def _fetch_missing(
         self, release: OpenRelease, fills: Mapping[str, tuple[CacheKey, Fill]]
-    ) -> dict[str, Fetched | LookupFailure]:
+    ) -> dict[str, Found | LookupFailure]:
         try:
             async with asyncio.timeout(_TURN_SECONDS):
                 await self._turns.acquire()
@@ -148,11 +152,11 @@ class LookUps:
             )
         finally:
             self._turns.release()
-        found: dict[str, Fetched | LookupFailure] = {}
+        found: dict[str, Found | LookupFailure] = {}
         for query, result in zip(fills, results, strict=True):
             if isinstance(result, BaseException) and not isinstance(result, LookupFailure):
                 raise result
-            if isinstance(result, Fetched) and result.tier == "shared":
+            if isinstance(result, Found) and result.tier == "shared":
                 self._watch.answered()
             found[query] = result
         return found

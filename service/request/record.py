@@ -18,6 +18,10 @@ from service.request.response import Response
 from service.request.sampling import RequestWatch, shortened, stamp
 
 
+# Area, status, outcome; of what was found, also the tier and the release.
+Kind = tuple[str | int, ...]
+
+
 class Recorder:
     """Records the requests of one worker, which owns it.
 
@@ -32,8 +36,7 @@ class Recorder:
         self._watch = watch
         self._admission = admission
         self._keep_error = keep_error
-        # by area, status, outcome, tier, release
-        self._joints: dict[tuple[str, int, str, str | None, str | None], JointCount] = {}
+        self._joints: dict[Kind, JointCount] = {}
 
     def switch(self) -> None:
         """The release has changed, and with it what answers count in."""
@@ -45,11 +48,14 @@ class Recorder:
             self._telemetry.count(TEST_REQUESTS, str(status), outcome)
             self._watch.look(AccessRecord.of(request, status, outcome, seconds)(), seconds, request.trace)
             return
+        found = request.found
         if request.counted:
             self._count_several(request, status, outcome, seconds)
         else:
-            kind = (request.area, status, outcome, request.tier if status < 400 else None, request.release)
-            joint = self._joints.get(kind) or self._joint(kind)
+            kind: Kind = (request.area, status, outcome)
+            if found is not None:
+                kind = (request.area, status, outcome, found.tier, found.release)
+            joint = self._joints.get(kind) or self._joint(kind, request, status, outcome)
             joint.observe(seconds)
             self._admission.count(request, status, outcome)
         if status >= 400:
@@ -57,11 +63,12 @@ class Recorder:
             return
         watch = self._watch
         self.answered += 1
-        if watch.skip > 0 and seconds < watch.slow and request.tier != "warehouse" and request.trace is None:
+        is_missed = found is not None and found.tier == "warehouse"
+        if watch.skip > 0 and seconds < watch.slow and not is_missed and request.trace is None:
             watch.skip -= 1
         else:
             make = AccessRecord.of(request, status, outcome, seconds)
-            if request.tier == "warehouse" or request.trace is not None:
+            if is_missed or request.trace is not None:
                 watch.look(make(), seconds, request.trace)
             else:
                 watch.look_in_turn(make, slow=seconds >= watch.slow)
@@ -107,15 +114,15 @@ class Recorder:
         self._telemetry.count(REQUESTS, area, str(status), outcome)
         self._telemetry.observe(REQUEST_SECONDS, seconds, area)
         for one in request.counted:
-            if one.tier is not None and request.release is not None:
-                self._telemetry.count(ANSWERS, area, one.tier, request.release, amount=one.number)
+            if one.tier is not None and request.found is not None:
+                self._telemetry.count(ANSWERS, area, one.tier, request.found.release, amount=one.number)
             self._admission.count(request, one.status, one.outcome, one.number)
 
-    def _joint(self, kind: tuple[str, int, str, str | None, str | None]) -> JointCount:
-        area, status, outcome, tier, release = kind
+    def _joint(self, kind: Kind, request: Request, status: int, outcome: str) -> JointCount:
+        area, found = request.area, request.found
         counted = [(REQUESTS, (area, str(status), outcome))]
-        if tier is not None and release is not None:
-            counted.append((ANSWERS, (area, tier, release)))
+        if found is not None and status < 400:
+            counted.append((ANSWERS, (area, found.tier, found.release)))
         joint = self._joints[kind] = self._telemetry.joint((REQUEST_SECONDS, (area,)), *counted)
         return joint
 
@@ -140,11 +147,11 @@ class AccessRecord(msgspec.Struct, gc=False):
 
     @classmethod
     def of(cls, request: Request, status: int, outcome: str, seconds: float) -> "AccessRecord":
-        target, tier = request.target, request.tier if status < 400 else None
+        target, found = request.target, request.found if status < 400 else None
         query: str | bytes = request.query
         if request.shown_query is not None:
             query = request.shown_query
-        elif target is not None and tier is not None:
+        elif target is not None and found is not None:
             query = target.query
         return cls(
             request.request_id,
@@ -156,8 +163,8 @@ class AccessRecord(msgspec.Struct, gc=False):
             seconds,
             time.time(),
             request.area,
-            tier,
-            request.release if tier is not None else None,
+            found.tier if found is not None else None,
+            found.release if found is not None else None,
             request.key,
             request.key_id,
             request.address,

@@ -4,13 +4,12 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from service.base.tracing import Trace
-from service.cache.entry import CacheEntry
-from service.cache.near import PreparedHeads
+from service.cache.entry import Found, Tier
 from service.keys.record import ApiKey
 from service.request.allowance import Allowance
 from service.request.response import SCOPE_KEY, Header
@@ -25,8 +24,6 @@ METHODS = ("GET", "HEAD")
 # RFC 9110 7.2: a host name or address, and a port; what else is in it has no business here
 _HOST = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=-]*(:[0-9]*)?|\[[0-9A-Fa-f:.]+\](:[0-9]*)?")
 
-# The tier that an answer came from; previous: a release that stands in for the current one.
-AnswerTier = Literal["near", "shared", "warehouse", "previous"]
 Fault = tuple[str, str | None]
 
 
@@ -36,7 +33,7 @@ class Counted(msgspec.Struct, frozen=True):
     number: int
     status: int
     outcome: str
-    tier: AnswerTier | None  # None: nothing was found
+    tier: Tier | None  # None: nothing was found
 
 
 class Request(msgspec.Struct, gc=False):
@@ -70,14 +67,9 @@ class Request(msgspec.Struct, gc=False):
     is_checked: bool = False  # it has passed authentication, routing and admission
     allowance: Allowance | None = None  # what it passes with, if its area is metered
     resolution: Resolution | None = None  # what it means in one release
-    entry: CacheEntry | None = None  # that answers it
-    prepared: PreparedHeads | None = None  # its header lines, if the near cache has them
-    bypassed: bool = False  # the shared cache could not be asked
-    stale_for: int | None = None  # seconds since the release that answers stopped being current
+    found: Found | None = None  # that answers it
     # what it counts as, beside its status
     outcome: str = "answered"
-    tier: AnswerTier | None = None
-    release: str | None = None
     shown_query: str | None = None  # canonical
     counted: tuple[Counted, ...] = ()  # if it counts as several
     trace: Trace | None = None

@@ -3,8 +3,7 @@
 import re
 from functools import lru_cache
 
-from service.cache.entry import CacheEntry
-from service.cache.near import PreparedHeads
+from service.cache.entry import CacheEntry, Found, PreparedHeads
 from service.request.errors import ApiError, problem_of
 from service.request.preconditions import is_unchanged, matches
 from service.request.request import Request
@@ -46,39 +45,34 @@ class CachePolicy:
         return self._lines(release, NEAR, entry)
 
     def respond(self, request: Request) -> Response:
-        """Returns the answer of the request's entry: a 200 in the coding that it accepts, a 304, or a 412."""
-        entry, target = request.entry, request.target
-        if entry is None or target is None or request.release is None:
+        """Returns the answer of what was found: a 200 in the coding that the request accepts, a 304, or a 412."""
+        found, target = request.found, request.target
+        if found is None or target is None:
             raise LookupError("nothing was looked up")
-        status = NEAR if request.prepared else _cache_status(request)
-        response = self._response(request, entry, request.release, target.outcome, status, request.prepared, JSON)
-        if (not target.headers and request.stale_for is None) or response.status >= 400:
+        if found.heads and not (target.headers or request.if_none_match or request.if_match is not None):
+            return _ok(request, found.entry, found.heads, target.outcome)
+        return self.found_response(request, found, target.outcome, target.headers)
+
+    def found_response(
+        self, request: Request, found: Found, outcome: str = "answered", headers: tuple[Header, ...] = ()
+    ) -> Response:
+        """The same for an entry that may have been made of others. A 412 has none of these `headers`."""
+        response = self._response(request, found.entry, found.release, outcome, _cache_status(found), JSON)
+        if found.stale_for is not None:
+            headers = (*headers, (b"age", b"%d" % found.stale_for))
+        if not headers or response.status >= 400:
             return response
-        age = () if request.stale_for is None else ((b"age", b"%d" % request.stale_for),)
-        return _with_headers(response, (*target.headers, *age))
+        return Response(response.status, response.lines + lines_of(headers), response.body, response.outcome)
 
     def own_response(self, request: Request, entry: CacheEntry, release: str, content_type: Header = JSON) -> Response:
         """The same for an entry that no cache of ours keeps."""
-        return self._response(request, entry, release, "answered", b"", None, content_type)
-
-    def fetched_response(self, request: Request, entry: CacheEntry, release: str) -> Response:
-        """The same for an entry that was made of others, as the request's tier says."""
-        response = self._response(request, entry, release, "answered", _cache_status(request), None, JSON)
-        age = request.stale_for
-        return response if age is None or response.status >= 400 else _with_headers(response, ((b"age", b"%d" % age),))
+        return self._response(request, entry, release, "answered", b"", content_type)
 
     def _response(
-        self,
-        request: Request,
-        entry: CacheEntry,
-        release: str,
-        outcome: str,
-        status: bytes,
-        prepared: PreparedHeads | None,
-        content_type: Header,
+        self, request: Request, entry: CacheEntry, release: str, outcome: str, status: bytes, content_type: Header
     ) -> Response:
-        zipped = bool(request.accept_encoding and entry.gzipped and accepts_gzip(request.accept_encoding))
         if request.if_none_match or request.if_match is not None:
+            zipped = _zips(request, entry)
             template = self._template(release, status, content_type, zipped=zipped)
             try:
                 unchanged = template.unchanged(entry.etag_digest, request)
@@ -86,9 +80,7 @@ class CachePolicy:
                 return problem_of(error)
             if unchanged is not None:
                 return Response(304, unchanged, b"", "not_modified")
-        if not prepared:
-            prepared = self._lines(release, status, entry, content_type)
-        return Response(200, prepared[zipped], entry.gzipped if zipped else entry.body, outcome)
+        return _ok(request, entry, self._lines(release, status, entry, content_type), outcome)
 
     def _lines(self, release: str, status: bytes, entry: CacheEntry, content_type: Header = JSON) -> PreparedHeads:
         plain = self._template(release, status, content_type, zipped=False).whole(entry.etag_digest, len(entry.body))
@@ -155,17 +147,24 @@ def _weight(parameter: bytes) -> float:
     return float(valid[1]) if valid else 0.0
 
 
-def _cache_status(request: Request) -> bytes:
+def _zips(request: Request, entry: CacheEntry) -> bool:
+    return bool(entry.gzipped and request.accept_encoding and accepts_gzip(request.accept_encoding))
+
+
+def _ok(request: Request, entry: CacheEntry, heads: PreparedHeads, outcome: str) -> Response:
+    """Returns the entry in the coding that the request accepts."""
+    if _zips(request, entry):
+        return Response(200, heads[1], entry.gzipped, outcome)
+    return Response(200, heads[0], entry.body, outcome)
+
+
+def _cache_status(found: Found) -> bytes:
     """RFC 9211; of a stale answer RFC 9111 5.1 and RFC 9211 2.3."""
-    if request.stale_for is not None:
-        return b"forecast; hit; ttl=-%d; detail=previous-release" % request.stale_for
-    if request.tier == "warehouse":
-        return _BYPASS if request.bypassed else _MISS
-    return SHARED if request.tier == "shared" else NEAR
-
-
-def _with_headers(response: Response, more: tuple[Header, ...]) -> Response:
-    return Response(response.status, response.lines + lines_of(more), response.body, response.outcome)
+    if found.stale_for is not None:
+        return b"forecast; hit; ttl=-%d; detail=previous-release" % found.stale_for
+    if found.tier == "warehouse":
+        return _BYPASS if found.bypassed else _MISS
+    return SHARED if found.tier == "shared" else NEAR
 
 
 def limits_of(request: Request, status: int) -> bytes:

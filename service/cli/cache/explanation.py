@@ -8,7 +8,7 @@ import msgspec
 
 from config.settings import Settings, SettingsError
 from service.cache.contents import look_at
-from service.cache.entry import CacheEntry
+from service.cache.entry import CacheEntry, Found
 from service.cache.key import CacheKey, cache_key
 from service.cli.stores import with_cache
 from service.http.area import Batch, Endpoint, PartnerArea, Resolved, explain_miss
@@ -119,8 +119,8 @@ def _with_cache(matched: Explanation, settings: Settings, key: CacheKey, policy:
         problem = str(error)
     entry = held.entry if held is not None else None
     tier: Literal["shared", "warehouse"] = "warehouse" if entry is None else "shared"
-    request = Request(0.0, b"", tier=tier, bypassed=held is None)
-    response = policy.fetched_response(request, entry or _UNKNOWN, key.release)
+    found = Found(entry or _UNKNOWN, tier, key.release, bypassed=held is None)
+    response = policy.found_response(Request(0.0, b""), found)
     known = [header for header in response.headers if header[0] != b"content-length"]
     headers = _shown(header for header in known if entry is not None or header[0] != b"etag")
     explained = msgspec.structs.replace(matched, tier=tier, headers=headers, problem=problem)

@@ -8,9 +8,9 @@ import pytest
 
 from service.base.tasks import keep_running
 from service.cache import near as module
-from service.cache.entry import CacheEntry
+from service.cache.entry import CacheEntry, Found
 from service.cache.key import CacheKey, cache_key
-from service.cache.near import NearCache, NearEntry, cost_of
+from service.cache.near import NearCache, cost_of
 from service.cache.sieve import STEP
 from tests.support.waiting import eventually
 
@@ -49,7 +49,7 @@ def test_what_was_put_is_found_with_its_release_and_time() -> None:
     """By the digest of its cache key, which is of the release too."""
     near = near_of()
     fill(near, range(1))
-    assert near.get(key_of(0).digest) == NearEntry(ENTRY, "r1", 1_000.0, ())
+    assert near.get(key_of(0).digest) == Found(ENTRY, "near", "r1", (), 1_000.0)
     assert near.get(key_of(0, "r2").digest) is None
     assert (near.hits, near.entries, near.used_bytes) == (1, 1, cost_of(ENTRY))
 

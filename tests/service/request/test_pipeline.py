@@ -39,7 +39,8 @@ async def test_a_hit_in_memory_is_answered_without_a_task(steps: Steps) -> None:
     request = steps.begin(request_for())
     second = steps.pipeline.run(request)
     assert isinstance(second, Response)
-    assert (second.status, second.body, request.tier) == (200, BODY, "near")
+    assert request.found is not None
+    assert (second.status, second.body, request.found.tier) == (200, BODY, "near")
     assert asyncio.all_tasks() == before
 
 

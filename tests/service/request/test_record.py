@@ -8,6 +8,7 @@ import pytest
 
 from service.base.telemetry import ANSWERS, REQUESTS, TEST_REQUESTS
 from service.base.terms import Terms
+from service.cache.entry import CacheEntry, Found
 from service.request.record import AccessRecord
 from service.request.request import Counted, Request
 from service.request.response import Response
@@ -74,7 +75,7 @@ async def test_a_request_that_counts_as_several_is_one_request_and_so_many_answe
     """Each by its own outcome; without an answer it has no tier."""
     request = steps.begin(request_for())
     assert await steps.pipeline.check(request) is None
-    request.release = "r1"
+    request.found = Found(CacheEntry.of(b"{}"), "near", "r1")
     request.counted = (Counted(2, 200, "answered", "near"), Counted(1, 404, "no_matching_records", None))
     steps.recorder.record(request, 200, "answered", 0.01)
     assert counted(steps, REQUESTS.name) == {("forecast", "200", "answered"): 1}

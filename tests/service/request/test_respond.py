@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from config.settings import Settings
-from service.cache.entry import CacheEntry
+from service.cache.entry import CacheEntry, Found, Tier
 from service.request.preconditions import matches
 from service.request.request import Request
 from service.request.respond import CachePolicy, accepts_gzip
@@ -60,10 +60,10 @@ def test_cache_status_tells_a_fill_from_a_hit(settings: Settings) -> None:
         ("warehouse", True, b"forecast; fwd=bypass; detail=warehouse"),
     ],
 )
-def test_cache_status_names_the_tier_and_the_reason(tier: str, bypassed: bool, said: bytes) -> None:
+def test_cache_status_names_the_tier_and_the_reason(tier: Tier, bypassed: bool, said: bytes) -> None:
     """A cache that could not be asked is a bypass, not a miss."""
-    request = Request(0.0, b"", tier=tier, bypassed=bypassed)  # type: ignore[arg-type]
-    response = CachePolicy(60).fetched_response(request, CacheEntry.of(b"{}"), "r1")
+    found = Found(CacheEntry.of(b"{}"), tier, "r1", bypassed=bypassed)
+    response = CachePolicy(60).found_response(Request(0.0, b""), found)
     assert dict(response.headers)[b"cache-status"] == said
 
 
@@ -208,10 +208,10 @@ def test_prepared_header_lines_are_those_that_are_written_anew(body: bytes, codi
     target = Target(Route(area="forecast"), "forecast", "/x", "", "r1", b"", "answered")
     for release in ("r1", "r2", "r1"):
         for entry in (CacheEntry.of(b"[]" * 1000), CacheEntry.of(body)):
-            request = Request(0.0, b"r", target=target, accept_encoding=coding, entry=entry, tier="near")
-            request.release = release
+            found = Found(entry, "near", release)
+            request = Request(0.0, b"r", target=target, accept_encoding=coding, found=found)
             written = policy.respond(request)
-            request.prepared = policy.prepare(release, entry)
+            request.found = msgspec.structs.replace(found, heads=policy.prepare(release, entry))
             assert policy.respond(request) == written
             etag = dict(written.headers)[b"etag"]
             for known, status in ((etag, 304), (b'"another", ' + etag, 304), (b'"another"', 200)):

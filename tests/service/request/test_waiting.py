@@ -287,7 +287,8 @@ async def test_an_answer_of_the_previous_release_counts_as_what_it_is_there(step
     waiting = steps.pipeline.run(request)
     assert isinstance(waiting, asyncio.Task)
     response = await waiting
-    assert (response.status, response.outcome, request.release) == (200, "answered_empty", "r1")
+    assert request.found is not None
+    assert (response.status, response.outcome, request.found.release) == (200, "answered_empty", "r1")
 
 
 async def test_a_look_up_that_works_ends_the_doubt(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
