@@ -40,13 +40,12 @@ class Sieve(Generic[K, V]):
     `get`, `discard` and, amortised, `put` take constant time.
     """
 
-    def __init__(self, max_cost: int, max_entries: int | None = None) -> None:
+    def __init__(self, max_cost: int) -> None:
         self.max_cost = max_cost  # 0 keeps nothing
         self.largest = int(max_cost * LARGEST_SHARE)
         self.cost = 0
         self.hits = 0  # of `get`
         self.evictions = 0  # for lack of room
-        self._max_entries = max_entries  # None: only the cost is bounded
         self._nodes: dict[K, Node] = {}
         self._root = self._hand = Node(None, None, 0)
 
@@ -72,9 +71,9 @@ class Sieve(Generic[K, V]):
         before = self._nodes.get(key)
         if before is not None:
             self._unlink(before)
-        if cost > self.largest or self._max_entries == 0:
+        if cost > self.largest:
             return False
-        while self.cost + cost > self.max_cost or len(self._nodes) == self._max_entries:
+        while self.cost + cost > self.max_cost:
             self._evict()
         node = Node(key, value, cost)
         node.visited = before is not None

@@ -17,6 +17,7 @@ from service.connection.parse import plain_request
 from service.connection.pipelining import HeldInput
 from service.connection.request_parser import RequestParser, RequestRefused
 from service.request.errors import problem
+from service.request.pipeline import Pipeline
 from service.request.request import Request, new_request_id
 from service.request.resolve import DISPATCH
 from service.request.response import STATUS_LINES, Response, lines_of
@@ -37,7 +38,7 @@ class Connection:
     """
 
     __slots__ = ("__weakref__", "_alarm", "_answered_at", "_arrives_since", "_checked", "_door", "_exchange", "_held",
-                 "_ignores", "_old_at", "_over", "_parser", "_stops_at", "_turn", "_waits", "address",
+                 "_ignores", "_old_at", "_over", "_parser", "_pipeline", "_stops_at", "_turn", "_waits", "address",
                  "asked_at", "channel", "closes", "reader", "turned_away")  # fmt: skip
 
     channel: Channel
@@ -67,6 +68,7 @@ class Connection:
         connections.add(self)  # type: ignore[arg-type]  # uvicorn calls `shutdown` of what is in there
         self._over = len(connections) - door.most_connections
         self.turned_away = self._over > 0 and not door.make_room(self)
+        self._pipeline = None if self.turned_away else door.pipeline
 
     # --- the channel ---------------------------------------------------------------------------------------------
 
@@ -84,12 +86,12 @@ class Connection:
         return True
 
     def received(self, data: bytes, now: float) -> None:
-        if self._ignores or (self.turned_away and self._is_reset()):
+        if self._ignores:
             return
-        is_in_order = not (self._held.data or self._waits or self.channel.is_blocked)
-        if is_in_order and self._parser is not None:
-            is_in_order = not (self._is_busy or self._is_in_message)
-        if not is_in_order or not self._answer(data, now):
+        is_held_up = self._waits or self._held.data or self.channel.is_blocked
+        if self._parser is not None:
+            is_held_up = is_held_up or self._is_busy or self._is_in_message
+        if is_held_up or not self._answer(data, now):
             self._held.add(data)
             self._go_on()
 
@@ -172,34 +174,26 @@ class Connection:
 
     def _answer(self, head: bytes, now: float) -> bool:
         """Answers a plain request by the pipeline. Returns whether it was one."""
-        pipeline = self._door.pipeline
-        if pipeline is None or self.turned_away:
+        pipeline = self._pipeline
+        request = plain_request(head, self.reader, self._door.resolver, now) if pipeline is not None else None
+        if pipeline is None or request is None:
             return False
-        door, address = self._door, self.address[0]
-        request = plain_request(head, self.reader, door.resolver, now, address, headers=pipeline.traces)
-        if request is None:
-            return False
-        if request.closes:
-            self.closes = True
         outcome = pipeline.run(request)
         if isinstance(outcome, Response):
-            self._respond(head, request, outcome, now)
+            self._respond(pipeline, request, outcome, now)
         else:
             self._waits, self._arrives_since = True, None
-            outcome.add_done_callback(partial(self._finish, head, request))
+            outcome.add_done_callback(partial(self._finish, pipeline, request))
         return True
 
-    def _respond(self, head: bytes, request: Request, response: Response, now: float) -> None:
+    def _respond(self, pipeline: Pipeline, request: Request, response: Response, now: float) -> None:
         if response is DISPATCH:
             self._checked = request
-            self._parse(head)
+            self._parse(request.head)
             self._start_exchange()
             return
-        pipeline = self._door.pipeline
-        assert pipeline is not None  # noqa: S101 - which has answered
-        if now >= self._old_at:
-            self.closes = True
-        request.closes = self.closes
+        if self.closes or now >= self._old_at:
+            request.closes = True
         if self.reader.news is not None:  # now it is known whether its caller is a stranger
             self.reader.learn(stranger=request.key is None)
         head, body = pipeline.finish(request, response, self._door.dates)
@@ -208,21 +202,23 @@ class Connection:
         if request.closes:
             self.close()
 
-    def _finish(self, head: bytes, request: Request, task: "asyncio.Task[Response]") -> None:
+    def _finish(self, pipeline: Pipeline, request: Request, task: "asyncio.Task[Response]") -> None:
         """The request that waited can be answered."""
         response = problem("unavailable") if task.cancelled() else task.result()
         self._waits = False
         if self.channel.ends:
-            if response.status == 401 and self._door.pipeline is not None:  # a scan counts, also one that hangs up
-                self._door.pipeline.finish(request, response, b"")
+            if response.status == 401:  # a scan counts, also one that hangs up
+                pipeline.finish(request, response, b"")
             return
-        self._guard(lambda: self._respond(head, request, response, monotonic()))
+        self._guard(lambda: self._respond(pipeline, request, response, monotonic()))
         self._guard(self._go_on)
 
     # --- the parser, and the application -------------------------------------------------------------------------
 
     def _parse(self, data: bytes) -> None:
         """Reads bytes of one request."""
+        if self._is_reset():
+            return
         parser = self._parser
         if parser is None:
             parser = self._parser = RequestParser(self)

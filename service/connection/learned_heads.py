@@ -117,7 +117,11 @@ class Fields:
                 continue
             if field == _UNUSUAL or getattr(asked, field) is not None:
                 return False
-            if value != value.strip() or (field == "connection" and value.lower() not in _CONNECTION):
+            if field == "connection":
+                value = value.lower()
+                if value not in _CONNECTION:
+                    return False
+            if value != value.strip():
                 return False
             if field == "host" and not valid_host(value):
                 return False
@@ -156,7 +160,7 @@ class HeadReader:
     """Reads the header lines of the heads of one connection, which owns it, and learns what they have in common. It
     begins with what was learned of another connection from the same `origin`.
 
-    If a head equals `usual` from the end of its request line on, `usually` has its values: no call is needed.
+    If a head equals `usual` from the end of its request line on, `usually` has its values.
     """
 
     __slots__ = (
@@ -167,17 +171,17 @@ class HeadReader:
         "_lessons",
         "_lines",
         "_match",
-        "_origin",
         "_read",
         "_values",
         "news",
+        "origin",
         "usual",
         "usually",
     )
 
     def __init__(self, fields: Fields, origin: str = "") -> None:
         self._fields = fields
-        self._origin = origin
+        self.origin = origin
         self._lessons = _LESSONS  # heads that are still compared
         self.news: list[bytes] | None = None  # the lines of the last head, if there is something to `learn` from them
         self._before: list[bytes] = []  # the lines of the head before
@@ -260,7 +264,7 @@ class HeadReader:
         lesson = Lesson(lead, match, groups, values, b"" if names else lead + b"\r\n")
         self._adopt(lesson)
         if not stranger:
-            self._fields.teach(self._origin, lesson)
+            self._fields.teach(self.origin, lesson)
 
     def _adopt(self, lesson: Lesson) -> None:
         self._lead, self._match, self._groups, values, self.usual = lesson

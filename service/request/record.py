@@ -17,7 +17,6 @@ from service.request.request import NO_AREA, Request
 from service.request.response import Response
 from service.request.sampling import RequestWatch, shortened, stamp
 
-
 # Area, status, outcome; of what was found, also the tier and the release.
 Kind = tuple[str | int, ...]
 

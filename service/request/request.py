@@ -57,8 +57,9 @@ class Request(msgspec.Struct, gc=False):
     target: Target | None = None  # what this line meant before in the current release
     route: Route | None = None  # None: there is nothing at this path
     area: str = NO_AREA  # that it counts under
+    head: bytes = b""  # all of it, likewise
     if_match: bytes | None = None
-    headers: Sequence[Header] = ()  # names in lower case; of a plain head only if a step needs them
+    sent_headers: Sequence[Header] | None = None  # names in lower case; None: they are in the head
     fault: Fault | None = None  # of its syntax: an error code, and what to do
     # what the steps found
     key: ApiKey | None = None  # once it is verified
@@ -86,6 +87,14 @@ class Request(msgspec.Struct, gc=False):
         if self.sent_query is None:
             self.sent_query = self.line.partition(b"?")[2].rpartition(b" ")[0]
         return self.sent_query
+
+    @property
+    def headers(self) -> Sequence[Header]:
+        """Names are in lower case."""
+        if self.sent_headers is None:
+            lines = (line.partition(b": ") for line in self.head.split(b"\r\n")[1:-2])
+            self.sent_headers = [(name.lower(), value) for name, _, value in lines]
+        return self.sent_headers
 
 
 def valid_host(host: bytes) -> bool:
@@ -121,7 +130,7 @@ def read_headers(
     address: str | None = None,
 ) -> Request:
     """Reads a request with these `headers`, whose names are in lower case."""
-    request = Request(began, b"", method, sent_path, query, address=address, headers=headers)
+    request = Request(began, b"", method, sent_path, query, address=address, sent_headers=headers)
     request_ids, keys, hosts = [], [], []
     has_body = False
     for name, value in headers:

@@ -4,10 +4,10 @@ Most requests repeat a line that was resolved since the last release switch. Suc
 cache, and nothing of it is read again. Errors of a line are kept there too (a negative cache).
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 
 from service.cache.key import cache_key
-from service.cache.sieve import Sieve
 from service.request.errors import ApiError, problem, problem_of
 from service.request.request import Request
 from service.request.response import Response
@@ -35,7 +35,8 @@ class Resolver:
     def __init__(self, follower: ReleaseFollower) -> None:
         self._follower = follower
         self._release: str | None = None
-        self._targets: Sieve[bytes, Target] = Sieve(MOST_TARGET_BYTES, MOST_TARGETS)
+        self._targets: OrderedDict[bytes, Target] = OrderedDict()  # by request line
+        self._size = 0  # bytes of them
         self.find: Callable[[bytes], Target | None] = self._targets.get
 
     def switch(self, release: str) -> None:
@@ -89,12 +90,24 @@ class Resolver:
         return Target(route, route.area, request.sent_path, query, release.id, b"", error.outcome, error=error)
 
     def _keep(self, line: bytes, target: Target) -> None:
-        error = target.error
-        size = 0 if error is None else len(error.lines) + len(error.body) + len(error.rest)
-        headers = sum(len(name) + len(value) for name, value in target.headers)
-        cost = len(line) + len(target.query) + len(target.sent_path) + size + headers + _OVERHEAD_BYTES
-        if target.release == self._release:
-            self._targets.put(line, target, cost)
+        """The oldest ones go if there is no room. To resolve a line anew takes microseconds."""
+        if target.release != self._release:
+            return
+        before = self._targets.pop(line, None)
+        if before is not None:
+            self._size -= _size_of(line, before)
+        self._targets[line] = target
+        self._size += _size_of(line, target)
+        while self._size > MOST_TARGET_BYTES or len(self._targets) > MOST_TARGETS:
+            self._size -= _size_of(*self._targets.popitem(last=False))
+
+
+def _size_of(line: bytes, target: Target) -> int:
+    """Bytes of memory that a target takes."""
+    error = target.error
+    size = 0 if error is None else len(error.lines) + len(error.body) + len(error.rest)
+    headers = sum(len(name) + len(value) for name, value in target.headers)
+    return len(line) + len(target.query) + len(target.sent_path) + size + headers + _OVERHEAD_BYTES
 
 
 def no_release(follower: ReleaseFollower) -> ApiError:
