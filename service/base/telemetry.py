@@ -102,22 +102,23 @@ class JointCount:
     answer 1 % longer.
     """
 
-    __slots__ = ("__weakref__", "_counters", "_histogram", "_seen")
+    __slots__ = ("__weakref__", "_counters", "_histogram", "_seen", "observe")
 
     def __init__(self, histogram: Histogram, counters: Sequence[Counter]) -> None:
         self._histogram = histogram
         self._counters = counters
-        self._seen = Histogram.empty()
+        self._begin()
 
-    def observe(self, seconds: float) -> None:
-        self._seen.observe(seconds)
+    def _begin(self) -> None:
+        self._seen = Histogram.empty()
+        self.observe = self._seen.observe
 
     def __del__(self) -> None:
         self._add_up()
 
     def settle(self) -> None:
         self._add_up()
-        self._seen = Histogram.empty()
+        self._begin()
 
     def _add_up(self) -> None:
         self._histogram.add(self._seen)

@@ -17,6 +17,8 @@ from service.request.request import NO_AREA, Request
 from service.request.response import Response
 from service.request.sampling import RequestWatch, shortened, stamp
 
+# Of those that are registered (RFC 9110, 16.1), in characters. Anything longer could be a part of a key.
+_LONGEST_METHOD = len("UPDATEREDIRECTREF")
 # Area, status, outcome; of what was found, also the tier and the release.
 Kind = tuple[str | int, ...]
 
@@ -30,7 +32,6 @@ class Recorder:
     def __init__(
         self, telemetry: Telemetry, watch: RequestWatch, admission: Admission, keep_error: Callable[[str, Make], None]
     ) -> None:
-        self.answered = 0  # successes, since the start
         self._telemetry = telemetry
         self._watch = watch
         self._admission = admission
@@ -61,7 +62,6 @@ class Recorder:
             self._record_error(request, status, outcome, seconds)
             return
         watch = self._watch
-        self.answered += 1
         is_missed = found is not None and found.tier == "warehouse"
         if watch.skip > 0 and seconds < watch.slow and not is_missed and request.trace is None:
             watch.skip -= 1
@@ -177,7 +177,7 @@ class AccessRecord(msgspec.Struct, gc=False):
             time=stamp(self.at),
             request_id=self.request_id.decode(),
             status=self.status,
-            method=masked(self.method),
+            method=masked(self.method)[:_LONGEST_METHOD],
             path=shortened(self.path),
             outcome=self.outcome,
             milliseconds=round(self.seconds * 1000, 3),

@@ -77,7 +77,7 @@ class RequestWatch:
         self.samples = Samples()
         self._uniform = uniform
         self._every = 1  # requests to one that is sighted
-        self.errors = 0  # among them, since the last report
+        self._passed = 0  # that had their turn, since the last report
         # requests to the next one that is sighted, and logged, when `skip` was `_skipped`
         self._to_sight = self._to_log = 0
         self.skip = self._skipped = 0
@@ -89,9 +89,10 @@ class RequestWatch:
         self._count_down()
         self._begin(log=True)
 
-    def adapt(self, answered: int) -> None:
-        """So many requests were answered since the last report, beside errors."""
-        self._every, self.errors = max(1, (answered + self.errors) // _SIGHTED), 0
+    def adapt(self) -> None:
+        """From now on, so many requests are sighted until the next report as the rankings need, if as many come."""
+        self._count_down()
+        self._every, self._passed = max(1, self._passed // _SIGHTED), 0
 
     def look_in_turn(self, make: Callable[[], AccessLogEntry], *, slow: bool) -> None:
         """Looks at a request whose turn it is, or which was slow. `make` makes its line."""
@@ -106,7 +107,6 @@ class RequestWatch:
 
     def look_at_error(self, kind: Kind, make: Make, now: float) -> None:
         """Looks at an error, `now`, in monotonic seconds. It has its turn in the rankings like other requests."""
-        self.errors += 1
         if self.skip > 0:
             self.skip -= 1
         else:
@@ -148,6 +148,7 @@ class RequestWatch:
         passed = self._skipped - self.skip + more
         self._to_sight -= passed
         self._to_log -= passed
+        self._passed += passed
         self._skipped = self.skip
 
     def _begin(self, *, sight: bool = False, log: bool = False) -> None:

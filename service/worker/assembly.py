@@ -130,7 +130,6 @@ class WorkerApp:
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
         self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
         self.recorder = Recorder(self.telemetry, self.watch, self._admission, self.metering.errors.add)
-        self._reported = 0  # answers of the recorder
         self._shown: tuple[str, ...] = ()  # releases that figures name
         self._settings = settings
         self._on_release = on_release
@@ -202,8 +201,7 @@ class WorkerApp:
 
     def figures(self) -> Snapshot:
         """The figures until now, with those that are counted elsewhere."""
-        self.watch.adapt(self.recorder.answered - self._reported)
-        self._reported = self.recorder.answered
+        self.watch.adapt()
         for reason, failed in self._shared.failed.items():
             self.telemetry.total(STORES_FAILED, failed, reason)
         self.telemetry.total(LINES_DROPPED, self._lines.dropped)

@@ -10,6 +10,7 @@ import pytest
 
 from service.keys import form
 from tests.support.served import FORECAST, Served
+from tests.support.waiting import until
 
 KEY, PARTS = form.generate()
 PROJECTS = "/v1/development-projects"
@@ -125,3 +126,5 @@ def test_a_key_as_a_method_is_shown_nowhere(documented: Served, shown: list[str]
     for method in (KEY, half, f"phf_live_{half}"[:32]):
         answer = documented.ask("/v1/", method)
         shown.append(f"{answer.headers} {answer.body.decode()}")
+    request_id = answer.header("x-request-id") or "none"
+    until(lambda: request_id in documented.ask("/v1/usage/errors").body.decode())

@@ -167,3 +167,10 @@ async def test_an_error_has_the_query_as_it_was_sent_however_often(steps: Steps)
         request = request_for(query=b"id=007", key=f" {KEY}")
         assert (await answered(steps, request)).status == 403
     assert [error.query for error in steps.errors] == ["id=007"] * 2
+
+
+def test_of_a_method_that_is_none_no_more_is_shown_than_the_longest_one_takes() -> None:
+    """Half of a key could be sent as one."""
+    request = request_for(method="x" * 32)
+    shown = AccessRecord.of(request, 405, "method_not_allowed", 0.01)().method
+    assert shown == "x" * len("UPDATEREDIRECTREF")

@@ -24,6 +24,13 @@ def answer(watch: Logged, requests: list[AccessLogEntry], *, slow: bool = False)
     return looked
 
 
+def have_passed(watch: Logged, number: int) -> None:
+    """So many requests came since the last report, which is made now."""
+    answer(watch, [ANSWERED] * number)
+    watch.adapt()
+    answer(watch, [ANSWERED])
+
+
 def counted(samples: list[Sample], kind: str) -> dict[str, int]:
     return {seen.name: seen.count for seen in samples if seen.kind == kind}
 
@@ -42,8 +49,7 @@ def test_few_answers_are_all_sighted() -> None:
 def test_of_many_answers_a_sample_stands_for_all(period: int) -> None:
     """Each counts for as many as there are to one that is looked at, whatever the order of the requests."""
     watch = Logged(uniform=Random(3).random)
-    watch.adapt(2500)
-    answer(watch, [ANSWERED])
+    have_passed(watch, 2500)
     requests = [msgspec.structs.replace(ANSWERED, query=f"q{number % period}") for number in range(100_000)]
     watch.samples.take()
     looked = answer(watch, requests)
@@ -56,7 +62,8 @@ def test_of_many_answers_a_sample_stands_for_all(period: int) -> None:
 def test_the_log_has_its_own_sample() -> None:
     """It does not depend on that of the rankings, and can be changed at any time."""
     watch = Logged(share=0.1, uniform=Random(5).random)
-    watch.adapt(25_000)
+    have_passed(watch, 25_000)
+    watch.lines.clear()
     answer(watch, [ANSWERED] * 20_000)
     assert 1800 < len(watch.lines) < 2200
     watch.sample(1.0)
@@ -73,7 +80,7 @@ def test_a_slow_answer_is_logged_whatever_the_sample() -> None:
     """Unless nothing is to be logged."""
     for errors, lines in ((True, 1), (False, 0)):
         watch = Logged(errors=errors, slow=0.5)
-        watch.adapt(25_000)
+        have_passed(watch, 25_000)
         answer(watch, [ANSWERED] * 100)
         watch.lines.clear()
         answer(watch, [ANSWERED], slow=True)
