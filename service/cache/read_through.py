@@ -1,4 +1,5 @@
-"""The read-through: asks the near cache, the shared cache, then the warehouse, once for all who wait; fills both."""
+"""The read-through: what the near cache lacks is asked of the shared cache, then of the warehouse, once for all who
+wait. It fills both."""
 
 import asyncio
 import time
@@ -40,16 +41,11 @@ class ReadThrough:
         self._observe = observe
         self._flights: SingleFlight[CacheEntry] = SingleFlight(_LINGER_SECONDS)
 
-    async def get(self, key: CacheKey, fill: Fill) -> Found:
-        """The entry of `key`, from the first tier that has it. If none has, `fill` returns the encoded body.
+    async def fetch(self, key: CacheKey, fill: Fill) -> Found:
+        """The entry of `key`, which is not near. If the shared cache lacks it, `fill` returns the encoded body.
 
         Raises whatever `fill` raises.
         """
-        with step("near") as asked:
-            found = self.near.get(key.digest)
-            asked.set(STEP_OUTCOME, "hit" if found is not None else "miss")
-        if found is not None:
-            return found
         generation = self.near.generation
         started = time.perf_counter()
         with step("shared", SHARED_STEP, remote=True) as asked:

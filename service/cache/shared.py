@@ -65,8 +65,9 @@ class SharedCache:
 
     async def get(self, key: CacheKey) -> SharedLookup:
         """Looks `key` up. Never raises: see `SharedOutcome`."""
+        name = key.name
         try:
-            data = await self._look_up(key)
+            data = await self._store.send(name, ("GET", name), value)
         except StoreUnavailable as error:
             return _without_value(error)
         return _found(key, data)
@@ -74,9 +75,6 @@ class SharedCache:
     def put(self, key: CacheKey, entry: CacheEntry) -> asyncio.Future[bool]:
         """Stores `entry`. The future tells whether that succeeded; nobody has to wait for it."""
         return self._writer.put(key.name, envelope.encode_entry(entry, key.digest))
-
-    def _look_up(self, key: CacheKey) -> asyncio.Future[bytes | None]:
-        return self._store.send(key.name, ("GET", key.name), value)
 
 
 def _found(key: CacheKey, data: bytes | None) -> SharedLookup:

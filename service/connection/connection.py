@@ -211,7 +211,8 @@ class Connection:
                 pipeline.finish(request, response, b"")
             return
         self._guard(lambda: self._respond(pipeline, request, response, monotonic()))
-        self._guard(self._go_on)
+        if self._held.data:
+            self._guard(self._go_on)
 
     # --- the parser, and the application -------------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ class LookUps:
             is_known = target is not None and target.release == release.id and target.digest
             # a target that was kept has the key; what it stands for is resolved only if nothing is found
             key = target.key if target is not None and is_known else resolution(release).key
-            return await self._cache.get(key, lambda: self._fill(release, resolution(release).query.fill))
+            return await self._cache.fetch(key, lambda: self._fill(release, resolution(release).query.fill))
 
         found, _, stale_for = await self.in_one_release(fetch)
         if found.tier == "shared":
@@ -147,7 +147,7 @@ class LookUps:
             return dict.fromkeys(fills, LookupBusy("other batches look up"))
         try:
             results = await asyncio.gather(
-                *(self._cache.get(key, partial(self._fill, release, fill)) for key, fill in fills.values()),
+                *(self._cache.fetch(key, partial(self._fill, release, fill)) for key, fill in fills.values()),
                 return_exceptions=True,
             )
         finally:

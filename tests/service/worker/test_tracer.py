@@ -102,7 +102,6 @@ def test_each_tier_has_its_spans(traced: Traced, settings: Settings) -> None:
     steps = [(name, GET) for name in ("authenticate", "route", "admit", "resolve", "look_up")]
     assert filled.names == [
         *((GET, ""), steps[0], ("key", "authenticate"), *steps[1:]),
-        ("near", "look_up"),
         ("shared", "look_up"),
         ("single flight", "look_up"),
         ("warehouse", "single flight"),
@@ -112,7 +111,7 @@ def test_each_tier_has_its_spans(traced: Traced, settings: Settings) -> None:
     assert filled.attributes()["forecast.tier"] == "warehouse"
     assert filled.attributes("key")["forecast.outcome"] == "accepted"
     assert filled.attributes("respond")["forecast.outcome"] == "answered_empty"
-    assert filled.attributes("near")["forecast.outcome"] == filled.attributes("shared")["forecast.outcome"] == "miss"
+    assert filled.attributes("shared")["forecast.outcome"] == "miss"
     assert filled.attributes("single flight")["forecast.outcome"] == "led"
     assert filled.attributes("SELECT forecast") == {
         "db.system.name": "duckdb",
@@ -139,7 +138,7 @@ def test_each_tier_has_its_spans(traced: Traced, settings: Settings) -> None:
 
     traced.forget_near()
     shared = traced.ask(target)
-    assert shared.steps == [(GET, ""), *steps, ("near", "look_up"), ("shared", "look_up"), ("respond", GET)]
+    assert shared.steps == [(GET, ""), *steps, ("shared", "look_up"), ("respond", GET)]
     assert shared.attributes()["forecast.tier"] == "shared"
     assert shared.attributes("shared") == {
         "db.system.name": "redis",
