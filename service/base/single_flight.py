@@ -1,27 +1,19 @@
 """Single flight: one call for all who ask for the same at the same time."""
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 from typing import Generic, TypeVar
 
-from service.base.tasks import hold_until_done
-
-log = logging.getLogger("forecast.tasks")
-
 T = TypeVar("T")
-# Called with the result, or with the error that the fill ended with.
-Tell = Callable[[T | BaseException], None]
 
 
 class _Flight(Generic[T]):
-    """A fill under way, and those who wait for it."""
+    """A fill under way, and how many wait for it."""
 
-    def __init__(self) -> None:
-        self.waiters: list[Tell[T]] = []
+    def __init__(self, fill: Callable[[], Awaitable[T]]) -> None:
+        self.task = asyncio.create_task(_made(fill))  # the steps of the fill are its first caller's
         self.waiting = 0
-        self.task: asyncio.Task[T] | None = None
 
 
 class SingleFlight(Generic[T]):
@@ -37,7 +29,7 @@ class SingleFlight(Generic[T]):
         self._linger = linger
         self._abandons = abandons
         self._flights: dict[Hashable, _Flight[T]] = {}
-        self._tasks: set[asyncio.Task[T]] = set()
+        self._abandoned: set[asyncio.Task[T]] = set()  # until they are cancelled
         # until when (in the loop's seconds) a result answers, and the result; ordered by the former
         self._landed: dict[Hashable, tuple[float, T]] = {}
         self._is_sweeping = False
@@ -54,60 +46,37 @@ class SingleFlight(Generic[T]):
         if landed is not None:
             told("landed")
             return landed[1]
-        told("joined" if key in self._flights else "led")
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        flight = self._join(key, fill, partial(_settle, answer))
-        try:
-            return await answer
-        except asyncio.CancelledError:
-            self._leave(key, flight)
-            raise
-        finally:
-            del answer, flight  # an error refers to this frame: a cycle, which only the garbage collector would free
-
-    def ask(self, key: Hashable, fill: Callable[[], Awaitable[T]], tell: Tell[T]) -> None:
-        """`run` without a task to wait in: `tell` is called once, in a later turn of the loop."""
-        landed = self._landed.get(key)
-        if landed is not None:
-            asyncio.get_running_loop().call_soon(tell, landed[1])
-        else:
-            self._join(key, fill, tell)
-
-    def _join(self, key: Hashable, fill: Callable[[], Awaitable[T]], tell: Tell[T]) -> _Flight[T]:
         flight = self._flights.get(key)
+        told("joined" if flight is not None else "led")
         if flight is None:
-            flight = self._flights[key] = _Flight()
-            # the steps of the fill are its first caller's
-            flight.task = hold_until_done(asyncio.create_task(_made(fill)), self._tasks)
-            flight.task.add_done_callback(partial(self._land, key, flight))
-        flight.waiters.append(tell)
+            flight = self._flights[key] = _Flight(fill)
+            flight.task.add_done_callback(partial(self._land, key))
         flight.waiting += 1
-        return flight
+        try:
+            await asyncio.wait([flight.task])
+            return flight.task.result()
+        finally:
+            flight.waiting -= 1
+            if self._abandons and not flight.waiting and not flight.task.done():
+                self._abandon(key, flight)
+            del flight  # an error refers to this frame: a cycle, which only the garbage collector would free
 
-    def _leave(self, key: Hashable, flight: _Flight[T]) -> None:
-        flight.waiting -= 1
-        if self._abandons and not flight.waiting and flight.task is not None:
-            self._forget(key, flight)
-            flight.task.cancel()
-
-    def _forget(self, key: Hashable, flight: _Flight[T]) -> None:
+    def _abandon(self, key: Hashable, flight: _Flight[T]) -> None:
         """Whoever asks from now on begins another one."""
-        if self._flights.get(key) is flight:
-            del self._flights[key]
+        del self._flights[key]
+        self._abandoned.add(flight.task)
+        flight.task.cancel()
 
-    def _land(self, key: Hashable, flight: _Flight[T], task: asyncio.Task[T]) -> None:
-        self._forget(key, flight)
-        waiters, flight.waiters, flight.task = flight.waiters, [], None
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if error is None and self._linger:
-            self._landed[key] = (asyncio.get_running_loop().time() + self._linger, task.result())
-            if not self._is_sweeping:
-                self._sweep()
-        for tell in waiters:
-            try:
-                tell(task.result() if error is None else error)
-            except Exception:  # it must not take the result from the others
-                log.exception("who waited for %s could not be told", key)
+    def _land(self, key: Hashable, task: asyncio.Task[T]) -> None:
+        if task in self._abandoned:
+            self._abandoned.remove(task)
+        else:
+            del self._flights[key]
+        if task.cancelled() or task.exception() is not None or not self._linger:
+            return
+        self._landed[key] = (asyncio.get_running_loop().time() + self._linger, task.result())
+        if not self._is_sweeping:
+            self._sweep()
 
     def _sweep(self) -> None:
         """Forgets results in time. One alarm serves all: one for each would cost more than keeping the result."""
@@ -121,17 +90,6 @@ class SingleFlight(Generic[T]):
         self._is_sweeping = bool(self._landed)
         if self._is_sweeping:
             loop.call_later(until - now, self._sweep)
-
-
-def _settle(answer: asyncio.Future[T], result: T | BaseException) -> None:
-    if answer.done():
-        return
-    if isinstance(result, asyncio.CancelledError):
-        answer.cancel()
-    elif isinstance(result, BaseException):
-        answer.set_exception(result)
-    else:
-        answer.set_result(result)
 
 
 async def _made(fill: Callable[[], Awaitable[T]]) -> T:

@@ -1,5 +1,6 @@
 """What the connections of one listener have in common: the application, its limits, and how it refuses."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from uvicorn.server import ServerState
@@ -10,7 +11,7 @@ from service.request.resolve import Resolver
 from service.request.response import Response
 
 
-class Door:
+class Door(ABC):
     """What a listener's server serves; each listener has a class of its own.
 
     Connections refuse with `bad_request`, `uri_too_long`, `headers_too_large`, `request_timeout` and `unavailable`.
@@ -35,13 +36,13 @@ class Door:
         self.address: tuple[str, int] = ("", 0)  # where it listens
         self.dates = b""  # the server's own header lines, new ones each second
 
+    @abstractmethod
     def rejected(self, code: str) -> None:
         """Counts a request that never reached the application."""
-        raise NotImplementedError
 
+    @abstractmethod
     def refusal(self, code: str, request_id: bytes, address: str, detail: str | None = None) -> Response:
         """Returns the answer to such a request from `address`."""
-        raise NotImplementedError
 
     def make_room(self, newest: object) -> bool:  # noqa: ARG002 - others end another one for it
         """There is one connection too many. Returns whether the newest may stay."""

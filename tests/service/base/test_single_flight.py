@@ -5,11 +5,8 @@ import contextlib
 import gc
 import weakref
 
-import pytest
-
 from service.base.single_flight import SingleFlight
 from tests.support.virtual import VirtualLoop
-from tests.support.waiting import eventually
 
 
 class Fill:
@@ -43,49 +40,6 @@ async def test_many_callers_share_one_fill() -> None:
     fill.may_end.set()
     assert await asyncio.gather(*callers) == ["result 1"] * 100
     assert fill.runs == 1
-
-
-async def test_who_has_no_task_to_wait_in_shares_it_too() -> None:
-    """And is told in a later turn: of the result, also if it is just over; of an error; that it was cancelled."""
-    flights, fill, told = SingleFlight[str](10.0), Fill(), list[str | BaseException]()
-    waiting = asyncio.create_task(flights.run("k", fill))
-    flights.ask("k", fill, told.append)
-    await _settle()
-    fill.may_end.set()
-    assert told == []
-    assert await waiting == "result 1"
-    flights.ask("k", fill, told.append)
-    assert told == ["result 1"]
-    await _settle()
-    assert (told, fill.runs) == (["result 1"] * 2, 1)
-    fill.error = ValueError("broken")
-    flights.ask("other", fill, told.append)
-    await _settle()
-    assert told.pop() is fill.error
-    fill.may_end.clear()
-    flights.ask("cancelled", fill, told.append)
-    await _settle()
-    for task in flights._tasks:
-        task.cancel()
-    await _settle()
-    assert isinstance(told.pop(), asyncio.CancelledError)
-
-
-async def test_who_cannot_be_told_takes_nothing_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    flights, fill, told = SingleFlight[str](10.0), Fill(), list[str | BaseException]()
-
-    def defect(_: str | BaseException) -> None:
-        raise ValueError("cannot be told")
-
-    flights.ask("k", fill, defect)
-    flights.ask("k", fill, told.append)
-    waiting = asyncio.create_task(flights.run("k", fill))
-    fill.may_end.set()
-    await eventually(waiting.done)
-    assert waiting.result() == "result 1"
-    assert told == ["result 1"]
-    assert "who waited for k could not be told" in caplog.text
-    assert await flights.run("k", fill) == "result 1"  # it lingers all the same
 
 
 async def test_other_keys_are_other_flights() -> None:
@@ -157,7 +111,6 @@ async def test_nothing_is_kept_of_finished_flights() -> None:
     await _settle()
     assert not flights._flights
     assert not flights._landed
-    assert not flights._tasks
 
 
 def test_each_result_is_forgotten_when_its_own_time_is_over() -> None:
@@ -184,8 +137,7 @@ async def test_a_cancelled_fill_leaves_nobody_waiting() -> None:
     flights, fill = SingleFlight[str](0), Fill()
     callers = [asyncio.create_task(flights.run("k", fill)) for _ in range(3)]
     await _settle()
-    for task in flights._tasks:
-        task.cancel()
+    flights._flights["k"].task.cancel()
     results = await asyncio.gather(*callers, return_exceptions=True)
     assert {type(result) for result in results} == {asyncio.CancelledError}
     assert not flights._flights
@@ -199,14 +151,15 @@ async def test_a_fill_that_nobody_waits_for_is_cancelled_if_so_wanted() -> None:
     for caller in callers[:-1]:
         caller.cancel()
     await _settle()
-    assert len(flights._tasks) == 1
+    first = flights._flights["k"].task
+    assert not first.done()
     callers[-1].cancel()
     again = asyncio.create_task(flights.run("k", fill))
     await _settle()
-    assert len(flights._tasks) == 1
+    assert first.cancelled()
     fill.may_end.set()
     assert await again == "result 2"
-    assert (fill.ends, flights._flights) == (1, {})
+    assert (fill.ends, flights._flights, flights._abandoned) == (1, {}, set())
 
 
 async def test_a_fill_that_fails_leaves_nothing_to_the_garbage_collector() -> None:
@@ -239,8 +192,7 @@ async def test_a_fill_that_is_cancelled_before_it_begins_leaves_nobody_waiting()
     flights, fill = SingleFlight[str](), Fill()
     caller = asyncio.create_task(flights.run("k", fill))
     await asyncio.sleep(0)
-    (task,) = flights._tasks
-    task.cancel()
+    flights._flights["k"].task.cancel()
     await asyncio.wait([caller])
     assert caller.cancelled()
     assert not flights._flights
