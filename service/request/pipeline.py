@@ -7,7 +7,7 @@ the first awaitable, one task goes on with the rest.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 
 from service.base import tracing
 from service.base.tasks import hold_until_done
@@ -78,15 +78,14 @@ class Pipeline:
         """Begins the request, and returns the answer, or DISPATCH; or a task that returns it, if it has to wait."""
         if request.target is None or self.traces:
             self.begin(request)
+        steps = iter(self._steps)
         if request.trace is not None:
-            return self._start(request, None, self._steps)
+            return self._start(request, None, steps)
         try:
-            for step in self._steps:
+            for step in steps:
                 outcome = step(request)
                 if outcome is not None:
-                    if isinstance(outcome, Response):
-                        return outcome
-                    return self._start(request, outcome, self._steps[self._steps.index(step) + 1 :])
+                    return outcome if isinstance(outcome, Response) else self._start(request, outcome, steps)
         except Exception as error:
             return failure_of(error, request.request_id)
         raise LookupError("no step has answered")
@@ -105,38 +104,52 @@ class Pipeline:
         return written(request, response, dates)
 
     def _start(
-        self, request: Request, outcome: Awaitable[Response | None] | None, steps: Sequence[Step]
+        self, request: Request, outcome: Awaitable[Response | None] | None, steps: Iterator[Step]
     ) -> "asyncio.Task[Response]":
         # detached: what a client that goes away asked for is looked up nevertheless
         task = asyncio.create_task(self._go_on(request, outcome, steps))
         return hold_until_done(task, self._tasks)
 
     async def _go_on(
-        self, request: Request, outcome: Awaitable[Response | None] | None, steps: Sequence[Step]
+        self, request: Request, outcome: Awaitable[Response | None] | None, steps: Iterator[Step]
     ) -> Response:
         """Awaits the outcome of a step, and runs those that are left."""
-        tracing.enter(request.trace)
         try:
+            if request.trace is not None:
+                tracing.enter(request.trace)
             response = await outcome if outcome is not None else None
             return response or await _answered(request, steps)
         except Exception as error:
             return failure_of(error, request.request_id)
 
 
-async def _run_all(request: Request, steps: Sequence[Step]) -> Response | None:
+async def _run_all(request: Request, steps: Iterable[Step]) -> Response | None:
+    if request.trace is not None:
+        steps = map(_traced, steps)
     for step in steps:
-        with tracing.step(step.__name__) as traced:
-            outcome = step(request)
-            response = outcome if outcome is None or isinstance(outcome, Response) else await outcome
-            if response is not None and response.outcome:
-                traced.set(tracing.STEP_OUTCOME, response.outcome)
+        outcome = step(request)
+        response = outcome if outcome is None or isinstance(outcome, Response) else await outcome
         if response is not None:
             return response
     return None
 
 
-async def _answered(request: Request, steps: Sequence[Step]) -> Response:
+async def _answered(request: Request, steps: Iterable[Step]) -> Response:
     response = await _run_all(request, steps)
     if response is None:
         raise LookupError("no step has answered")
     return response
+
+
+def _traced(step: Step) -> Step:
+    """Returns the step as a part of the request's trace."""
+
+    async def traced(request: Request) -> Response | None:
+        with tracing.step(step.__name__) as part:
+            outcome = step(request)
+            response = outcome if outcome is None or isinstance(outcome, Response) else await outcome
+            if response is not None and response.outcome:
+                part.set(tracing.STEP_OUTCOME, response.outcome)
+        return response
+
+    return traced
