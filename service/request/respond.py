@@ -42,16 +42,22 @@ class CachePolicy:
 
     def prepare(self, release: str, entry: CacheEntry) -> PreparedHeads:
         """Returns the header lines that the near cache keeps with an entry: of the plain form, then of the gzip one."""
-        return self._lines(release, NEAR, entry)
+        bodies = (entry.body, entry.gzipped) if entry.gzipped else (entry.body,)
+        return tuple(
+            self._template(release, NEAR, JSON, zipped=zipped).whole(entry.etag_digest, len(body))
+            for zipped, body in zip((False, True), bodies, strict=False)
+        )
 
     def respond(self, request: Request) -> Response:
         """Returns the answer of what was found: a 200 in the coding that the request accepts, a 304, or a 412."""
         found, target = request.found, request.target
         if found is None or target is None:
             raise LookupError("nothing was looked up")
-        if found.heads and not (target.headers or request.if_none_match or request.if_match is not None):
-            return _ok(request, found.entry, found.heads, target.outcome)
-        return self.found_response(request, found, target.outcome, target.headers)
+        if not found.heads or target.headers or request.if_none_match or request.if_match is not None:
+            return self.found_response(request, found, target.outcome, target.headers)
+        if _zips(request, found.entry):
+            return Response(200, found.heads[1], found.entry.gzipped, target.outcome)
+        return Response(200, found.heads[0], found.entry.body, target.outcome)
 
     def found_response(
         self, request: Request, found: Found, outcome: str = "answered", headers: tuple[Header, ...] = ()
@@ -71,23 +77,17 @@ class CachePolicy:
     def _response(
         self, request: Request, entry: CacheEntry, release: str, outcome: str, status: bytes, content_type: Header
     ) -> Response:
+        zipped = _zips(request, entry)
+        template = self._template(release, status, content_type, zipped=zipped)
         if request.if_none_match or request.if_match is not None:
-            zipped = _zips(request, entry)
-            template = self._template(release, status, content_type, zipped=zipped)
             try:
                 unchanged = template.unchanged(entry.etag_digest, request)
             except ApiError as error:
                 return problem_of(error)
             if unchanged is not None:
                 return Response(304, unchanged, b"", "not_modified")
-        return _ok(request, entry, self._lines(release, status, entry, content_type), outcome)
-
-    def _lines(self, release: str, status: bytes, entry: CacheEntry, content_type: Header = JSON) -> PreparedHeads:
-        plain = self._template(release, status, content_type, zipped=False).whole(entry.etag_digest, len(entry.body))
-        if not entry.gzipped:
-            return (plain,)
-        template = self._template(release, status, content_type, zipped=True)
-        return plain, template.whole(entry.etag_digest, len(entry.gzipped))
+        body = entry.gzipped if zipped else entry.body
+        return Response(200, template.whole(entry.etag_digest, len(body)), body, outcome)
 
     def _template(self, release: str, status: bytes, content_type: Header, *, zipped: bool) -> "_Template":
         key = (release, status, content_type, zipped)
@@ -149,13 +149,6 @@ def _weight(parameter: bytes) -> float:
 
 def _zips(request: Request, entry: CacheEntry) -> bool:
     return bool(entry.gzipped and request.accept_encoding and accepts_gzip(request.accept_encoding))
-
-
-def _ok(request: Request, entry: CacheEntry, heads: PreparedHeads, outcome: str) -> Response:
-    """Returns the entry in the coding that the request accepts."""
-    if _zips(request, entry):
-        return Response(200, heads[1], entry.gzipped, outcome)
-    return Response(200, heads[0], entry.body, outcome)
 
 
 def _cache_status(found: Found) -> bytes:
