@@ -8,8 +8,9 @@ from tests.bench.contenders import PEERS, Peer
 from tests.bench.starting import nginx
 
 # `hot`: the ZIP codes that other comparisons ask for. `all`: every one of the release. `cities`: the largest ones.
-# `unknown`: ZIP codes that do not exist. `cold`: those that were never asked for, each once, in random order.
-Asked = Literal["hot", "all", "cities", "unknown", "cold"]
+# `three`: the three largest. `unknown`: ZIP codes that do not exist. `cold`: those that were never asked for, each
+# once, in random order. `mixed`: what partners send, one with another (requests.py).
+Asked = Literal["hot", "all", "cities", "three", "unknown", "cold", "mixed"]
 # `limits`: one with a rate and a quota that are never reached. `none`: one without limits. `over`: one over its rate.
 # `wrong`: many that were never issued. A number: so many with a rate and a quota, in turn.
 Keys = Literal["limits", "none", "over", "wrong"] | int
@@ -49,7 +50,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
     `unique`: with headers that differ on each request. `matching`: with the answer's own tag in If-None-Match.
     `encoding`: every answer has to come in it. `strays`: so many answers a second, and once
-    more at the start, may have another status than `status`. `least_seconds`: a sample takes that at least.
+    more at the start, may have another status than `status`; None: each has the one that the service gives it.
+    `least_seconds`: a sample takes that at least.
     """
 
     name: str
@@ -66,7 +68,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     version: str = "1.1"
     matching: bool = False
     encoding: str = ""
-    status: int = 200
+    status: int | None = 200
     strays: int = 0
     least_seconds: int = 1
 
@@ -104,6 +106,17 @@ SHAPES = (
     Shape(name="parameters", what="another parameter beside", after="&utm_source=portal", floor=_OTHERS),
     Shape(name="all", what="all ZIP codes", asked="all", floor=_OTHERS),
     Shape(name="cities", what="largest cities", asked="cities", floor=_OTHERS),
+    Shape(name="large", what="the three largest cities, without gzip", asked="three", floor=_OTHERS),
+    Shape(
+        name="mixed",
+        what="mixed traffic of 200 keys",
+        peer=_GZIP.name,
+        asked="mixed",
+        keys=200,
+        connections=64,
+        status=None,
+        floor=Floor(0.8, 3),
+    ),
     Shape(name="1000", what="1,000 connections", connections=1000, least_seconds=2, floor=_MANY),
     Shape(
         name="1000-unlimited",

@@ -174,7 +174,7 @@ class _Side:
             seconds=seconds,
             start=self._next,
             connections=self._shape.connections,
-            refused=self._shape.status >= 400,
+            refused=self._shape.status is not None and self._shape.status >= 400,
         )
         self._next += sample.answers
         if self._shape.connections >= _MANY:

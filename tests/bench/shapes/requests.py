@@ -20,6 +20,9 @@ _TERMS = Terms(rate=Rate(2000, 1, 2000), quota=Quota(999_999_999_999, "month"))
 _WRONG_KEYS = 1000
 _UNKNOWN_ZIP_CODES = 1000
 _CITIES = 20
+# Mixed traffic, as shares of its requests. ZIP codes are asked for by a Zipf law.
+_MIXED = 20_000
+_WRONG, _CITY, _UNKNOWN, _GZIPPED, _UNCHANGED = 0.01, 0.1, 0.05, 1 / 3, 0.1
 
 
 class Requests:
@@ -33,6 +36,8 @@ class Requests:
 
     def heads(self, shape: Shape, contender: Contender) -> list[bytes]:
         """Without their end, for headers that differ."""
+        if shape.asked == "mixed":
+            return self._mixed(shape, contender.endpoint)
         asked, endpoint = self._asked(shape, contender.endpoint)
         if not shape.matching:
             return request_heads(endpoint, asked, self._keys_of(shape), shape.headers, shape.version)
@@ -43,18 +48,47 @@ class Requests:
         ]
 
     def _asked(self, shape: Shape, endpoint: Endpoint) -> tuple[Sequence[str], Endpoint]:
-        if shape.asked == "cities":
+        if shape.asked in ("cities", "three"):
             of_any = msgspec.structs.replace(endpoint, path=f"{FORECAST}?", after=shape.after)
-            return [query for _, query in largest_cities(self._stage, (), _CITIES)], of_any
+            return [
+                query for _, query in largest_cities(self._stage, (), 3 if shape.asked == "three" else _CITIES)
+            ], of_any
         if shape.after:
             endpoint = msgspec.structs.replace(endpoint, after=shape.after)
         if shape.asked == "cold":
             return self.cold(), endpoint
         if shape.asked == "unknown":
-            there = set(self._zips)
-            absent = (f"{number:05}" for number in range(100_000))
-            return [one for one in absent if one not in there][:_UNKNOWN_ZIP_CODES], endpoint
+            return self._unknown(), endpoint
         return (self._zips if shape.asked == "all" else self._zips[:HOT_ZIP_CODES]), endpoint
+
+    def _unknown(self) -> list[str]:
+        there = set(self._zips)
+        absent = (f"{number:05}" for number in range(100_000))
+        return [one for one in absent if one not in there][:_UNKNOWN_ZIP_CODES]
+
+    def _mixed(self, shape: Shape, endpoint: Endpoint) -> list[bytes]:
+        """In an order that is random and the same for all."""
+        chance = random.Random(1)
+        keys, wrong = self._keys_of(shape), [form.generate()[0] for _ in range(_WRONG_KEYS)]
+        cities, unknown = [query for _, query in largest_cities(self._stage, (), _CITIES)], self._unknown()
+        of_any = msgspec.structs.replace(endpoint, path=f"{FORECAST}?")
+        hot = self._zips[:HOT_ZIP_CODES]
+        tags = dict(zip(hot, self._tags_of(hot), strict=True))
+        popular = chance.choices(self._zips, [1 / (rank + 1) for rank in range(len(self._zips))], k=_MIXED)
+        heads = []
+        for zip_code in popular:
+            key = chance.choice(wrong if chance.random() < _WRONG else keys)
+            more = ["accept-encoding: gzip"] if chance.random() < _GZIPPED else []
+            kind = chance.random()
+            if kind < _CITY:
+                heads += request_heads(of_any, [chance.choice(cities)], [key], more)
+            elif kind < _CITY + _UNKNOWN:
+                heads += request_heads(endpoint, [chance.choice(unknown)], [key], more)
+            else:
+                if not more and zip_code in tags and chance.random() < _UNCHANGED:
+                    more = [f"if-none-match: {tags[zip_code]}"]
+                heads += request_heads(endpoint, [zip_code], [key], more)
+        return heads
 
     def cold(self) -> list[str]:
         """In an order that is random and the same for all."""
