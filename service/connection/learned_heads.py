@@ -1,14 +1,15 @@
 """Reads the head of a plain GET without the parser.
 
-Most requests arrive as one chunk: one head of plain lines and nothing else. It looks like the previous one on its
-connection: some lines are the same, the others differ only in their values. So a head is compared with what the last
-ones had in common, and the rest is matched by one regular expression. The grammar is a subset of RFC 9112's. Whatever
+Most requests arrive as one chunk: one head of plain lines and nothing else. It looks like others on its connection:
+some lines are the same, the others differ only in their values. So a head is compared with what earlier ones had in
+common, and the rest is matched by one regular expression. The grammar is a subset of RFC 9112's. Whatever
 is read here, the parser would read the same (a property test compares the two); anything else is left to the parser.
 """
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+
+import msgspec
 
 from service.connection import limits
 from service.request.request import REQUEST_ID, valid_host, valid_request_id
@@ -19,14 +20,16 @@ _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LINES = re.compile(rb"(?:[!-~][ -~]*\r\n)*\r\n")
 # Names are remembered before the key is checked, so their number and their length (in bytes) are bounded.
 _MOST_NAMES, _LONGEST_NAME = 1_000, 64
-# Heads of a connection that are compared. If those have nothing in common, the next ones will not either.
+# Kinds of heads that a connection knows: one with `If-None-Match` beside one without it, for example.
 _LESSONS = 4
+# Heads of a connection that are compared. If those have nothing in common, the next ones will not either.
+_TRIES = 16
 # All names together whose values differ. A matcher costs time and memory for each byte of them: some 10 ms and 0.2 MB
 # for a head of the full size, which would not pay, and could be used to keep a worker busy.
 _MOST_NAME_BYTES = 1_000
 _MOST_MATCHERS = 1_000
 _MOST_TAUGHT = 1_000  # addresses
-# Of a longer head nothing is kept: a connection keeps up to four times its bytes. Reading one anew takes some 10 µs.
+# Of a longer head nothing is kept: a connection keeps up to ten times its bytes. Reading one anew takes some 10 µs.
 _LONGEST_KEPT = 2_000
 # Of the matchers, for callers whose key is not known to be good: they must not keep a worker busy.
 _MOST_FOR_STRANGERS = 100
@@ -46,10 +49,14 @@ _FIELDS = {
     **dict.fromkeys(_FOR_PARSER, _UNUSUAL),
 }
 # Attributes that may differ from head to head on a connection; it is read anew where others do.
-_VARYING = ("request_id", "presented", "if_none_match")
+_VARYING = ("request_id", "presented", "if_none_match", "accept_encoding")
 # What matches a value: one that matters, one without meaning, and an id, which may be one that cannot be used.
 _VALUE = b"([!-~]*)"
-_VALUES = {_OTHER: b"[ -~]*", "request_id": b"(?:(%b)|[!-~]*)" % REQUEST_ID}
+_VALUES = {
+    _OTHER: b"[ -~]*",
+    "request_id": b"(?:(%b)|[!-~]*)" % REQUEST_ID,
+    "accept_encoding": b"((?:[!-~](?:[ -~]*[!-~])?)?)",
+}
 CLOSE = b"close"
 _CONNECTION = (b"keep-alive", CLOSE)
 _Names = tuple[bytes, ...]
@@ -72,22 +79,33 @@ class HeaderValues:
         self.if_none_match: bytes | None = None
         self.connection: bytes | None = None
 
-    def copy(self) -> "HeaderValues":
-        made = HeaderValues()
-        made.presented, made.host, made.request_id = self.presented, self.host, self.request_id
-        made.accept_encoding, made.if_none_match = self.accept_encoding, self.if_none_match
-        made.connection = self.connection
-        return made
 
-
-class Lesson(NamedTuple):
+class Lesson(msgspec.Struct, frozen=True):
     """What heads have in common: the lines that they begin with, and what matches the rest."""
 
     lead: bytes
     match: _Match
     groups: tuple[int, ...]  # the group of the matcher that is each attribute of `_VARYING`; 0: it does not vary
-    values: HeaderValues  # of the lead
+    values: HeaderValues  # of the lead, and of the last head that was read with this
     usual: bytes  # the whole, if there is no rest; else empty
+
+    def read(self, head: bytes, start: int) -> HeaderValues | None:
+        """Returns the values of a head whose request line ends at `start`; None if it has not this in common."""
+        if self.usual:
+            return self.values if head[start:] == self.usual else None
+        found = self.match(head, start + len(self.lead)) if head.startswith(self.lead, start) else None
+        if found is None:
+            return None
+        values, (request_id, presented, if_none_match, accept_encoding) = self.values, self.groups
+        if request_id:
+            values.request_id = found[request_id]
+        if presented:
+            values.presented = found[presented]
+        if if_none_match:
+            values.if_none_match = found[if_none_match]
+        if accept_encoding:
+            values.accept_encoding = found[accept_encoding]
+        return values
 
 
 def as_head(url: bytes, headers: list[Header], method: bytes = b"GET", version: bytes = b"1.1") -> bytes:
@@ -104,8 +122,8 @@ class Fields:
         self._known: dict[bytes, str] = dict(_FIELDS)
         self.matchers: dict[tuple[_Names, tuple[int, ...]], _Match] = {}
         self._made_for_strangers = 0
-        # the last lesson by the address that the heads came from: another connection from there probably sends the same
-        self.taught: dict[str, Lesson] = {}
+        # lessons by the address that the heads came from: another connection from there probably sends the same
+        self.taught: dict[str, list[Lesson]] = {}
 
     def read(self, lines: list[bytes], asked: HeaderValues) -> bool:
         """Sets the values of header lines in `asked`. False if only the parser can judge them: a header that changes
@@ -150,77 +168,44 @@ class Fields:
             found = self.matchers[names, wanted] = _matcher(names, [_VALUES.get(field, _VALUE) for field in wants])
         return found
 
-    def teach(self, origin: str, lesson: Lesson) -> None:
+    def teach(self, origin: str, lessons: list[Lesson]) -> None:
         if len(self.taught) >= _MOST_TAUGHT:
             self.taught.clear()
-        self.taught[origin] = lesson
+        self.taught[origin] = lessons
 
 
 class HeadReader:
     """Reads the header lines of the heads of one connection, which owns it, and learns what they have in common. It
-    begins with what was learned of another connection from the same `origin`.
+    begins with what was learned of another connection from the same `origin`."""
 
-    If a head equals `usual` from the end of its request line on, `usually` has its values.
-    """
-
-    __slots__ = (
-        "_before",
-        "_fields",
-        "_groups",
-        "_lead",
-        "_lessons",
-        "_lines",
-        "_match",
-        "_read",
-        "_values",
-        "news",
-        "origin",
-        "usual",
-        "usually",
-    )
+    __slots__ = ("_before", "_fields", "_lines", "_read", "_tries", "_values", "lessons", "news", "origin")
 
     def __init__(self, fields: Fields, origin: str = "") -> None:
-        self._fields = fields
         self.origin = origin
-        self._lessons = _LESSONS  # heads that are still compared
+        self.lessons = fields.taught.get(origin, [])  # the latest first
         self.news: list[bytes] | None = None  # the lines of the last head, if there is something to `learn` from them
-        self._before: list[bytes] = []  # the lines of the head before
+        self._fields = fields
+        self._tries = _TRIES  # heads that are still compared
+        self._before: dict[_Names, list[bytes]] = {}  # by their names, lines of heads that nothing was learned from
         self._read = b""  # what was read anew last,
         self._lines: list[bytes] = []  # its lines,
         self._values: HeaderValues | None = None  # and what its values are
-        self.usual = b""  # empty if heads are not all the same
-        self.usually = HeaderValues()
-        self._lead = b""  # where some values differ: the lines that heads begin with in common,
-        self._match: _Match | None = None  # what matches the rest,
-        self._groups: tuple[int, ...] = (0, 0, 0)  # and which of its groups each attribute is that may differ
-        lesson = fields.taught.get(origin)
-        if lesson is not None:
-            self._adopt(lesson)
 
     def read(self, head: bytes, start: int) -> HeaderValues | None:
-        """The values of the header lines, which follow the request line that ends at `start`. Good until the next call.
+        """The values of the header lines, which follow the request line that ends at `start`.
 
-        None if `head` is anything but one whole head of plain lines.
+        Good until the next call of any reader. None if `head` is anything but one whole head of plain lines.
         """
-        if self.usual:
-            if head[start:] == self.usual:
-                return self.usually
-        elif self._match is not None and head.startswith(self._lead, start) and len(head) <= _LONGEST_KEPT:
-            found = self._match(head, start + len(self._lead))
-            if found is not None:
-                usually, (request_id, presented, if_none_match) = self.usually, self._groups
-                if request_id:
-                    usually.request_id = found[request_id]
-                if presented:
-                    usually.presented = found[presented]
-                if if_none_match:
-                    usually.if_none_match = found[if_none_match]
-                return usually
+        if len(head) <= _LONGEST_KEPT:
+            for lesson in self.lessons:
+                values = lesson.read(head, start)
+                if values is not None:
+                    return values
         return self._read_anew(head, start)
 
     def _read_anew(self, head: bytes, start: int) -> HeaderValues | None:
         if head[start:] == self._read:
-            self.news = self._lines if self._lessons else None
+            self.news = self._lines if self._tries else None
             return self._values
         if len(head) > limits.MOST_HEADER_BYTES or not _LINES.fullmatch(head, start + 2):
             return None
@@ -230,22 +215,25 @@ class HeadReader:
             return None
         self.news = None
         if len(head) <= _LONGEST_KEPT:
-            self.news = lines if self._lessons else None
+            self.news = lines if self._tries else None
             self._read, self._lines, self._values = head[start:], lines, asked
         return asked
 
     def learn(self, *, stranger: bool = False) -> None:
-        """Expects of the next head what this one and the last one have in common. A stranger is a caller whose key is
-        not known to be good."""
-        lines, before, self.news = self.news or [], self._before, None
-        self._before = lines
-        if not before:
+        """Expects of later heads what this one and the last one with the same names have in common. A stranger is a
+        caller whose key is not known to be good."""
+        lines, self.news = self.news or [], None
+        names = tuple(line.partition(b": ")[0] for line in lines)
+        before = self._before.pop(names, None)
+        if before is None:
+            if len(self._before) < _LESSONS:
+                self._before[names] = lines
             return
-        self._lessons -= 1
+        self._tries -= 1
         common = 0
-        while common < min(len(lines), len(before)) and lines[common] == before[common]:
+        while common < len(lines) and lines[common] == before[common]:
             common += 1
-        names = tuple(line.partition(b": ")[0] for line in lines[common:])
+        names = names[common:]
         fields = [self._fields.of(name) for name in names]
         if (
             sum(map(len, names)) > _MOST_NAME_BYTES
@@ -262,13 +250,9 @@ class HeadReader:
         varies = [field for field in fields if field != _OTHER]
         groups = tuple(varies.index(field) + 1 if field in varies else 0 for field in _VARYING)
         lesson = Lesson(lead, match, groups, values, b"" if names else lead + b"\r\n")
-        self._adopt(lesson)
+        self.lessons = [lesson, *self.lessons][:_LESSONS]
         if not stranger:
-            self._fields.teach(self.origin, lesson)
-
-    def _adopt(self, lesson: Lesson) -> None:
-        self._lead, self._match, self._groups, values, self.usual = lesson
-        self.usually = values.copy()
+            self._fields.teach(self.origin, self.lessons)
 
 
 def _matcher(names: _Names, values: list[bytes]) -> _Match:
