@@ -291,6 +291,27 @@ async def test_an_answer_of_the_previous_release_counts_as_what_it_is_there(step
     assert (response.status, response.outcome, request.found.release) == (200, "answered_empty", "r1")
 
 
+async def test_what_is_near_of_the_previous_release_is_not_looked_up_again(steps: Steps) -> None:
+    """So an answer needs neither Redis nor the warehouse while look-ups in the current release fail."""
+    first = steps.pipeline.run(steps.begin(request_for()))
+    assert isinstance(first, asyncio.Task)
+    await first
+
+    async def fail() -> bytes:
+        raise LookupFailure("damaged")
+
+    steps.switch("r2")
+    steps.fill = fail
+    steps.follower.previous = PreviousRelease(cast("Any", SimpleNamespace(id="r1")), time.monotonic())
+    request, missed = steps.begin(request_for()), steps.near.misses
+    waiting = steps.pipeline.run(request)
+    assert isinstance(waiting, asyncio.Task)
+    response = await waiting
+    assert request.found is not None
+    assert (response.status, response.body, request.found.tier) == (200, BODY, "previous")
+    assert steps.near.misses == missed + 1, "of the current release alone"
+
+
 async def test_a_look_up_that_works_ends_the_doubt(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether the worker can answer anybody, after look-ups that failed."""
     monkeypatch.setattr("service.request.lookup_watch.DOUBT_SECONDS", 0.0)
