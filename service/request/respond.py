@@ -42,11 +42,12 @@ class CachePolicy:
 
     def prepare(self, release: str, entry: CacheEntry) -> PreparedHeads:
         """Returns the header lines that the near cache keeps with an entry: of the plain form, then of the gzip one."""
-        bodies = (entry.body, entry.gzipped) if entry.gzipped else (entry.body,)
-        return tuple(
-            self._template(release, NEAR, JSON, zipped=zipped).whole(entry.etag_digest, len(body))
-            for zipped, body in zip((False, True), bodies, strict=False)
-        )
+
+        def lines(body: bytes, *, zipped: bool) -> bytes:
+            return self._template(release, NEAR, JSON, zipped=zipped).whole(entry.etag_digest, len(body))
+
+        plain = lines(entry.body, zipped=False)
+        return (plain, lines(entry.gzipped, zipped=True)) if entry.gzipped else (plain,)
 
     def respond(self, request: Request) -> Response:
         """Returns the answer of what was found: a 200 in the coding that the request accepts, a 304, or a 412."""
