@@ -101,7 +101,6 @@ class KeyVerifier:
         self._asked = 0
         self._last_confirmed = -UNKNOWN_AFTER_SECONDS
         self._slots = asyncio.Semaphore(_MOST_LOOKUPS)
-        self._checking: set[asyncio.Task[KeyVerdict]] = set()
         self._rechecking: set[asyncio.Task[None]] = set()
         self._flights: SingleFlight[KeyVerdict] = SingleFlight(abandons=True)
         self._new = 0

@@ -87,11 +87,6 @@ class QuotaGuard:
         """What `check` went by; `admit` may spend its `spendable` requests (quota_state.py)."""
         return self._known[key_id]
 
-    def lets_pass(self, key_id: str) -> bool:
-        """Whether the last `check` left an answer of the quota that carries no warning."""
-        known = self._known.get(key_id)
-        return known is not None and known.state is not None and known.state.unwarned > 0
-
     def check(self, key_id: str, quota: Quota, now: float, number: int = 1) -> QuotaState | None:
         """The key's state at `now`, in seconds since 1970; if `number` or more remain, so many requests may go on.
 
@@ -117,12 +112,6 @@ class QuotaGuard:
             if now >= due:
                 self._start(key_id)
         return known.standing(quota, used, now, due if now < due else until)
-
-    def expect(self, key_id: str, now: float) -> None:
-        """Reads the total if it is due at `now`: requests will soon be judged by it. Nobody waits."""
-        known = self._known.get(key_id)
-        if known is None or not known.at <= now < known.at + DUE_SECONDS:
-            self._start(key_id)
 
     async def standing(self, key_id: str, quota: Quota, number: int = 1) -> QuotaState:
         """`check`, after asking the store if need be; never fails, and ends within WAIT_SECONDS."""

@@ -152,13 +152,6 @@ class TokenLease:
         self.tokens -= number
         return True
 
-    def has_tokens(self, now: float) -> bool:
-        return self.tokens > 0 and now < self.renew_at
-
-    def denies(self, now: float) -> bool:
-        """Whether a request is refused here, without asking Redis."""
-        return self.local_until <= now < self.denied_until and not self.has_tokens(now)
-
     def wants_renewal(self, now: float) -> bool:
         return (
             self.tokens <= self.low

@@ -19,10 +19,6 @@ class ServerKind(msgspec.Struct, frozen=True):
     mode: Mode
     role: Literal["master", "replica"] | None = None
 
-    @property
-    def is_primary(self) -> bool:
-        return self.role == "master"
-
 
 def kind_of(reply: object) -> ServerKind | None:
     """What the reply to HELLO says, in RESP2; None if it says nothing of the kind."""

@@ -134,24 +134,6 @@ async def test_a_read_that_nobody_waits_for_sets_no_alarm(scene: Scene, monkeypa
     assert len(scene.store.asked) == 2
 
 
-async def test_a_total_is_read_ahead_of_requests_if_it_is_due(scene: Scene) -> None:
-    """Once, and nobody waits; also if nothing is known yet."""
-    for _ in range(2):
-        scene.guard.expect("a", scene.clock.now)
-    await settled()
-    [question] = scene.store.asked
-    await question.reply(Totals(TODAY, 7, 7))
-    assert scene.used == 7
-    scene.clock.now += quotas.DUE_SECONDS - 0.01
-    scene.guard.expect("a", scene.clock.now)
-    await settled()
-    assert len(scene.store.asked) == 1
-    scene.clock.now += 0.02
-    scene.guard.expect("a", scene.clock.now)
-    await settled()
-    assert len(scene.store.asked) == 2
-
-
 async def test_a_store_that_is_away_leaves_what_is_known(scene: Scene) -> None:
     await scene.wait("first")
     await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
