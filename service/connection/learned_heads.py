@@ -24,12 +24,14 @@ _MOST_NAMES, _LONGEST_NAME = 1_000, 64
 _LESSONS = 4
 # Heads of a connection that are compared. If those have nothing in common, the next ones will not either.
 _TRIES = 16
+# Heads that are kept to be compared with later ones, each of its own kind.
+_MOST_BEFORE = 2
 # All names together whose values differ. A matcher costs time and memory for each byte of them: some 10 ms and 0.2 MB
 # for a head of the full size, which would not pay, and could be used to keep a worker busy.
 _MOST_NAME_BYTES = 1_000
 _MOST_MATCHERS = 1_000
 _MOST_TAUGHT = 1_000  # addresses
-# Of a longer head nothing is kept: a connection keeps up to ten times its bytes. Reading one anew takes some 10 µs.
+# Of a longer head nothing is kept: a connection keeps up to six times its bytes. Reading one anew takes some 10 µs.
 _LONGEST_KEPT = 2_000
 # Of the matchers, for callers whose key is not known to be good: they must not keep a worker busy.
 _MOST_FOR_STRANGERS = 100
@@ -196,6 +198,7 @@ class HeadReader:
 
         Good until the next call of any reader. None if `head` is anything but one whole head of plain lines.
         """
+        self.news = None  # the head before may not have been answered here
         if len(head) <= _LONGEST_KEPT:
             for lesson in self.lessons:
                 values = lesson.read(head, start)
@@ -213,7 +216,6 @@ class HeadReader:
         asked = HeaderValues()
         if len(lines) > limits.MOST_HEADERS or not self._fields.read(lines, asked):
             return None
-        self.news = None
         if len(head) <= _LONGEST_KEPT:
             self.news = lines if self._tries else None
             self._read, self._lines, self._values = head[start:], lines, asked
@@ -226,7 +228,7 @@ class HeadReader:
         names = tuple(line.partition(b": ")[0] for line in lines)
         before = self._before.pop(names, None)
         if before is None:
-            if len(self._before) < _LESSONS:
+            if len(self._before) < _MOST_BEFORE:
                 self._before[names] = lines
             return
         self._tries -= 1
