@@ -4,9 +4,10 @@ wait. It fills both."""
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import cache, partial
 
 from service.base.single_flight import SingleFlight
+from service.base.telemetry import LOOKUP_SECONDS, LOOKUPS, Counter, Histogram, Telemetry
 from service.base.tracing import STEP_OUTCOME, Attributes, step
 from service.cache.entry import CacheEntry, Found
 from service.cache.key import CacheKey
@@ -87,3 +88,20 @@ class ReadThrough:
             self._observe("warehouse", outcome, time.perf_counter() - started)
         # compressing the largest city takes some 10 ms, for which no other request should wait
         return await asyncio.to_thread(CacheEntry.of, body) if len(body) > 32_768 else CacheEntry.of(body)
+
+
+def observed_in(telemetry: Telemetry) -> Observe:
+    """Returns what counts look-ups in `telemetry`. Its counters and histograms are kept: finding them takes longer than
+    counting."""
+
+    @cache
+    def figures(tier: str, outcome: str) -> tuple[Counter, Histogram]:
+        return telemetry.counter(LOOKUPS, tier, outcome), telemetry.histogram(LOOKUP_SECONDS, tier)
+
+    def observe(tier: str, outcome: str, seconds: float) -> None:
+        counter, histogram = figures(tier, outcome)
+        counter.value += 1
+        histogram.observe(seconds)
+
+    figures("shared", "hit")  # shown from the beginning, as 0
+    return observe

@@ -20,9 +20,8 @@ from service.base.batched import batched
 from service.base.ipc import AccessLogEntry
 from service.base.masking import masked
 from service.base.tasks import keep_running
-from service.redis.client import ask_one
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.name_store import NameCommand, NameStore, gathered
+from service.redis.name_store import NameCommand, NameStore, ask_one, gathered
 from service.redis.pipelined import anything
 from service.redis.script import Script, ScriptCall
 

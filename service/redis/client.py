@@ -29,7 +29,7 @@ from service.redis.connections import patient_pool
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.kind import kind_of
 from service.redis.line import Line
-from service.redis.name_store import NameCommand, NameStore, gathered
+from service.redis.name_store import NameCommand, gathered
 from service.redis.pipelined import Call, PipelinedConnection, Read, Words, anything, call_of, open_pipelined
 from service.redis.refusals import says_not_primary, server_refusal, told
 
@@ -329,8 +329,3 @@ async def _find_primary(client: Redis) -> None:
         return
     if kind is not None and kind.role == "replica":
         raise _DemotedError("it is a replica")
-
-
-async def ask_one(store: NameStore, command: NameCommand) -> Any:
-    """The reply to one command. Raises StoreUnavailable, also if it is answered with an error."""
-    return await store.send(command.name, command.words, anything)

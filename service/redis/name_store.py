@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.pipelined import Call, Read, Words
+from service.redis.pipelined import Call, Read, Words, anything
 
 if TYPE_CHECKING:
     from service.redis.client import RedisStore
@@ -89,3 +89,8 @@ def checked(result: T | StoreUnavailable) -> T:
 def named_command(command: str, name: bytes, *before: str) -> NameCommand:
     """A command on a name that was found: `before` comes between the two."""
     return NameCommand(name.decode("utf-8", "surrogateescape"), (command, *before, name))
+
+
+async def ask_one(store: NameStore, command: NameCommand) -> Any:
+    """The reply to one command. Raises StoreUnavailable, also if it is answered with an error."""
+    return await store.send(command.name, command.words, anything)

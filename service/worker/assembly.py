@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ from service.base.telemetry import (
     ANSWERS,
     ERRORS_DROPPED,
     LINES_DROPPED,
-    LOOKUP_SECONDS,
     LOOKUPS,
     NEAR_LEFT,
     QUERY_LOOKUPS,
@@ -27,13 +25,11 @@ from service.base.telemetry import (
     STORES_FAILED,
     TASK_FAILURES,
     TRACES_DROPPED,
-    Counter,
-    Histogram,
     Snapshot,
     Telemetry,
 )
 from service.cache.near import NearCache
-from service.cache.read_through import Observe, ReadThrough
+from service.cache.read_through import ReadThrough, observed_in
 from service.cache.shared import SharedCache
 from service.http.app import build_litestar
 from service.http.area import handlers_of, routes_of
@@ -128,7 +124,7 @@ class WorkerApp:
             metered, self.metering.limiter, self.metering.quotas, self.metering.counters, self._clock
         )
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
-        self._cache = ReadThrough(self.near, self._shared, _lookups_observed(self.telemetry))
+        self._cache = ReadThrough(self.near, self._shared, observed_in(self.telemetry))
         self.recorder = Recorder(self.telemetry, self.watch, self._admission, self.metering.errors.add)
         self._shown: tuple[str, ...] = ()  # releases that figures name
         self._settings = settings
@@ -313,22 +309,6 @@ def _documentation(about: About) -> dict[str, ASGIRouteHandler]:
     from service.http.documentation.routes import documentation_routes  # takes 20 ms, and most do without
 
     return documentation_routes(about)
-
-
-def _lookups_observed(telemetry: Telemetry) -> Observe:
-    """Counts look-ups in `telemetry`. Counter and histogram are kept: finding them takes longer than counting."""
-
-    @cache
-    def figures(tier: str, outcome: str) -> tuple[Counter, Histogram]:
-        return telemetry.counter(LOOKUPS, tier, outcome), telemetry.histogram(LOOKUP_SECONDS, tier)
-
-    def observe(tier: str, outcome: str, seconds: float) -> None:
-        counter, histogram = figures(tier, outcome)
-        counter.value += 1
-        histogram.observe(seconds)
-
-    figures("shared", "hit")  # shown from the beginning, as 0
-    return observe
 
 
 def _local_url(settings: Settings) -> str:

@@ -8,8 +8,7 @@ import pytest
 from service.cache.entry import CacheEntry, encode_entry
 from service.cache.key import CacheKey, cache_key
 from service.cache.shared import SharedCache
-from service.redis.client import ask_one
-from service.redis.name_store import NameCommand
+from service.redis.name_store import NameCommand, ask_one
 from service.redis.opening import CacheStore
 from tests.contract.conftest import Backend
 

@@ -4,12 +4,11 @@ import asyncio
 
 import pytest
 
-from service.redis.client import ask_one
 from service.redis.cluster import store as cluster_store
 from service.redis.cluster.slots import SLOTS, slot_of
 from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreUnavailable
-from service.redis.name_store import NameCommand, gathered
+from service.redis.name_store import NameCommand, ask_one, gathered
 from service.redis.pipelined import anything
 from service.redis.script import Script
 from tests.support.cluster_double import ClusterDouble, NodeDouble
