@@ -23,7 +23,8 @@ from service.request.targets import ResolvedQuery, Route
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
 from warehouse.lookup.engine import Engine
-from warehouse.places.keyset import KeySet, NoMatch, OtherCity, UnknownCity, UnknownZip
+from warehouse.places.keyset import KeySet
+from warehouse.places.match import NoMatch, OtherCity, UnknownCity, UnknownZip
 from warehouse.places.state_names import STATE_NAMES
 
 _MOST_CITIES = 50  # of a borough that has many

@@ -12,7 +12,8 @@ from service.request.lookup_watch import SampleLookup
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease
-from warehouse.places.keyset import KeySet, Match, NoMatch
+from warehouse.places.keyset import KeySet
+from warehouse.places.match import Match, NoMatch
 
 PATH = "/v1/population-housing-forecast"
 NAME = forecast.FORECAST_AREA.name

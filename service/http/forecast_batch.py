@@ -30,7 +30,7 @@ from service.request.targets import ResolvedQuery
 from warehouse.areas import forecast
 from warehouse.areas.forecast import ForecastEntry
 from warehouse.following import OpenRelease
-from warehouse.places.keyset import Match
+from warehouse.places.match import Match
 from warehouse.schema.errors import LookupFailure
 
 MOST = 100

@@ -15,7 +15,8 @@ from warehouse.areas import projects
 from warehouse.areas.paging import Cursors
 from warehouse.areas.projects import ProjectFilters
 from warehouse.lookup.engine import Engine
-from warehouse.places.keyset import KeySet, Match, NoMatch
+from warehouse.places.keyset import KeySet
+from warehouse.places.match import Match, NoMatch
 from warehouse.schema.vocabulary import ProjectStatus
 
 PATH = "/v1/development-projects"

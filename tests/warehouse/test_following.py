@@ -14,7 +14,7 @@ from tests.warehouse.helpers import flip_byte, open_engine, publish
 from warehouse import following
 from warehouse.areas import forecast
 from warehouse.following import OpenRelease, ReleaseFollower
-from warehouse.places.keyset import Match
+from warehouse.places.match import Match
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.rollback import roll_back
 from warehouse.schema.errors import LookupFailure

@@ -29,8 +29,9 @@ from warehouse.areas.fields import (
 )
 from warehouse.areas.paging import Cursors, Page
 from warehouse.lookup.engine import Engine
-from warehouse.places.keyset import KeySet, Match
+from warehouse.places.keyset import KeySet
 from warehouse.places.keyset_builder import KeySetBuilder
+from warehouse.places.match import Match
 from warehouse.places.regions import Region
 from warehouse.schema.tables import HOUSING_FIGURES
 

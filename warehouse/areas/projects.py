@@ -33,8 +33,9 @@ from warehouse.areas.fields import (
 from warehouse.areas.paging import Cursors, Page
 from warehouse.lookup.engine import Engine
 from warehouse.places.city_names import fold_city, strip_state
-from warehouse.places.keyset import KeySet, Match
+from warehouse.places.keyset import KeySet
 from warehouse.places.keyset_builder import KeySetBuilder
+from warehouse.places.match import Match
 from warehouse.schema.vocabulary import PROJECT_STATUSES, UNKNOWN, ProjectStatus
 
 _MIN_ROWS_PER_GROUP = 512

@@ -11,45 +11,11 @@ from collections.abc import Iterator
 import msgspec
 
 from warehouse.places.city_names import fold_city, strip_state
+from warehouse.places.match import Match, NoMatch, OtherCity, UnknownCity, UnknownZip, city_query, part_query
 from warehouse.places.regions import Regions
 from warehouse.places.similar import similar_names
 from warehouse.places.spellings import other_forms, plain_name, split_state
 from warehouse.places.variants import variants_among
-
-
-class Match(msgspec.Struct, frozen=True):
-    """What a query means in one release. Made for each request."""
-
-    query: str  # canonical form: queries with the same form have the same answer
-    keys: tuple[str, ...]  # the keys of its entries
-    cities: tuple[str, ...] = ()  # as answers print them, if a name other than their own matched
-
-
-class UnknownZip(msgspec.Struct, frozen=True):
-    """The release has nothing on the ZIP code."""
-
-    zip_code: str
-
-
-class OtherCity(msgspec.Struct, frozen=True):
-    """The ZIP code exists, but not in the requested city or state."""
-
-    zip_code: str
-    city: str  # where it is ("Dickinson, AL")
-
-
-class UnknownCity(msgspec.Struct, frozen=True):
-    """The state has no city of that name."""
-
-    city_name: str
-    state_code: str
-    similar: tuple[str, ...]  # up to three cities of the state with similar names
-    states: tuple[str, ...]  # other states that have a city of that name; first the one that stands behind the name
-    county: str | None = None  # the five-digit FIPS code of the state's county of that name
-
-
-NoMatch = UnknownZip | OtherCity | UnknownCity
-
 
 _MOST_SIMILAR = 3
 
@@ -326,13 +292,3 @@ def _other_states(stored: StoredKeySet) -> dict[str, set[str]]:
             if stored.zips[zip_code].state_code != state:
                 found[zip_code].add(state)
     return found
-
-
-def part_query(zip_code: str, city: str) -> str:
-    """The canonical query for the part of a ZIP code in a city. `city` is the canonical query for the city."""
-    return f"zip:{zip_code}+{city}"
-
-
-def city_query(state_code: str, folded: str) -> str:
-    """The canonical query for a city."""
-    return f"city:{state_code}:{folded}"

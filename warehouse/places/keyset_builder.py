@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from warehouse.places.city_names import fold_city, strip_state
-from warehouse.places.keyset import CityNames, Group, KeySet, StoredKeySet, Zip, city_query, part_query
+from warehouse.places.keyset import CityNames, Group, KeySet, StoredKeySet, Zip
+from warehouse.places.match import city_query, part_query
 from warehouse.places.spellings import abbreviates
 
 

@@ -13,7 +13,8 @@ from warehouse.areas.data_area import DataArea
 from warehouse.areas.registry import DATA_AREAS
 from warehouse.files.atomic import checksum
 from warehouse.places.city_names import strip_state
-from warehouse.places.keyset import KeySet, Match
+from warehouse.places.keyset import KeySet
+from warehouse.places.match import Match
 from warehouse.publishing.bulk import ReleaseBefore, write_bulk
 from warehouse.releases.bulk_files import FORMATS, AreaContents, changes_file, flat_file
 from warehouse.releases.catalog import BUILDER_VERSION, FINDINGS, RELEASE_FORMAT, FileInfo, Manifest, Origin, TableInfo

@@ -9,7 +9,7 @@ import pytest
 from tests.support.drops import LOCATIONS, NOWHERE, homes, location, people, write_drop
 from tests.warehouse.helpers import engine_of, entries, keys, publish
 from warehouse.areas import forecast
-from warehouse.places.keyset import Match, UnknownCity
+from warehouse.places.match import Match, UnknownCity
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import LookupFailure
 

@@ -12,7 +12,8 @@ from tests.support.drops import LOCATIONS, Rows, location, project, write_drop, 
 from tests.warehouse.helpers import engine_of, finding, publish
 from warehouse.areas import projects
 from warehouse.areas.paging import DEFAULT_PAGE_SIZE, Cursors, Page
-from warehouse.places.keyset import KeySet, Match, OtherCity, UnknownCity, UnknownZip
+from warehouse.places.keyset import KeySet
+from warehouse.places.match import Match, OtherCity, UnknownCity, UnknownZip
 from warehouse.releases.catalog import Catalog, Manifest
 
 NEW_YORK = (

@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
-from warehouse.places.keyset import KeySet, Match, OtherCity, UnknownCity, UnknownZip
+from warehouse.places.keyset import KeySet
 from warehouse.places.keyset_builder import KeySetBuilder
+from warehouse.places.match import Match, OtherCity, UnknownCity, UnknownZip
 
 PLACES = (
     ("36436", "Dickinson", "AL"),

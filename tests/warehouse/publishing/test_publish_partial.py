@@ -15,7 +15,7 @@ from tests.support.drops import (
     write_table,
 )
 from tests.warehouse.helpers import contents, entries, errors, figures, finding, flip_byte, keys, publish
-from warehouse.places.keyset import Match
+from warehouse.places.match import Match
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import CatalogError
 
