@@ -14,6 +14,7 @@ from service.base.terms import Quota, Terms
 from service.connection.request_parser import decode_path
 from tests.support.doors import SPRINGFIELD, TARGETS, Doors, facts_of, request
 from tests.support.served import FORECAST
+from tests.support.waiting import until
 
 ERRORS = (f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=1", f"{FORECAST}?zip_code=36436&zip_code=1", "/nowhere")
 OTHERS = (
@@ -136,13 +137,13 @@ def test_usage_counts_the_same_through_each_door(doors: Doors, through: str, tar
             doors.send([data])
         else:
             doors.call(scope_of(data, "GET", "1.1"))
-    counters = doors.running.app.metering.counters
-    key_id = key.split("_")[2]
 
-    async def counted() -> int:
-        return sum(n for *_, n in counters.to_send_of(key_id).cells)
+    async def is_stored() -> bool:
+        return key.split("_")[2] not in doors.running.app.metering.counters.waiting()
 
-    assert doors.running.run(counted) == 3 or key_id not in counters.waiting()
+    until(lambda: doors.running.run(is_stored))
+    (day,) = doors.running.ask("/v1/usage", key=key).json()["days"]
+    assert sum(number for number in day.values() if isinstance(number, int)) == 3
 
 
 def test_an_answer_under_another_server_carries_what_ours_carries(doors: Doors) -> None:
