@@ -62,7 +62,7 @@ class SingleFlight(Generic[T]):
             del flight  # an error refers to this frame: a cycle, which only the garbage collector would free
 
     def _abandon(self, key: Hashable, flight: _Flight[T]) -> None:
-        """Whoever asks from now on begins another one."""
+        """The next caller begins another one."""
         del self._flights[key]
         self._abandoned.add(flight.task)
         flight.task.cancel()

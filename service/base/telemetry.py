@@ -102,23 +102,22 @@ class JointCount:
     answer 1 % longer.
     """
 
-    __slots__ = ("__weakref__", "_counters", "_histogram", "_seen", "observe")
+    __slots__ = ("__weakref__", "_counters", "_histogram", "_seen")
 
     def __init__(self, histogram: Histogram, counters: Sequence[Counter]) -> None:
         self._histogram = histogram
         self._counters = counters
-        self._begin()
-
-    def _begin(self) -> None:
         self._seen = Histogram.empty()
-        self.observe = self._seen.observe
+
+    def observe(self, seconds: float) -> None:
+        self._seen.observe(seconds)
 
     def __del__(self) -> None:
         self._add_up()
 
     def settle(self) -> None:
         self._add_up()
-        self._begin()
+        self._seen = Histogram.empty()
 
     def _add_up(self) -> None:
         self._histogram.add(self._seen)

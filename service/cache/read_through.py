@@ -1,5 +1,5 @@
-"""The read-through: what the near cache lacks is asked of the shared cache, then of the warehouse, once for all who
-wait. It fills both."""
+"""The read-through: asks the shared cache, then the warehouse, for what the near cache lacks, once for all who wait. It
+fills both caches."""
 
 import asyncio
 import time

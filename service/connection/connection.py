@@ -175,8 +175,10 @@ class Connection:
     def _answer(self, head: bytes, now: float) -> bool:
         """Answers a plain request by the pipeline. Returns whether it was one."""
         pipeline = self._pipeline
-        request = plain_request(head, self.reader, self._door.resolver, now) if pipeline is not None else None
-        if pipeline is None or request is None:
+        if pipeline is None:
+            return False
+        request = plain_request(head, self.reader, self._door.resolver, now)
+        if request is None:
             return False
         outcome = pipeline.run(request)
         if isinstance(outcome, Response):

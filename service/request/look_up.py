@@ -81,12 +81,13 @@ class LookUps:
 
         async def fetch(release: OpenRelease) -> Found:
             target = request.target
-            is_known = target is not None and target.release == release.id and target.digest
-            # a target that was kept has the key; what it stands for is resolved only if nothing is found
-            key = target.key if target is not None and is_known else resolution(release).key
-            near = self._near(key.digest)  # as one of a release that stands in may be
-            if near is not None:
-                return near
+            if target is not None and target.release == release.id and target.digest:
+                key = target.key  # which is not near; what it stands for is resolved only if nothing is found
+            else:  # the previous release, or one that stands in
+                key = resolution(release).key
+                near = self._near(key.digest)
+                if near is not None:
+                    return near
             return await self._cache.fetch(key, lambda: self._fill(release, resolution(release).query.fill))
 
         found, _, stale_for = await self.in_one_release(fetch)

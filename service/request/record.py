@@ -20,7 +20,7 @@ from service.request.sampling import RequestWatch, shortened, stamp
 # Of those that are registered (RFC 9110, 16.1), in characters. Anything longer could be a part of a key.
 _LONGEST_METHOD = len("UPDATEREDIRECTREF")
 # Area, status, outcome; of what was found, also the tier and the release.
-Kind = tuple[str | int, ...]
+_JointKey = tuple[str | int, ...]
 
 
 class Recorder:
@@ -36,7 +36,7 @@ class Recorder:
         self._watch = watch
         self._admission = admission
         self._keep_error = keep_error
-        self._joints: dict[Kind, JointCount] = {}
+        self._joints: dict[_JointKey, JointCount] = {}
 
     def switch(self) -> None:
         """The release has changed, and with it what answers count in."""
@@ -52,7 +52,7 @@ class Recorder:
         if request.counted:
             self._count_several(request, status, outcome, seconds)
         else:
-            kind: Kind = (request.area, status, outcome)
+            kind: _JointKey = (request.area, status, outcome)
             if found is not None:
                 kind = (request.area, status, outcome, found.tier, found.release)
             joint = self._joints.get(kind) or self._joint(kind, request, status, outcome)
@@ -117,7 +117,7 @@ class Recorder:
                 self._telemetry.count(ANSWERS, area, one.tier, request.found.release, amount=one.number)
             self._admission.count(request, one.status, one.outcome, one.number)
 
-    def _joint(self, kind: Kind, request: Request, status: int, outcome: str) -> JointCount:
+    def _joint(self, kind: _JointKey, request: Request, status: int, outcome: str) -> JointCount:
         area, found = request.area, request.found
         counted = [(REQUESTS, (area, str(status), outcome))]
         if found is not None and status < 400:

@@ -90,7 +90,7 @@ class Resolver:
         return Target(route, route.area, request.sent_path, query, release.id, b"", error.outcome, error=error)
 
     def _keep(self, line: bytes, target: Target) -> None:
-        """The oldest ones go if there is no room. To resolve a line anew takes microseconds."""
+        """The oldest ones go if there is no room. Resolving a line again takes microseconds."""
         if target.release != self._release:
             return
         before = self._targets.pop(line, None)
