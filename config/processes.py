@@ -1,6 +1,5 @@
 """How a process of ours begins: it ends with the one that started it, however that ends, and collects seldom."""
 
-import ctypes
 import gc
 import os
 import signal
@@ -67,6 +66,8 @@ def adopt_orphans() -> Iterator[None]:
 
 def _prctl(option: int, argument: int | bytes) -> None:
     if sys.platform.startswith("linux"):
+        import ctypes  # from Python 3.14 on, it may open a file, which must not become a standard stream
+
         ctypes.CDLL(None).prctl(option, argument)
 
 

@@ -32,13 +32,16 @@ _NAMES_AT_ONCE = 1000
 # A count as the store holds it.
 WHOLE = re.compile(rb"[0-9]{1,15}")
 
+# From Python 3.14 on, an annotation in a class that has a field `date` means that field.
+Day = date
+
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of one key, area and UTC day. `answered` excludes `answered_empty`, the answers without figures."""
 
     key_id: str
     area: str
-    date: date
+    date: Day
     answered: int = 0
     answered_empty: int = 0
     not_modified: int = 0

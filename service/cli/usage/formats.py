@@ -4,11 +4,11 @@ import csv
 import io
 import shutil
 import sys
-from datetime import date
 from typing import BinaryIO, Literal, Protocol
 
 import msgspec
 
+from service.quota.report import Day
 from service.reports.text_table import HarmlessConsole, text_table
 
 Format = Literal["table", "csv", "json", "parquet"]
@@ -26,7 +26,7 @@ class BillingRow(msgspec.Struct, frozen=True, kw_only=True):
     partner: str  # empty if the key's record is gone
     label: str  # likewise
     area: str
-    date: date
+    date: Day
     answered: int  # 200 with figures
     answered_empty: int  # 200 without figures
     not_modified: int  # 304
@@ -81,7 +81,7 @@ class _Parquet:
     def __init__(self, sink: BinaryIO) -> None:
         from warehouse.schema.tabular import ParquetRows, ValueType  # importing pyarrow takes longer than the others
 
-        kinds: dict[type, ValueType] = {str: "text", int: "integer", date: "date"}
+        kinds: dict[type, ValueType] = {str: "text", int: "integer", Day: "date"}
         fields = msgspec.structs.fields(BillingRow)
         self._rows = ParquetRows(sink, {field.name: kinds[field.type] for field in fields})
 

@@ -27,10 +27,15 @@ def main():
         with open(int(sys.argv[3]), "wb") as given:
             given.write(b"given")
         told = [os.getppid() == int(sys.argv[1]), os.getsid(0) == os.getpid(), os.read(0, 1).decode(),
-                signal.getsignal(signal.SIGINT) is signal.SIG_DFL, len(os.listdir("/proc/self/fd"))]
+                signal.getsignal(signal.SIGINT) is signal.SIG_DFL, descriptors()]
         control.sendall(json.dumps(told).encode())
         control.recv(10)
     sys.exit(7)
+
+def descriptors():
+    # libffi may have its own library open, which ctypes needs
+    paths = ["/proc/self/fd/" + name for name in os.listdir("/proc/self/fd")]
+    return sum("libffi" not in os.readlink(path) for path in paths if os.path.exists(path))
 
 def import_all():
     sys.modules["forked"] = types.SimpleNamespace(main=main)
@@ -64,8 +69,8 @@ def test_a_forked_process_belongs_to_the_supervisor_and_has_what_it_was_given_an
     """A session of its own, nothing to read, the usual signals; how it ended is told."""
     (first, second), _ = run("asyncio.run(run(forks)); asyncio.run(run(forks))")
     for one in (first, second):
-        # its descriptors: the three usual ones, the socket, and the folder that lists them
-        assert one["told"] == [True, True, "", True, 5]
+        # its descriptors: the three usual ones, and the socket
+        assert one["told"] == [True, True, "", True, 4]
         assert one["content"] == "given"
         assert one["ended"] == "exit code 7"
     assert first["pid"] != second["pid"]
