@@ -16,9 +16,8 @@ from service.cli.main import main
 from service.cli.output import FAILED, LOST
 from service.http.forecast_batch import BatchBody
 from service.http.index import Index
-from service.http.own_usage.days import Usage
 from service.http.own_usage.errors import OwnErrors
-from service.http.own_usage.hours import UsageByHour
+from service.http.own_usage.usage import Usage, UsageByHour
 from service.http.releases.changes import ForecastChanges
 from service.http.releases.listing import Releases
 from service.operators.metrics import render_metrics

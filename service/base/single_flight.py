@@ -22,11 +22,14 @@ class SingleFlight(Generic[T]):
     Fills run detached: a caller that goes away does no harm to the others that wait for the same.
     """
 
-    def __init__(self, linger: float = 0.0, *, abandons: bool = False) -> None:
-        """`linger`: for how many seconds a finished fill still answers; 0: only those who wait. It is for callers whose
-        cache look-up missed just before the fill was stored. `abandons`: a fill that nobody waits for any more is
-        cancelled."""
+    def __init__(self, linger: float = 0.0, *, most: int = 100_000, abandons: bool = False) -> None:
+        """Args:
+        linger: For how many seconds the result of a finished fill is used again; 0: only by those who wait for it.
+        most: Results that are used again; the oldest make room.
+        abandons: Whether a fill that nobody waits for any more is cancelled.
+        """
         self._linger = linger
+        self._most = most
         self._abandons = abandons
         self._flights: dict[Hashable, _Flight[T]] = {}
         self._abandoned: set[asyncio.Task[T]] = set()  # until they are cancelled
@@ -74,6 +77,8 @@ class SingleFlight(Generic[T]):
             del self._flights[key]
         if task.cancelled() or task.exception() is not None or not self._linger:
             return
+        if len(self._landed) >= self._most:
+            del self._landed[next(iter(self._landed))]
         self._landed[key] = (asyncio.get_running_loop().time() + self._linger, task.result())
         if not self._is_sweeping:
             self._sweep()

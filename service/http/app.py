@@ -1,25 +1,49 @@
-"""The Litestar application: handlers by path, and errors in the form of contract 10."""
+"""The Litestar application: handlers, what they depend on, and errors in the form of contract 10."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from litestar import Litestar, Request, Response
-from litestar.handlers import BaseRouteHandler
-from litestar.types import ASGIApp
+from litestar.di import NamedDependency, Provide
+from litestar.params import SkipValidation
+from litestar.types import ASGIApp, ControllerRouterHandler, Scope
 
-from service.request import response
+from service.request import request, response
 from service.request.errors import failure_of
 from service.request.request import request_of
 
+OPENAPI_PATH = "/v1/openapi.json"
+# Only if the operators have switched the documentation on.
+GUIDE_PATH = "/docs/"
 
-def build_litestar(handlers: Sequence[BaseRouteHandler]) -> Litestar:
-    """The framework's own OpenAPI, CORS, response cache and rate limiter stay off (Decision 14)."""
+# The request as it passed the pipeline's checks. Every handler may take it.
+Checked = NamedDependency[SkipValidation[request.Request]]
+
+
+def build_litestar(handlers: Sequence[ControllerRouterHandler], **dependencies: object) -> Litestar:
+    """Returns an application whose handlers take `dependencies` by their names.
+
+    The framework's own OpenAPI, CORS, response cache and rate limiter stay off (Decision 14).
+    """
     return Litestar(
         handlers,
+        dependencies={
+            "checked": Provide(_checked, sync_to_thread=False),
+            **{name: provide(value) for name, value in dependencies.items()},
+        },
         openapi_config=None,
         exception_handlers={Exception: _answer_exception},
         logging_config=None,
     )
+
+
+def provide(value: object) -> Provide:
+    """Provides the same object to every request."""
+    return Provide(lambda: value, sync_to_thread=False)
+
+
+def _checked(scope: Scope) -> request.Request:
+    return request_of(scope)
 
 
 class FinishedResponse(Response[bytes]):

@@ -6,17 +6,19 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import msgspec
-from litestar import asgi
-from litestar.handlers import ASGIRouteHandler
-from litestar.types import Receive, Scope, Send
+from litestar import get
+from litestar.di import NamedDependency
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import SkipValidation
 from msgspec import Meta
 
 from config.invisible import visible
 from service.http import corrections
+from service.http.app import Checked
 from service.http.encodings import encoded_in
 from service.request.errors import ApiError
 from service.request.pipeline import Answers
-from service.request.request import Request, request_of
+from service.request.request import Request
 from service.request.respond import CachePolicy
 from service.request.response import Header, Response
 from service.request.targets import ResolvedQuery, Route
@@ -180,17 +182,14 @@ def _route(area: PartnerArea, resolve: Resolve | Batch, cursors: Cursors, policy
     return Route(area=area.name, resolve=resolve_query)
 
 
-def handlers_of(area: PartnerArea, answers: Answers) -> list[ASGIRouteHandler]:
-    """The area's GETs. Plain ASGI: the framework's own parameters and responses would take longer than the answer."""
-    return [_handler(endpoint, answers) for endpoint in area.endpoints]
+def handler_of(endpoint: Endpoint) -> HTTPRouteHandler:
+    """Returns the endpoint's GET."""
 
+    @get(endpoint.path, name=endpoint.operation.id)
+    async def look_up(checked: Checked, answers: NamedDependency[SkipValidation[Answers]]) -> Response:
+        return await answer_of(endpoint, answers, checked)
 
-def _handler(endpoint: Endpoint, answers: Answers) -> ASGIRouteHandler:
-    @asgi(endpoint.path, copy_scope=False)
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        await (await answer_of(endpoint, answers, request_of(scope)))(scope, receive, send)
-
-    return answer
+    return look_up
 
 
 async def answer_of(endpoint: Endpoint, answers: Answers, request: Request) -> Response:

@@ -8,8 +8,8 @@ from service.http import corrections
 from service.http.area import Endpoint, Nothing, Operation, Parameter, Resolved
 from service.http.corrections import nearest_parameter
 from service.http.forecast_examples import EXAMPLE
-from service.http.pages import page_of, page_parameters
-from service.http.query import PageQuery, read_limit, read_parameters, read_state, read_strictly
+from service.http.pages import PageQuery, page_of, page_parameters, read_page
+from service.http.query import read_parameters, read_state, read_strictly
 from service.request.errors import ApiError
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
@@ -70,7 +70,7 @@ def _read(query_string: bytes, name: str, example: str) -> tuple[str, PageQuery]
     values = read_strictly(query_string, known)
     if name not in values:
         raise ApiError("missing_parameter", f"Give {name}={example}, for example.", name)
-    return values[name], PageQuery(read_limit(values.get("limit")), values.get("cursor"))
+    return values[name], read_page(values)
 
 
 def _read_county(text: str) -> str:

@@ -4,21 +4,21 @@ from datetime import datetime
 from typing import Annotated
 
 import msgspec
-from litestar import asgi
-from litestar.handlers import ASGIRouteHandler
-from litestar.types import Receive, Scope, Send
+from litestar import get
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
 from msgspec import Meta
 
 from service.cache.entry import CacheEntry
+from service.http.app import GUIDE_PATH, OPENAPI_PATH, Checked
 from service.http.area import AreaDescription
 from service.http.areas import AREAS
-from service.http.own_usage.days import PATH as USAGE_PATH
-from service.http.paths import GUIDE_PATH, OPENAPI_PATH
+from service.http.own_usage.controller import PATH as USAGE_PATH
 from service.http.query import read_strictly
 from service.http.releases.files import BULK
 from service.http.releases.listing import PATH as RELEASES_PATH
 from service.keys.record import ApiKey
-from service.request.request import Request, request_of
+from service.request.request import Request
 from service.request.resolve import no_release
 from service.request.respond import CachePolicy
 from service.request.response import Response
@@ -89,12 +89,11 @@ class IndexAnswer:
             kept = self._kept[key.key_id] = (release.id, key, entry)
         return self._policy.own_response(request, kept[2], release.id)
 
-    def route(self) -> ASGIRouteHandler:
-        @asgi(INDEX_PATH, copy_scope=False)
-        async def index(scope: Scope, receive: Receive, send: Send) -> None:
-            await self(request_of(scope))(scope, receive, send)
 
-        return index
+@get(INDEX_PATH)
+async def get_index(checked: Checked, index: NamedDependency[SkipValidation[IndexAnswer]]) -> Response:
+    """The index, as the key of the request may use the service."""
+    return index(checked)
 
 
 def _index(release: OpenRelease, key: ApiKey, *, guide: bool) -> Index:

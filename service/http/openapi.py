@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from service.http import examples
+from service.http.app import GUIDE_PATH, OPENAPI_PATH
 from service.http.area import Endpoint, Parameter
 from service.http.areas import AREAS
 from service.http.index import Index
@@ -25,9 +26,8 @@ from service.http.openapi_headers import (
     json_body,
     parameter,
 )
-from service.http.own_usage.routes import SCHEMAS as USAGE_SCHEMAS
-from service.http.own_usage.routes import described as described_usage
-from service.http.paths import GUIDE_PATH, OPENAPI_PATH
+from service.http.own_usage.description import SCHEMAS as USAGE_SCHEMAS
+from service.http.own_usage.description import described as described_usage
 from service.http.query import LOCATION_PARAMETERS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
 from service.http.releases.description import Described, described

@@ -4,19 +4,19 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 import msgspec
-from litestar import asgi
-from litestar.handlers import ASGIRouteHandler
-from litestar.types import Receive, Scope, Send
+from litestar import get
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
 
 from service.cache.entry import CacheEntry
+from service.http.app import OPENAPI_PATH, Checked
 from service.http.live_examples import LiveExample, live_examples
 from service.http.openapi import About, describe_api
 from service.http.openapi_headers import Document
-from service.http.paths import OPENAPI_PATH
 from service.http.query import read_strictly
 from service.request.errors import ApiError
 from service.request.pipeline import Answers
-from service.request.request import request_of
+from service.request.request import Request
 from service.request.respond import CachePolicy
 from service.request.response import JSON, NO_STORE, Response
 from warehouse.following import OpenRelease, ReleaseFollower
@@ -50,20 +50,14 @@ class Description:
         self._kept: _Kept | None = None
         self._making = asyncio.Lock()
 
-    def route(self) -> ASGIRouteHandler:
-        @asgi(OPENAPI_PATH, copy_scope=False)
-        async def openapi(scope: Scope, receive: Receive, send: Send) -> None:
-            read_strictly(scope["query_string"], ())
-            await (await self._answer(scope))(scope, receive, send)
-
-        return openapi
-
-    async def _answer(self, scope: Scope) -> Response:
+    async def answer(self, request: Request) -> Response:
+        """Returns the answer to a request that was checked. Raises ApiError (400)."""
+        read_strictly(request.query, ())
         release = self._follower.current
         entry = await self._of(release) if release is not None else None
         if release is None or entry is None:  # nothing can be looked up now: the next request tries again
             return Response.of(200, (JSON, NO_STORE), msgspec.json.encode(self._describe(self._about, {})), "answered")
-        return self._policy.own_response(request_of(scope), entry, release.id)
+        return self._policy.own_response(request, entry, release.id)
 
     async def _of(self, release: OpenRelease) -> CacheEntry | None:
         """None if the examples cannot be looked up."""
@@ -81,3 +75,9 @@ class Description:
 
     def _encoded(self, examples: dict[str, LiveExample]) -> CacheEntry:
         return CacheEntry.of(msgspec.json.encode(self._describe(self._about, examples)))
+
+
+@get(OPENAPI_PATH)
+async def get_openapi(checked: Checked, description: NamedDependency[SkipValidation[Description]]) -> Response:
+    """The OpenAPI description of the service."""
+    return await description.answer(checked)

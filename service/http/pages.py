@@ -1,24 +1,50 @@
-"""The parameters of an answer in pages."""
+"""Answers in pages: what their `limit` and `cursor` mean, and how they are described."""
+
+import msgspec
 
 from service.http.area import Parameter
-from service.http.query import PageQuery
 from service.request.errors import ApiError
 from warehouse.areas import paging
 from warehouse.areas.paging import CursorError, Cursors, Page
 
 
-def page_of(scope: str, asked: PageQuery, cursors: Cursors) -> Page:
-    """The page that is asked for; `scope` is what its cursor must be bound to. Raises ApiError (400)."""
-    if asked.cursor is None:
-        return Page(asked.limit)
+class PageQuery(msgspec.Struct, frozen=True):
+    """`cursor` is not decoded: it is bound to what the location turns out to match."""
+
+    limit: int
+    cursor: str | None
+
+
+def read_page(values: dict[str, str]) -> PageQuery:
+    """The page that a query's `values` name. Raises ApiError (400)."""
+    return PageQuery(read_limit(values.get("limit")), values.get("cursor"))
+
+
+def read_limit(text: str | None, most: int = paging.MAX_PAGE_SIZE, default: int = paging.DEFAULT_PAGE_SIZE) -> int:
+    """The size of a page. Raises ApiError (400)."""
+    if text is None:
+        return default
+    if text.isascii() and text.isdigit() and 1 <= int(text) <= most:
+        return int(text)
+    raise ApiError(
+        "invalid_parameter",
+        f"limit is not a whole number from 1 to {most}. Without it, a page has {default}.",
+        "limit",
+    )
+
+
+def page_of(scope: str, wanted: PageQuery, cursors: Cursors) -> Page:
+    """The page that is wanted; `scope` is what its cursor must be bound to. Raises ApiError (400)."""
+    if wanted.cursor is None:
+        return Page(wanted.limit)
     try:
-        return Page(asked.limit, cursors.decode(scope, asked.cursor))
+        return Page(wanted.limit, cursors.decode(scope, wanted.cursor))
     except CursorError:
         raise ApiError("invalid_cursor", parameter="cursor") from None
 
 
 def page_parameters(records: str) -> tuple[Parameter, Parameter]:
-    """`records` are what a page has. The cursor has no example: whoever sent it would be answered 400."""
+    """`records` are what a page has. The cursor has no example: one that is made up gets a 400."""
     return (
         Parameter(
             "limit",

@@ -8,8 +8,8 @@ from rapidfuzz.distance import OSA
 
 from service.http import corrections
 from service.http.area import QUERY_ERRORS, Endpoint, Operation, Parameter, PartnerArea, Resolved
-from service.http.pages import page_of, page_parameters
-from service.http.query import LOCATION_PARAMETERS, PageQuery, read_day, read_limit, read_location, read_strictly
+from service.http.pages import page_of, page_parameters, read_page
+from service.http.query import LOCATION_PARAMETERS, read_day, read_location, read_strictly
 from service.request.errors import ApiError
 from warehouse.areas import projects
 from warehouse.areas.paging import Cursors
@@ -34,7 +34,7 @@ def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | N
     """What a partner's query string asks for. Raises ApiError (400)."""
     values = read_strictly(query_string, _PARAMETERS)
     filters = _read_filters(values, keys.types)
-    wanted = PageQuery(read_limit(values.get("limit")), values.get("cursor"))
+    wanted = read_page(values)
     query = read_location(values, (), keys.states_with, of_forecast=False)
     match = keys.resolve(query.zip_code, query.city_name, query.state_code)
     if not isinstance(match, Match):

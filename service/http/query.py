@@ -14,7 +14,6 @@ from config.invisible import invisible_in, visible
 from service.http import corrections
 from service.http.encodings import encoded_in
 from service.request.errors import ApiError
-from warehouse.areas import paging
 
 LOCATION_PARAMETERS = ("zip_code", "city_name", "state_code")
 _FREE_TEXT = ("city_name", "project_type")  # matched without invisible characters, or as sources write them
@@ -23,13 +22,6 @@ _ZIP = re.compile(r"([0-9]{5})(?:-[0-9]{4})?")
 _STATE = re.compile(r"[A-Za-z]{2}")
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-
-
-class PageQuery(msgspec.Struct, frozen=True):
-    """`cursor` is not decoded: it is bound to what the location turns out to match."""
-
-    limit: int
-    cursor: str | None
 
 
 class LocationQuery(msgspec.Struct, frozen=True):
@@ -154,19 +146,6 @@ def _refuse_encoded(name: str, text: str) -> None:
         "invalid_parameter",
         f"{name} {f'contains {hidden}' if hidden or encoded is None else encoded[0]}. {advice}",
         name,
-    )
-
-
-def read_limit(text: str | None, most: int = paging.MAX_PAGE_SIZE, default: int = paging.DEFAULT_PAGE_SIZE) -> int:
-    """The size of a page. Raises ApiError (400)."""
-    if text is None:
-        return default
-    if text.isascii() and text.isdigit() and 1 <= int(text) <= most:
-        return int(text)
-    raise ApiError(
-        "invalid_parameter",
-        f"limit is not a whole number from 1 to {most}. Without it, a page has {default}.",
-        "limit",
     )
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from litestar import Litestar, Request, Response, Router
 from litestar.datastructures import State
-from litestar.di import Provide
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
-from service.http.app import FinishedResponse
+from service.http.app import FinishedResponse, provide
 from service.operators.access import Access
 from service.operators.actions import Actions
 from service.operators.controllers import (
@@ -69,7 +68,7 @@ def build_operators_app(
     return OperatorsApp(
         Litestar(
             [PageController, HealthController, FiguresController, *([ChangesController] if writable else [])],
-            dependencies={name: _provide(value) for name, value in dependencies.items()},
+            dependencies={name: provide(value) for name, value in dependencies.items()},
             exception_handlers={Exception: _answer_exception},
             before_send=[_add_headers],
             openapi_config=OpenAPIConfig(
@@ -84,10 +83,6 @@ def build_operators_app(
             logging_config=None,
         )
     )
-
-
-def _provide(value: object) -> Provide:
-    return Provide(lambda: value, sync_to_thread=False)
 
 
 async def _add_headers(message: Any, scope: Any) -> None:

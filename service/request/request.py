@@ -174,12 +174,11 @@ def request_of(scope: Any) -> Request:
     return request
 
 
-def key_of(scope: Any) -> ApiKey:
+def key_of(request: Request) -> ApiKey:
     """Returns the key that the pipeline has verified."""
-    key = request_of(scope).key
-    if key is None:
+    if request.key is None:
         raise LookupError("a request came here without a key")
-    return key
+    return request.key
 
 
 def _joined(before: bytes | None, value: bytes) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litestar.handlers import ASGIRouteHandler
+from litestar.types import ControllerRouterHandler
 
 from config.settings import Settings
 from config.sizing import lookup_memory, near_cache_bytes
@@ -31,20 +31,25 @@ from service.base.telemetry import (
 from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough, observed_in
 from service.cache.shared import SharedCache
-from service.http.app import build_litestar
-from service.http.area import handlers_of, routes_of
+from service.http.app import OPENAPI_PATH, build_litestar
+from service.http.area import handler_of, routes_of
 from service.http.areas import AREAS
 from service.http.entry import Entry
 from service.http.forecast import samples
-from service.http.index import INDEX_PATH, IndexAnswer
+from service.http.index import INDEX_PATH, IndexAnswer, get_index
 from service.http.openapi import About
-from service.http.openapi_route import Description
-from service.http.own_usage import routes as own_usage
-from service.http.paths import OPENAPI_PATH
-from service.http.releases import routes as releases
+from service.http.openapi_route import Description, get_openapi
+from service.http.own_usage.controller import PATHS as USAGE_PATHS
+from service.http.own_usage.controller import OwnUsageController
+from service.http.own_usage.errors import ErrorReader
+from service.http.own_usage.usage import OwnUsage
+from service.http.releases.controller import OF_CURRENT, ReleasesController, find_route, get_feed
+from service.http.releases.controller import PATHS as RELEASE_PATHS
 from service.http.releases.downloads import Downloads
 from service.http.releases.files import BULK
+from service.http.releases.shelf import ReleaseShelf
 from service.http.sandbox.app import build_sandbox
+from service.http.static_file import StaticFile
 from service.keys import pepper
 from service.keys.names import KEY_RECORD_PREFIX
 from service.keys.store import KeyStore
@@ -85,7 +90,7 @@ _FOLDED_SECONDS = 1.0
 _LAST_LINES_SECONDS = 1.0
 _LAST_SPANS_SECONDS = 1.0
 _AREA_NAMES = frozenset(area.name for area in AREAS)
-_OTHER_PATHS = {INDEX_PATH: "index", OPENAPI_PATH: "openapi", **own_usage.PATHS, **releases.PATHS}
+_OTHER_PATHS = {INDEX_PATH: "index", OPENAPI_PATH: "openapi", **USAGE_PATHS, **RELEASE_PATHS}
 
 
 class WorkerApp:
@@ -230,10 +235,18 @@ class WorkerApp:
         metering, policy, cursors = self.metering, self._policy, self._cursors
         fall_back = settings.previous_release_on_failure
         about = About(settings.public_url or "", settings.contact, guide=settings.docs, local_url=_local_url(settings))
-        documentation = _documentation(about) if settings.docs else {}
-        sandbox = build_sandbox(
-            policy, cursors, about, own_usage.usage_routes(metering.report, metering.store, None, self._clock)
-        )
+        own_usage = OwnUsage(metering.report, metering.store, self._clock)
+        documentation: dict[str, StaticFile] = {}
+        handlers: list[ControllerRouterHandler] = [
+            *(handler_of(endpoint) for area in AREAS for endpoint in area.endpoints),
+            *(get_index, get_openapi, OwnUsageController, ReleasesController, get_feed),
+        ]
+        if settings.docs:
+            from service.http.documentation.routes import get_page, read_documentation  # takes 20 ms
+
+            documentation = read_documentation(about)
+            handlers.append(get_page)
+        sandbox = build_sandbox(policy, cursors, about, own_usage)
         self.lookups = LookupWatch(self.follower, self.near, self._shared, samples, fall_back=fall_back)
         self._look_ups = LookUps(self.follower, self.resolver, self._cache, self.lookups, fall_back=fall_back)
         router = Router(
@@ -242,9 +255,9 @@ class WorkerApp:
                 **{path: Route(area=area) for path, area in _OTHER_PATHS.items()},
                 **{path: Route(area=NO_AREA, public=True) for path in documentation},
             },
-            find_other=releases.find_route,
+            find_other=find_route,
             offers=self._offers,
-            suggested=releases.OF_CURRENT,
+            suggested=OF_CURRENT,
             test_paths=sandbox.paths,
         )
         answers = Answers(router, self.resolver, self._look_ups, policy)
@@ -256,15 +269,20 @@ class WorkerApp:
             self.recorder,
             self.watch,
         )
-        handlers = [
-            *(handler for area in AREAS for handler in handlers_of(area, answers)),
-            IndexAnswer(self.follower, policy, guide=settings.docs).route(),
-            Description(self.follower, answers, policy, about).route(),
-            *own_usage.usage_routes(metering.report, metering.store, metering.errors, self._clock).values(),
-            *releases.release_routes(self.follower, settings.data_path, policy, cursors, self._downloads),
-            *documentation.values(),
-        ]
-        return Entry(pipeline, build_litestar(handlers), sandbox)
+        litestar = build_litestar(
+            handlers,
+            answers=answers,
+            policy=policy,
+            cursors=cursors,
+            index=IndexAnswer(self.follower, policy, guide=settings.docs),
+            description=Description(self.follower, answers, policy, about),
+            own_usage=own_usage,
+            own_errors=ErrorReader(metering.errors.of_key),
+            shelf=ReleaseShelf(self.follower, settings.data_path),
+            downloads=self._downloads,
+            documentation=documentation,
+        )
+        return Entry(pipeline, litestar, sandbox)
 
     def _offers(self, route: str) -> bool:
         """Whether the current release has the area. True if it cannot be opened: endpoints answer that themselves."""
@@ -303,12 +321,6 @@ def _tracer(share: float) -> "SpanTracer | None":
     from service.worker.tracer import open_tracer  # imports OpenTelemetry, an extra
 
     return open_tracer(share)
-
-
-def _documentation(about: About) -> dict[str, ASGIRouteHandler]:
-    from service.http.documentation.routes import documentation_routes  # takes 20 ms, and most do without
-
-    return documentation_routes(about)
 
 
 def _local_url(settings: Settings) -> str:

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from redis import Redis as BlockingRedis
 
-from service.http.own_usage.recent import BURST_RECORDS, RECORDS_A_SECOND
+from service.http.own_usage.usage import BURST_RECORDS, RECORDS_A_SECOND
 from service.quota.batch import OUTCOMES
 from service.quota.flusher import UsageFlusher
 from service.quota.quotas import QuotaGuard

@@ -1,17 +1,18 @@
-"""Where the documentation is. It contains no data, so everybody may have it, without a key."""
+"""GET /docs/ and what it loads. The documentation contains no data, so it needs no key."""
 
 from importlib import resources
 
 import msgspec
-from litestar import asgi
-from litestar.handlers import ASGIRouteHandler
-from litestar.types import Receive, Scope, Send
+from litestar import get
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
 
+from service.http.app import GUIDE_PATH, Checked
 from service.http.documentation.guide import render_guide
 from service.http.documentation.reference import render_reference
 from service.http.openapi import About, describe_api
-from service.http.paths import GUIDE_PATH
 from service.http.static_file import StaticFile, static_file
+from service.request.response import Response
 
 GUIDE = GUIDE_PATH.rstrip("/")
 REFERENCE = "/docs/reference"
@@ -46,14 +47,7 @@ def read_documentation(about: About) -> dict[str, StaticFile]:
     return {path: static_file(name, body, policy, _CACHE_CONTROL) for path, (name, body, policy) in texts.items()}
 
 
-def documentation_routes(about: About) -> dict[str, ASGIRouteHandler]:
-    """A GET for each file, by its path."""
-    return {path: _route(path, file) for path, file in read_documentation(about).items()}
-
-
-def _route(path: str, file: StaticFile) -> ASGIRouteHandler:
-    @asgi(path, copy_scope=False)
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        await file.reply(scope["headers"])(scope, receive, send)  # type: ignore[arg-type]  # bytes, as ASGI says
-
-    return answer
+@get([GUIDE, f"{GUIDE}/{{file:str}}"])
+async def get_page(checked: Checked, documentation: NamedDependency[SkipValidation[dict[str, StaticFile]]]) -> Response:
+    """A page of the documentation, or a file that it loads."""
+    return documentation[checked.path].reply(list(checked.headers))

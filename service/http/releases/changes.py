@@ -1,22 +1,16 @@
-"""GET /v1/releases/{release}/changes: what a release changed in an area, as it was found out when it was published."""
+"""What a release changed in an area, as publishing it has found."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
-from litestar import Request, get
-from litestar.handlers import HTTPRouteHandler
-from litestar.types import ASGIApp
 from msgspec import Meta
 
-from service.cache.entry import CacheEntry
 from service.http.areas import AREAS
-from service.http.pages import page_of
-from service.http.query import PageQuery, read_limit, read_strictly
+from service.http.pages import page_of, read_page
+from service.http.query import read_strictly
 from service.http.releases.downloads import Downloads
 from service.http.releases.shelf import ReleaseShelf
 from service.request.errors import ApiError
-from service.request.request import request_of
-from service.request.respond import CachePolicy
 from warehouse.areas.paging import Cursors
 from warehouse.releases.bulk_files import ChangesPage, changes_file, read_changes
 from warehouse.releases.catalog import Manifest
@@ -51,25 +45,22 @@ class ProjectChanges(Changes, frozen=True):
 _BODIES: dict[str, type[ForecastChanges | ProjectChanges]] = {"forecast": ForecastChanges, "projects": ProjectChanges}
 
 
-def changes_route(shelf: ReleaseShelf, policy: CachePolicy, cursors: Cursors, downloads: Downloads) -> HTTPRouteHandler:
-    @get("/v1/releases/{release:str}/changes")
-    async def changes(request: Request[Any, Any, Any]) -> ASGIApp:
-        values = read_strictly(request.scope["query_string"], PARAMETERS)
-        area = _area(values.get("area"))
-        wanted = PageQuery(read_limit(values.get("limit")), values.get("cursor"))
-        manifest, _ = await shelf.release(request.path_params["release"])
-        changed = _changed(manifest, area)
-        path = shelf.folder(manifest) / changes_file(area)
-        # cursors are positions in the list
-        page = page_of(_scope(manifest, area), wanted, cursors)
-        try:
-            read = await downloads.run(read_changes, path, int(page.after or 0), page.limit)
-        except (OSError, msgspec.DecodeError) as error:
-            raise ApiError("unavailable") from error
-        entry = CacheEntry.of(msgspec.json.encode(_body(manifest, area, changed, read, cursors)))
-        return policy.own_response(request_of(request.scope), entry, manifest.id)
-
-    return changes
+async def read_changes_of(
+    release: str, query: bytes, shelf: ReleaseShelf, cursors: Cursors, downloads: Downloads
+) -> tuple[Manifest, bytes]:
+    """Returns the release and one encoded page of its changes. Raises ApiError (400, 404, 503)."""
+    values = read_strictly(query, PARAMETERS)
+    area, wanted = _area(values.get("area")), read_page(values)
+    manifest, _ = await shelf.release(release)
+    changed = _changed(manifest, area)
+    path = shelf.folder(manifest) / changes_file(area)
+    # cursors are positions in the list
+    page = page_of(_scope(manifest, area), wanted, cursors)
+    try:
+        read = await downloads.run(read_changes, path, int(page.after or 0), page.limit)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ApiError("unavailable") from error
+    return manifest, msgspec.json.encode(_body(manifest, area, changed, read, cursors))
 
 
 def changed_area(query: bytes) -> str | None:

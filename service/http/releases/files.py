@@ -1,11 +1,8 @@
-"""GET /v1/releases/{release}/forecast.parquet and its like: a whole area of a release, or parts of the file."""
+"""Files of a release: each has a whole area. Parts of them can be requested."""
 
 import time
 from email.utils import formatdate
-from typing import Any
 
-from litestar import Request, get
-from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from service.http.areas import AREAS
@@ -16,7 +13,7 @@ from service.http.releases.shelf import ReleaseShelf
 from service.keys.record import ApiKey
 from service.request.errors import ApiError
 from service.request.preconditions import conditions_in, is_unchanged
-from service.request.request import key_of, request_of
+from service.request.request import Request, key_of
 from service.request.respond import CachePolicy
 from service.request.response import Header, Response
 from warehouse.releases.bulk_files import FORMATS, flat_file
@@ -30,36 +27,38 @@ FILES = {f"{area.name}.{form}": (area.name, form) for area in AREAS for form in 
 _RANGES: Header = (b"accept-ranges", b"bytes")
 
 
-def files_route(shelf: ReleaseShelf, policy: CachePolicy, downloads: Downloads) -> HTTPRouteHandler:
-    @get("/v1/releases/{release:str}/{file:str}")
-    async def send_file(request: Request[Any, Any, Any]) -> ASGIApp:
-        area, form = FILES[request.path_params["file"]]
-        key = key_of(request.scope)
-        _check_area(key, area)
-        read_strictly(request.scope["query_string"], ())
-        manifest, modified = await shelf.release(request.path_params["release"])
-        name = flat_file(area, form)
-        info = _info(manifest, name, area)
-        asked = request_of(request.scope)
-        etag = b'"%s"' % info.checksum.encode()
-        kept = ((b"etag", etag), *policy.headers(manifest.id), _RANGES)
-        fields = list(request.scope["headers"])  # those of `asked` may be left out
-        if is_unchanged(conditions_in(fields), etag, modified):
-            return Response.of(304, kept, b"", "not_modified")
-        is_get = asked.method == "GET"
-        status, part, said = _part(fields if is_get else [], etag, info.bytes, modified)
-        headers = (
-            (b"content-type", CONTENT_TYPES[form]),
-            (b"content-disposition", f'attachment; filename="{manifest.id}-{area}.{form}"'.encode()),
-            (b"content-length", b"%d" % (part.end - part.first)),
-            *said,
-            *_last_modified(modified),
-            *kept,
-        )
-        sent = part if is_get else Part(0, 0)
-        return downloads.of(key.key_id, shelf.folder(manifest) / name, info.bytes, sent, (status, headers))
+async def send_file(
+    release: str, file: str, request: Request, shelf: ReleaseShelf, policy: CachePolicy, downloads: Downloads
+) -> ASGIApp:
+    """Returns the answer with a file of FILES, or the part of it that the request names.
 
-    return send_file
+    Raises:
+        ApiError: 400, 403, 404, 412, 416, 503.
+    """
+    area, form = FILES[file]
+    key = key_of(request)
+    _check_area(key, area)
+    read_strictly(request.query, ())
+    manifest, modified = await shelf.release(release)
+    name = flat_file(area, form)
+    info = _info(manifest, name, area)
+    etag = b'"%s"' % info.checksum.encode()
+    kept = ((b"etag", etag), *policy.headers(manifest.id), _RANGES)
+    fields = list(request.headers)
+    if is_unchanged(conditions_in(fields), etag, modified):
+        return Response.of(304, kept, b"", "not_modified")
+    is_get = request.method == "GET"
+    status, part, said = _part(fields if is_get else [], etag, info.bytes, modified)
+    headers = (
+        (b"content-type", CONTENT_TYPES[form]),
+        (b"content-disposition", f'attachment; filename="{manifest.id}-{area}.{form}"'.encode()),
+        (b"content-length", b"%d" % (part.end - part.first)),
+        *said,
+        *_last_modified(modified),
+        *kept,
+    )
+    sent = part if is_get else Part(0, 0)
+    return downloads.of(key.key_id, shelf.folder(manifest) / name, info.bytes, sent, (status, headers))
 
 
 def _check_area(key: ApiKey, area: str) -> None:

@@ -1,28 +1,18 @@
-"""GET /v1/releases: the current release and those that led to it. /v1/releases.atom: the same as a feed (RFC 4287)."""
+"""The list of releases: the current one and those that led to it."""
 
 from datetime import datetime
 from typing import Annotated
 
 import msgspec
-from litestar import asgi
-from litestar.handlers import ASGIRouteHandler
-from litestar.types import Receive, Scope, Send
 from msgspec import Meta
 
-from service.cache.entry import CacheEntry
-from service.http.query import read_strictly
-from service.http.releases.feed import feed_of
 from service.http.releases.files import FILES
-from service.http.releases.shelf import History, ReleaseShelf
-from service.request.request import request_of
-from service.request.respond import CachePolicy
-from service.request.response import JSON, Header
+from service.http.releases.shelf import History
 from warehouse.releases.bulk_files import flat_file
 from warehouse.releases.catalog import Manifest
 
 PATH = "/v1/releases"
 FEED_PATH = "/v1/releases.atom"
-_ATOM: Header = (b"content-type", b"application/atom+xml")
 
 
 class ReleaseFile(msgspec.Struct, frozen=True):
@@ -58,38 +48,20 @@ class Releases(msgspec.Struct, frozen=True):
     releases: Annotated[tuple[ListedRelease, ...], Meta(description="Newest first.")]
 
 
-def releases_routes(shelf: ReleaseShelf, policy: CachePolicy) -> list[ASGIRouteHandler]:
-    @asgi(PATH, copy_scope=False)
-    async def releases(scope: Scope, receive: Receive, send: Send) -> None:
-        read_strictly(scope["query_string"], ())
-        history = await shelf.history()
-        entry = CacheEntry.of(msgspec.json.encode(listed(history)))
-        await policy.own_response(request_of(scope), entry, history.current.id, JSON)(scope, receive, send)
-
-    @asgi(FEED_PATH, copy_scope=False)
-    async def feed(scope: Scope, receive: Receive, send: Send) -> None:
-        read_strictly(scope["query_string"], ())
-        history = await shelf.history()
-        entry = CacheEntry.of(feed_of(history, FEED_PATH))
-        await policy.own_response(request_of(scope), entry, history.current.id, _ATOM)(scope, receive, send)
-
-    return [releases, feed]
-
-
-def listed(history: History) -> Releases:
+def listed(history: History) -> bytes:
+    """Returns encoded Releases."""
     current = history.current.id
-    return Releases(
-        tuple(
-            ListedRelease(
-                release.id,
-                release.published_at,
-                release.id == current,
-                release.illustrative,
-                tuple(_area(release, name) for name in release.areas),
-            )
-            for release in history.releases
+    releases = (
+        ListedRelease(
+            release.id,
+            release.published_at,
+            release.id == current,
+            release.illustrative,
+            tuple(_area(release, name) for name in release.areas),
         )
+        for release in history.releases
     )
+    return msgspec.json.encode(Releases(tuple(releases)))
 
 
 def _area(release: Manifest, name: str) -> ReleaseArea:

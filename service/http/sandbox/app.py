@@ -1,26 +1,28 @@
 """The application for test keys: the handlers of the live one, on the release of test keys."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 import msgspec
-from litestar.handlers import BaseRouteHandler
 
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
 from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache, SharedLookup
-from service.http.app import build_litestar
-from service.http.area import handlers_of, routes_of
+from service.http.app import OPENAPI_PATH, build_litestar
+from service.http.area import handler_of, routes_of
 from service.http.areas import AREAS
 from service.http.forecast import samples
-from service.http.index import IndexAnswer
+from service.http.index import INDEX_PATH, IndexAnswer, get_index
 from service.http.live_examples import LiveExample
 from service.http.openapi import About, describe_api
 from service.http.openapi_headers import Document
-from service.http.openapi_route import Description
-from service.http.paths import OPENAPI_PATH
+from service.http.openapi_route import Description, get_openapi
+from service.http.own_usage.controller import PATHS as USAGE_PATHS
+from service.http.own_usage.controller import OwnUsageController
+from service.http.own_usage.errors import ErrorReader, errors_for_tests
+from service.http.own_usage.usage import OwnUsage
 from service.http.releases.listing import PATH as RELEASES_PATH
 from service.http.sandbox.errors import error_on_purpose
 from service.http.sandbox.release import RELEASE_ID, sandbox_follower
@@ -57,10 +59,8 @@ class _NoSharedCache:
         return None
 
 
-def build_sandbox(
-    policy: CachePolicy, cursors: Cursors, about: About, others: Mapping[str, BaseRouteHandler]
-) -> Sandbox:
-    """`others`: handlers by path, beside areas, index and OpenAPI description; they must not know live data."""
+def build_sandbox(policy: CachePolicy, cursors: Cursors, about: About, own_usage: OwnUsage) -> Sandbox:
+    """Builds the sandbox of one worker. `own_usage` counts test keys too."""
     follower = sandbox_follower()
     near, shared = NearCache(_NEAR_BYTES, _NEAR_SECONDS, policy.prepare), cast("SharedCache", _NoSharedCache())
     near.switch(RELEASE_ID)
@@ -68,11 +68,15 @@ def build_sandbox(
     resolver = Resolver(follower)
     routes = {path: route for area in AREAS for path, route in routes_of(area, cursors, policy).items()}
     answers = Answers(Router(routes), resolver, LookUps(follower, resolver, ReadThrough(near, shared), watch), policy)
-    areas = (handler for area in AREAS for handler in handlers_of(area, answers))
-    index = IndexAnswer(follower, policy, guide=about.guide).route()
-    description = Description(follower, answers, policy, about, describe_sandbox).route()
-    handlers: Sequence[Any] = [*areas, index, description, *others.values()]
-    litestar = build_litestar(handlers)
+    endpoints = [endpoint for area in AREAS for endpoint in area.endpoints]
+    litestar = build_litestar(
+        [*map(handler_of, endpoints), get_index, get_openapi, OwnUsageController],
+        answers=answers,
+        index=IndexAnswer(follower, policy, guide=about.guide),
+        description=Description(follower, answers, policy, about, describe_sandbox),
+        own_usage=own_usage,
+        own_errors=ErrorReader(errors_for_tests),
+    )
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         request = request_of(scope)
@@ -83,8 +87,8 @@ def build_sandbox(
                 return
         await litestar(scope, receive, send)
 
-    paths = (endpoint.path for area in AREAS for endpoint in area.endpoints)
-    return Sandbox(app, frozenset((*paths, "/v1", OPENAPI_PATH, *others)))
+    paths = frozenset((*(endpoint.path for endpoint in endpoints), INDEX_PATH, OPENAPI_PATH, *USAGE_PATHS))
+    return Sandbox(app, paths)
 
 
 _ON_PURPOSE = "The error that X-Test-Error names, or that a zip_code of the guide's list stands for."

@@ -196,3 +196,15 @@ async def test_a_fill_that_is_cancelled_before_it_begins_leaves_nobody_waiting()
     await asyncio.wait([caller])
     assert caller.cancelled()
     assert not flights._flights
+
+
+async def test_the_oldest_results_make_room_for_new_ones() -> None:
+    """At most so many are used again."""
+    flights = SingleFlight[str](60.0, most=2)
+    fills = {key: Fill() for key in "abc"}
+    for key, fill in fills.items():
+        fill.may_end.set()
+        await flights.run(key, fill)
+    for key in "bca":
+        await flights.run(key, fills[key])
+    assert [fill.runs for fill in fills.values()] == [2, 1, 1]

@@ -7,8 +7,8 @@ import pytest
 
 from service.http import examples
 from service.http.forecast_examples import EXAMPLE, EXAMPLE_WITHOUT_FIGURES
-from service.http.pages import page_of
-from service.http.query import PageQuery, parse_location, read_strictly
+from service.http.pages import PageQuery, page_of
+from service.http.query import parse_location, read_strictly
 from service.request.errors import CODES, ApiError, problem_of
 from warehouse.areas.forecast import ForecastBody
 from warehouse.areas.paging import Cursors

@@ -14,7 +14,7 @@ from service.base.terms import Rate, Terms
 from service.http.areas import AREAS
 from service.http.index import Index
 from service.http.openapi import About, describe_api
-from service.http.own_usage.routes import SCHEMAS as USAGE_SCHEMAS
+from service.http.own_usage.description import SCHEMAS as USAGE_SCHEMAS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore

@@ -6,7 +6,7 @@ import pytest
 
 from config.settings import Settings
 from service.base.terms import Terms
-from service.http.releases.routes import OF_CURRENT
+from service.http.releases.controller import OF_CURRENT
 from service.keys import form
 from service.keys.store import KeyStore
 from service.request import suggestions

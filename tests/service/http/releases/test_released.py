@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from service.base.terms import Terms
-from service.http.releases.routes import find_route
+from service.http.releases.controller import find_route
 from tests.support.served import Served, with_keys
 from tests.support.waiting import eventually
 from warehouse.releases.catalog import Catalog, Manifest

@@ -1,0 +1,122 @@
+"""The OpenAPI description of these endpoints; http/openapi.py adds the errors and headers that all endpoints share."""
+
+from typing import Any
+
+import msgspec
+
+from service.http.openapi_headers import Document, json_body, parameter
+from service.http.own_usage.controller import ERRORS_PATH, HOURS_PATH, PATH
+from service.http.own_usage.errors import DEFAULT_LIMIT, EXAMPLES, OwnErrors
+from service.http.own_usage.usage import MOST_DAYS, Usage, UsageByHour
+from service.quota.last_errors import MOST_KEPT
+from service.quota.names import HOURS_KEPT_DAYS
+
+SCHEMAS = (Usage, UsageByHour, OwnErrors)
+_FREE = (
+    "Figures are at most 5 s old. Asking for them is neither counted nor limited by the key's terms; only far more "
+    "often than they change is a 429. An answer may be used again for two seconds."
+)
+_DAYS: Document = {
+    "key_id": "0B1zQmX4ktLw",
+    "partner": "acme",
+    "period": {"from": "2026-11-01", "to": "2026-11-20"},
+    "limits": {"rate": "500/s", "quota": "5000000/month", "remaining": 4999577},
+    "days": [
+        {
+            "date": "2026-11-20",
+            "area": "forecast",
+            "answered": 311,
+            "not_modified": 112,
+            "not_found": 7,
+            "rejected": 2,
+        }
+    ],
+}
+_HOURS: Document = {
+    "key_id": "0B1zQmX4ktLw",
+    "period": {"from": "2026-11-19", "to": "2026-11-20"},
+    "hours": [
+        {
+            "hour": "2026-11-20T14:00:00Z",
+            "area": "forecast",
+            "answered": 31,
+            "not_modified": 12,
+            "not_found": 1,
+            "rejected": 2,
+            "limited": 2,
+        }
+    ],
+}
+
+
+def described() -> tuple[tuple[str, Document, tuple[str, ...]], ...]:
+    """Returns for each path its operation's own part, and the codes of the errors that it alone has."""
+    return (
+        (PATH, _by_day(), ("rate_limited",)),
+        (HOURS_PATH, _by_hour(), ("rate_limited",)),
+        (ERRORS_PATH, _errors(), ()),
+    )
+
+
+def _by_day() -> Document:
+    return _operation(
+        "getUsage",
+        "What your key was used for",
+        "By UTC day and area, for the key that asks; days without requests are left out. Billable are answered (200, "
+        f"206) and not_modified (304), also to HEAD; not_found is 404, rejected any other 4xx. {_FREE}",
+        [
+            _day("from", "First UTC day. Default: the first of the month of `to`.", "2026-11-01"),
+            _day("to", f"Last UTC day, included; at most {MOST_DAYS} days. Default: today.", "2026-11-20"),
+        ],
+        "remaining is what is left of the quota in its current period; limits are null where the key has none.",
+        json_body("Usage", {"month": _DAYS}),
+    )
+
+
+def _by_hour() -> Document:
+    return _operation(
+        "getUsageByHour",
+        "What your key was used for, by hour",
+        f"By UTC hour and area, for the key that asks: today and the {HOURS_KEPT_DAYS - 1} days before; hours without "
+        "requests are left out. It shows when something happened; bills are made of the days of `/v1/usage`. "
+        f"{_FREE}",
+        [
+            _day("from", f"First UTC day, of the last {HOURS_KEPT_DAYS}. Default: the day before `to`.", "2026-11-19"),
+            _day("to", "Last UTC day, included. Default: today.", "2026-11-20"),
+        ],
+        "No hours if the key was not used.",
+        json_body("UsageByHour", {"hours": _HOURS}),
+    )
+
+
+def _errors() -> Document:
+    example = msgspec.json.decode(msgspec.json.encode(OwnErrors("0B1zQmX4ktLw", len(EXAMPLES), EXAMPLES)))
+    schema = {"type": "integer", "minimum": 1, "maximum": MOST_KEPT, "default": DEFAULT_LIMIT}
+    return _operation(
+        "getOwnErrors",
+        "The last errors of your key",
+        "Answers with status 400 and above to the key that asks, newest first, also 429 and 5xx: the "
+        f"last {MOST_KEPT} at most, until seven days pass without a new one, about a second after they were sent. They "
+        "help to find a mistake, and are no record: some may be missing. What ends before the key check (401, 408, "
+        "414, 431, bad_request, body_not_allowed) is in no list, a batch only if it failed as a whole. Asking is "
+        "neither counted nor limited by the key's terms.",
+        [parameter("limit", "The most that are wanted.", schema, DEFAULT_LIMIT)],
+        "None if nothing went wrong, or nothing is kept of it any more.",
+        json_body("OwnErrors", {"errors": example}),
+    )
+
+
+def _operation(
+    operation: str, summary: str, description: str, parameters: list[Document], answer: str, content: Document
+) -> Document:
+    return {
+        "operationId": operation,
+        "summary": summary,
+        "description": description,
+        "parameters": parameters,
+        "responses": {"200": {"description": answer, "content": content}},
+    }
+
+
+def _day(name: str, description: str, example: str) -> dict[str, Any]:
+    return parameter(name, description, {"type": "string", "format": "date"}, example)
