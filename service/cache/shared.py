@@ -11,10 +11,10 @@ from service.cache import entry as envelope
 from service.cache.entry import CacheEntry
 from service.cache.key import TRIAL_NAME, CacheKey
 from service.cache.writer import EntryWriter
-from service.redis.client import WRONG_TYPE
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.name_store import NameStore
 from service.redis.pipelined import value
+from service.redis.refusals import WRONG_TYPE
 
 log = logging.getLogger("forecast.cache")
 

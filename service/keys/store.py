@@ -18,11 +18,12 @@ from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.names import CONTROL, record_name
 from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, State, decode_record, decoded_key
 from service.keys.sentinel import MEND, Memory
-from service.redis.client import WRONG_TYPE, RedisStore
+from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.name_store import checked, gathered
 from service.redis.pipelined import value
 from service.redis.primary import Primary, open_store
+from service.redis.refusals import WRONG_TYPE
 
 # Of a command: more than the server has for confirming that a change is on disk (`audit.confirmed`).
 _TIMEOUT_SECONDS = 3.0

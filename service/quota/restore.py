@@ -29,7 +29,8 @@ from service.quota.names import (
 )
 from service.quota.report import DamagedUsage
 from service.quota.usage_store import SEQUENCE_SECONDS
-from service.redis.client import WRONG_TYPE, RedisStore, raise_errors
+from service.redis.client import RedisStore
+from service.redis.refusals import WRONG_TYPE, raise_errors
 from service.redis.script import Script
 
 _RECORDS_AT_ONCE = 50

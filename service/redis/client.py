@@ -7,10 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
-from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import (
     InvalidResponse,
@@ -19,13 +16,11 @@ from redis.exceptions import (
     ResponseError,
 )
 from redis.exceptions import TimeoutError as RedisTimeoutError
-from redis.retry import Retry as BlockingRetry
 
 from config.first_line import first_line
 from config.urls import mask_url
 from service.base.tasks import end_task, keep_running
 from service.redis.breaker import CircuitBreaker
-from service.redis.connections import patient_pool
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.kind import kind_of
 from service.redis.line import Line
@@ -38,11 +33,8 @@ log = logging.getLogger("forecast.redis")
 PROBE_SECONDS = 0.5
 # While a store is healthy, its server is asked for its role at each second probe.
 _LOOKS_BETWEEN_ROLES = 2
-_MAX_CONNECTIONS = 256
 # The library's message when every connection of the pool is in use.
 _POOL_EXHAUSTED = "No connection available."
-# How Redis' error begins where a record is not of the command's type.
-WRONG_TYPE = "WRONGTYPE"
 T = TypeVar("T")
 
 
@@ -59,35 +51,6 @@ class Place(Protocol):
 
 class _DemotedError(RedisConnectionError):
     """The server is a replica."""
-
-
-def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -> Redis:
-    """A client whose tries each fail within about `timeout` seconds; with the library's defaults they take seconds.
-
-    Raises:
-        ValueError: if `url` is no Redis URL.
-    """
-    retry = Retry(NoBackoff(), retries)
-    return Redis.from_pool(patient_pool(url, timeout, _MAX_CONNECTIONS, retry=retry, protocol=2, **options))
-
-
-def open_blocking_client(url: str, timeout: float) -> BlockingRedis:
-    """A client for commands, which wait for each reply: at most `timeout` seconds."""
-    return BlockingRedis.from_url(
-        url,
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout,
-        retry=BlockingRetry(NoBackoff(), 0),
-        protocol=2,
-    )
-
-
-def raise_errors(replies: list[Any], but: tuple[str, ...] = (WRONG_TYPE,)) -> list[Any]:
-    """The `replies` of a pipeline. Raises the first error among them whose message does not begin as one of `but`."""
-    for reply in replies:
-        if isinstance(reply, Exception) and not str(reply).startswith(but):
-            raise reply
-    return replies
 
 
 class RedisStore:

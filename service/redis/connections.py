@@ -8,16 +8,21 @@ connection would also read the library's version from disk.
 from collections.abc import Iterable
 from typing import Any
 
-from redis.asyncio import BlockingConnectionPool
+from redis import Redis as BlockingRedis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.connection import HiredisRespSerializer
 from redis.driver_info import DriverInfo
 from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.retry import Retry as BlockingRetry
 
 from service.base.timeouts import within
 
 _SERIALIZER = HiredisRespSerializer()
 _LIBRARY = DriverInfo()
+_MAX_CONNECTIONS = 256
 
 
 class _PatientConnection(AbstractConnection):
@@ -95,3 +100,24 @@ def patient_pool(url: str, limit: float, most: int, **options: Any) -> BlockingC
 def patient(kind: type[AbstractConnection]) -> type[AbstractConnection]:
     """Such a connection with these limits."""
     return _PATIENT[kind]
+
+
+def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -> Redis:
+    """A client whose tries each fail within about `timeout` seconds; with the library's defaults they take seconds.
+
+    Raises:
+        ValueError: if `url` is no Redis URL.
+    """
+    retry = Retry(NoBackoff(), retries)
+    return Redis.from_pool(patient_pool(url, timeout, _MAX_CONNECTIONS, retry=retry, protocol=2, **options))
+
+
+def open_blocking_client(url: str, timeout: float) -> BlockingRedis:
+    """A client for commands, which wait for each reply: at most `timeout` seconds."""
+    return BlockingRedis.from_url(
+        url,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=BlockingRetry(NoBackoff(), 0),
+        protocol=2,
+    )

@@ -18,7 +18,8 @@ from redis.exceptions import RedisError
 from config.server_lists import Node, ServerList, server_list
 from config.urls import mask_url
 from service.base.tasks import end_task, hold_until_done, keep_running
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.sentinels import ASK_FOR_PRIMARY, Vote, elected
 

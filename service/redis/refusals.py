@@ -1,5 +1,7 @@
 """What a server means by an error that it answers with."""
 
+from typing import Any
+
 from redis.exceptions import NoPermissionError, NoScriptError, OutOfMemoryError, ReadOnlyError, ResponseError
 
 from config.first_line import first_line
@@ -7,6 +9,9 @@ from service.redis.errors import Refusal
 
 # A primary that was cut off from its replicas, or has lost them.
 _NO_REPLICAS = "NOREPLICAS"
+
+# How Redis' error begins where a record is not of the command's type.
+WRONG_TYPE = "WRONGTYPE"
 
 # It was restarted, and reads what it has stored.
 _LOADING = "LOADING"
@@ -57,3 +62,11 @@ def told(error: Exception) -> str:
     if _has_no_replicas(error):
         return _WITHOUT_REPLICAS
     return _REFUSALS.get(server_refusal(error)) or first_line(error)
+
+
+def raise_errors(replies: list[Any], but: tuple[str, ...] = (WRONG_TYPE,)) -> list[Any]:
+    """The `replies` of a pipeline. Raises the first error among them whose message does not begin as one of `but`."""
+    for reply in replies:
+        if isinstance(reply, Exception) and not str(reply).startswith(but):
+            raise reply
+    return replies

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from redis.exceptions import RedisError
 
 from config.server_lists import Node, ServerList
-from service.redis.client import open_blocking_client
+from service.redis.connections import open_blocking_client
 from service.redis.errors import StoreUnavailable
 
 # https://valkey.io/topics/sentinel/#sentinel-commands; the reply is a host and a port, or nil for an unknown service.

@@ -14,7 +14,8 @@ from redis import Redis
 from config.server_lists import server_list
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import server_program
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.primary import found
 from service.redis.sentinels import ask_for_primary
 from service.redis.server import ask_server, wrong_for_keys

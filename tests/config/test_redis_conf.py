@@ -15,7 +15,8 @@ from redis import Redis
 from redis.exceptions import OutOfMemoryError, RedisError
 
 from service.embedded.runtime import server_program
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.server import ask_server, wrong_for_cache, wrong_for_keys
 from tests.support.containerfile import ROOT
 

@@ -12,7 +12,8 @@ from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 
 from service.embedded.runtime import server_program
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.opening import CacheStore, cache_place, open_cache
 from tests.support.cluster import Cluster
 from tests.support.cluster_double import ClusterDouble

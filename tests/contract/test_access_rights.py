@@ -37,7 +37,8 @@ from service.quota.names import DAY_SECONDS
 from service.quota.report import UsageReport
 from service.quota.restore import restore_usage
 from service.quota.usage_store import Totals, UsageStore
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
 from service.redis.primary import Primary

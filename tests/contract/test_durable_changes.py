@@ -9,7 +9,8 @@ from service.keys import audit
 from service.keys.audit import confirmed
 from service.keys.names import record_name
 from service.keys.store import KeyStore
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import PEPPER
 from tests.support.sentinels import PortServer, wait_until

@@ -20,7 +20,8 @@ from service.keys.names import CONTROL, record_name
 from service.keys.record import ApiKey, State
 from service.keys.restore import Restore
 from service.keys.store import KeyStore
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
 from tests.support.key_store import PEPPER

@@ -13,9 +13,11 @@ from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 
 from service.redis.breaker import FAILURES_TO_OPEN
-from service.redis.client import WRONG_TYPE, RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.pipelined import value
+from service.redis.refusals import WRONG_TYPE
 from tests.contract.conftest import program
 from tests.support.documented import rights
 from tests.support.tls import TlsServer

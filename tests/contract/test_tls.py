@@ -15,9 +15,10 @@ from redis import Redis
 from service.cache.key import cache_key
 from service.cache.warm import Plan, WarmError, warm
 from service.embedded.probe import check_answers_redis
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
 from service.redis.cluster.slots import SLOTS
 from service.redis.cluster.store import ClusterStore
+from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
 from service.redis.opening import opened

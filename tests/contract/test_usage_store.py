@@ -16,7 +16,8 @@ from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.names import DAY_SECONDS, HOURS_KEPT_DAYS, date_of
 from service.quota.report import UsageReport
 from service.quota.usage_store import SEQUENCE_SECONDS, Gap, Refused, Reply, Totals, UsageStore
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
 from tests.support.usage import UsageWorker, count

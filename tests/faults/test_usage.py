@@ -22,7 +22,8 @@ from service.quota.report import UsageReport
 from service.quota.spool import FOLDER, Spool
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from tests.faults.conftest import Site
 from tests.support.instance import Instance, forecast_here
 from tests.support.usage import spool_files

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 from service.keys import pepper
 from service.keys.store import KeyStore
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from tests.support.drops import project, write_drop
 from tests.support.instance import FORECAST, Instance, environment
 from tests.support.valkey import ValkeyProcess

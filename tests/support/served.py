@@ -16,7 +16,8 @@ from config.settings import Settings
 from service.base.ipc import Endpoints
 from service.keys.record import ApiKey
 from service.keys.store import KeyStore
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.worker.assembly import WorkerApp
 from service.worker.serving import make_server
 from tests.support.waiting import eventually

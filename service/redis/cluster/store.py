@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 from config.server_lists import Node, ServerList
 from service.base.tasks import end_task, hold_until_done, keep_running
 from service.base.timeouts import OldestFirst
-from service.redis.client import PROBE_SECONDS, RedisStore, open_client
+from service.redis.client import PROBE_SECONDS, RedisStore
 from service.redis.cluster.slots import SLOTS, SlotMap, redirect, slot_map, slot_of
+from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.name_store import NameCommand, ask_one, checked, gathered, named_command
 from service.redis.pipelined import Call, Read, Words, anything, call_of, pack

@@ -10,7 +10,8 @@ import redis
 from service.cache.contents import look_at, survey
 from service.cache.entry import CacheEntry, encode_entry
 from service.cache.key import TRIAL_NAME, cache_key
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from tests.support.valkey import ValkeyProcess
 

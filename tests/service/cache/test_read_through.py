@@ -13,7 +13,8 @@ from service.cache.key import CacheKey, cache_key
 from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache, SharedLookup
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from tests.support.redis_double import DoubledStore
 from tests.support.waiting import eventually
 

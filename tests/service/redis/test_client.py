@@ -11,7 +11,8 @@ import pytest
 from redis.asyncio import BlockingConnectionPool, Redis
 
 from service.redis.breaker import FAILURES_TO_OPEN
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually

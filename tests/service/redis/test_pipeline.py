@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.name_store import NameCommand
 from tests.support.valkey import ValkeyProcess

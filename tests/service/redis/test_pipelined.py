@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 
 from service.base import timeouts
 from service.redis import pipelined
-from service.redis.client import open_client
+from service.redis.connections import open_client
 from service.redis.pipelined import Call, PipelinedConnection, call_of, open_pipelined, value
 from tests.support.redis_double import Wire, encoded
 from tests.support.virtual import VirtualLoop

@@ -8,7 +8,8 @@ import pytest
 from fakeredis import FakeAsyncRedis
 from redis import Redis as BlockingRedis
 
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.server import ServerFacts, ask_server, wrong_for_cache, wrong_for_keys
 from tests.support.valkey import ValkeyProcess

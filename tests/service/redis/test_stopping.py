@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from service.redis import client, invalidation
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from service.redis.invalidation import InvalidationListener
 from service.redis.primary import Primary
 from tests.support.waiting import PATIENCE

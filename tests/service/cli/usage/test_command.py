@@ -18,7 +18,8 @@ from service.keys import form
 from service.quota.batch import Batch
 from service.quota.names import day_of
 from service.quota.usage_store import UsageStore
-from service.redis.client import RedisStore, open_client
+from service.redis.client import RedisStore
+from service.redis.connections import open_client
 from tests.service.conftest import Cli
 from tests.support.waiting import eventually
 
