@@ -9,7 +9,7 @@ import httptools
 from service.connection import limits
 from service.connection.learned_heads import as_head
 from service.request.response import Header
-from service.request.suggestions import NO_TARGET, of_other_protocol, of_parser_error
+from service.request.suggestions import NO_TARGET, hint_for_other_protocol, hint_for_parser_error
 
 _ABSOLUTE = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
@@ -94,7 +94,7 @@ class RequestParser:
         if self._method or not self.in_message:
             data, self._method = self._method + data if self._method else data.lstrip(b"\r\n"), b""
             if not data.startswith((b"GET ", b"HEAD ")):
-                advice = of_other_protocol(data)
+                advice = hint_for_other_protocol(data)
                 if advice is not None:
                     raise RequestRefused("bad_request", advice)
                 data = self._with_known_method(data)
@@ -137,7 +137,7 @@ class RequestParser:
         except httptools.HttpParserError as error:
             if self._refused is None and isinstance(error, httptools.HttpParserCallbackError):
                 raise  # a defect
-            raise self._refused or RequestRefused("bad_request", of_parser_error(str(error))) from None
+            raise self._refused or RequestRefused("bad_request", hint_for_parser_error(str(error))) from None
 
     def scope(self) -> dict[str, Any]:
         """Returns what ASGI says of the request."""

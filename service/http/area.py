@@ -13,7 +13,7 @@ from litestar.params import SkipValidation
 from msgspec import Meta
 
 from config.invisible import visible
-from service.http import corrections
+from service.http import suggestions
 from service.http.app import Checked
 from service.http.encodings import encoded_in
 from service.request.errors import ApiError
@@ -232,14 +232,14 @@ def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
             encoded = encoded_in(city_name)
             if encoded is not None:
                 how, name = encoded
-                asked = corrections.as_query({"city_name": corrections.shown(name), "state_code": state_code})
+                asked = suggestions.as_query({"city_name": suggestions.shown(name), "state_code": state_code})
                 return f"{nothing}: the name {how}. Did you mean {asked}?"
-            place = corrections.zip_in(city_name)
+            place = suggestions.zip_in(city_name)
             if place is not None:
                 return f"{nothing}. Did you mean zip_code={place}?"
             elsewhere = f"; there is one in {', '.join(states)}" if states else ""
             if county is not None:
-                asked = f"{corrections.BY_COUNTY}?county_fips_code={county}"
+                asked = f"{suggestions.BY_COUNTY}?county_fips_code={county}"
                 return f"{nothing}{elsewhere}. It is a county: ask for all of it at {asked}."
             if state_code not in STATE_NAMES:
                 nothing = f"There is no state {state_code}"

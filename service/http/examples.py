@@ -4,7 +4,7 @@ from typing import Any
 
 from service.http.area import Endpoint
 from service.http.areas import AREAS
-from service.http.corrections import SEVERAL
+from service.http.suggestions import SEVERAL
 from service.request.errors import CODES, title_of
 
 

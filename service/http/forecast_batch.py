@@ -18,9 +18,9 @@ from msgspec import Meta
 from service.base.masking import masked
 from service.cache.entry import CacheEntry, Found, Tier
 from service.http.area import Batch, Endpoint, Operation, Parameter, keys_of
-from service.http.corrections import listed_in
 from service.http.forecast_examples import EXAMPLE
 from service.http.query import read_repeated, read_value, read_zip, refuse_unknown
+from service.http.suggestions import listed_in
 from service.request.errors import ApiError
 from service.request.pipeline import Answers
 from service.request.request import Counted, Request

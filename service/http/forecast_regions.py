@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from service.http import corrections
+from service.http import suggestions
 from service.http.area import Endpoint, Nothing, Operation, Parameter, Resolved
-from service.http.corrections import nearest_parameter
 from service.http.forecast_examples import EXAMPLE
 from service.http.pages import PageQuery, page_of, page_parameters, read_page
 from service.http.query import read_parameters, read_state, read_strictly
+from service.http.suggestions import nearest_parameter
 from service.request.errors import ApiError
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
@@ -76,7 +76,7 @@ def _read(query_string: bytes, name: str, example: str) -> tuple[str, PageQuery]
 def _read_county(text: str) -> str:
     if _COUNTY.fullmatch(text):
         return text
-    raise ApiError("invalid_parameter", f"{COUNTY} is not five digits. {corrections.of_county(text)}", COUNTY)
+    raise ApiError("invalid_parameter", f"{COUNTY} is not five digits. {suggestions.suggest_county(text)}", COUNTY)
 
 
 def _named(keys: KeySet, query_string: bytes) -> str | None:

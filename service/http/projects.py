@@ -6,7 +6,7 @@ from typing import Any, get_args
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from service.http import corrections
+from service.http import suggestions
 from service.http.area import QUERY_ERRORS, Endpoint, Operation, Parameter, PartnerArea, Resolved
 from service.http.pages import page_of, page_parameters, read_page
 from service.http.query import LOCATION_PARAMETERS, read_day, read_location, read_strictly
@@ -71,7 +71,7 @@ def _read_status(text: str) -> str:
     if word in _STATUSES:
         return word
     raise ApiError(
-        "invalid_parameter", f"{corrections.shown(text)} is no status. {_nearest(word, _STATUSES)}", "status"
+        "invalid_parameter", f"{suggestions.shown(text)} is no status. {_nearest(word, _STATUSES)}", "status"
     )
 
 
@@ -80,7 +80,7 @@ def _read_type(text: str, types: Sequence[str]) -> str:
     known = [name.lower() for name in types]
     if not known or word in known:
         return word
-    detail = f"No project has the type {corrections.shown(text)}. {_nearest(word, known)}"
+    detail = f"No project has the type {suggestions.shown(text)}. {_nearest(word, known)}"
     raise ApiError("invalid_parameter", detail, "project_type")
 
 

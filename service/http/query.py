@@ -11,7 +11,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from config.invisible import invisible_in, visible
-from service.http import corrections
+from service.http import suggestions
 from service.http.encodings import encoded_in
 from service.request.errors import ApiError
 
@@ -50,7 +50,7 @@ def read_location(
     """As `parse_location`, of what `read_parameters` read. `of_forecast`: whether forecasts of regions may be named."""
     zip_code, city_name, state_code = (values.get(name) for name in LOCATION_PARAMETERS)
     if city_name is not None and state_code is None:
-        advice = corrections.of_unknown(unknown, LOCATION_PARAMETERS) or _advice_on_city(city_name, states_with)
+        advice = suggestions.suggest_parameters(unknown, LOCATION_PARAMETERS) or _advice_on_city(city_name, states_with)
         raise ApiError("missing_parameter", f"city_name needs state_code. {advice}", "state_code")
     if zip_code is None and city_name is None:
         raise _no_place(state_code, unknown, of_forecast=of_forecast)
@@ -61,7 +61,7 @@ def read_location(
             None if state_code is None else read_state(state_code, city_name),
         )
     except ApiError as error:
-        warning = corrections.of_key_in_address(unknown)
+        warning = suggestions.warn_of_key(unknown)
         if warning is None:
             raise
         raise ApiError(error.code, f"{error.detail} {warning}", error.parameter) from None
@@ -71,22 +71,22 @@ def _no_place(state_code: str | None, unknown: Sequence[UnknownParameter], *, of
     needed = "Give zip_code, or city_name and state_code."
     if state_code is not None:
         needed = "state_code alone is too wide. Add city_name, or give zip_code."
-    meant = corrections.of_unknown(unknown, LOCATION_PARAMETERS)
+    meant = suggestions.suggest_parameters(unknown, LOCATION_PARAMETERS)
     if meant is not None:
         detail = f"{meant} {needed}" if meant.endswith(("?", ".")) else meant
     else:
-        region = corrections.of_region(state_code, unknown) if of_forecast else None
+        region = suggestions.suggest_region(state_code, unknown) if of_forecast else None
         detail = f"{needed} {region or ''}".rstrip()
     return ApiError("missing_parameter", detail, None if state_code is None else "city_name")
 
 
 def _advice_on_city(city_name: str, states_with: StatesWith) -> str:
-    joined = corrections.of_joined("city_name", city_name)
+    joined = suggestions.suggest_separator("city_name", city_name)
     if joined is not None:
         return joined
-    place = corrections.place_in(city_name)
+    place = suggestions.place_in(city_name)
     if place:
-        return f"Did you mean {corrections.as_query(place)}?"
+        return f"Did you mean {suggestions.as_query(place)}?"
     states = states_with(city_name)
     if len(states) == 1:
         return f"Did you mean state_code={states[0]}?"
@@ -106,7 +106,7 @@ def read_parameters(query: bytes, known: Sequence[str]) -> tuple[dict[str, str],
                 unknown.append((name, _decoded(raw_value)))
             continue
         if name in seen:
-            advice = corrections.SEVERAL if name == "zip_code" else "Give it once."
+            advice = suggestions.SEVERAL if name == "zip_code" else "Give it once."
             raise ApiError("duplicate_parameter", f"{name} was given twice. {advice}", name)
         seen.add(name)
         value = read_value(name, raw_value)
@@ -123,7 +123,7 @@ def read_value(name: str, raw: bytes) -> str:
         detail = f"{name} is not valid UTF-8. Percent-encode it as UTF-8."
         raise ApiError("invalid_parameter", detail, name) from None
     if _CONTROL.search(text):
-        advice = corrections.of_zip(text) if name == "zip_code" else "Remove them."
+        advice = suggestions.suggest_zip(text) if name == "zip_code" else "Remove them."
         raise ApiError("invalid_parameter", f"{name} contains control characters. {advice}", name)
     text = text.strip()
     if name == "cursor":  # ours to judge, however long
@@ -140,8 +140,8 @@ def _refuse_encoded(name: str, text: str) -> None:
     hidden, encoded = invisible_in(text), encoded_in(text)
     if hidden is None and encoded is None:
         return
-    meant = corrections.shown(visible(text if encoded is None else encoded[1]))
-    advice = f"Did you mean {corrections.as_query({name: meant})}?" if meant else "Remove it."
+    meant = suggestions.shown(visible(text if encoded is None else encoded[1]))
+    advice = f"Did you mean {suggestions.as_query({name: meant})}?" if meant else "Remove it."
     raise ApiError(
         "invalid_parameter",
         f"{name} {f'contains {hidden}' if hidden or encoded is None else encoded[0]}. {advice}",
@@ -156,7 +156,9 @@ def read_day(name: str, text: str) -> date:
             raise ValueError
         return date.fromisoformat(text)
     except ValueError:
-        raise ApiError("invalid_parameter", f"{name} is not a day. {corrections.of_day(name, text)}", name) from None
+        raise ApiError(
+            "invalid_parameter", f"{name} is not a day. {suggestions.suggest_day(name, text)}", name
+        ) from None
 
 
 def read_zip(text: str) -> str:
@@ -164,7 +166,7 @@ def read_zip(text: str) -> str:
     match = _ZIP.fullmatch(text)
     if match:
         return match[1]
-    detail = f"zip_code is not a five-digit ZIP code. {corrections.of_zip(text)}"
+    detail = f"zip_code is not a five-digit ZIP code. {suggestions.suggest_zip(text)}"
     raise ApiError("invalid_parameter", detail, "zip_code")
 
 
@@ -172,7 +174,7 @@ def read_state(text: str, city_name: str | None = None) -> str:
     """A state in upper case; `city_name` came with it. Raises ApiError (400)."""
     if _STATE.fullmatch(text):
         return text.upper()
-    detail = f"state_code is not two letters. {corrections.of_state(text, city_name)}"
+    detail = f"state_code is not two letters. {suggestions.suggest_state(text, city_name)}"
     raise ApiError("invalid_parameter", detail, "state_code")
 
 
@@ -201,9 +203,9 @@ def refuse_unknown(unknown: Sequence[UnknownParameter], known: Sequence[str]) ->
     """Raises ApiError (400) if there are any, with what was probably meant."""
     if not unknown:
         return
-    shown = corrections.shown(unknown[0][0])
+    shown = suggestions.shown(unknown[0][0])
     among = f"Known here: {', '.join(known)}." if known else "This endpoint takes none."
-    detail = corrections.of_unknown(unknown, known) or f"There is no parameter {shown}. {among}"
+    detail = suggestions.suggest_parameters(unknown, known) or f"There is no parameter {shown}. {among}"
     raise ApiError("unknown_parameter", detail, shown or None)
 
 

@@ -55,7 +55,7 @@ class TrailWatch:
 
     async def _was_decided(self) -> bool:
         """Whether an operator has accepted the store as it is since the last look: what it lost, it may have lost."""
-        control = await self._store.control()
+        control = await self._store.identity()
         before, self._since = self._since, self._since if control is None else control.since
         if before is None or before == self._since:
             return False

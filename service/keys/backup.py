@@ -1,6 +1,6 @@
 """A backup of the key store: one versioned document of JSON lines.
 
-It holds ``head`` (version, pepper's fingerprint, sentinel), every record, the whole audit trail, the records that
+It holds ``head`` (version, pepper's fingerprint, identity), every record, the whole audit trail, the records that
 changed while the others were written, usage (whose form the caller knows), and ``end`` with the numbers of each and a
 checksum. It has digests but no secrets, and is worthless without the pepper, which is not in it. The checksum is an
 HMAC-SHA-256 with the pepper, which reveals a file that was damaged, cut off or edited.
@@ -18,7 +18,7 @@ from service.keys import audit, pepper
 from service.keys.audit import Line
 from service.keys.errors import KeyStoreError
 from service.keys.listing import every_key, readable
-from service.keys.record import ApiKey, Control, DamagedKey
+from service.keys.record import ApiKey, DamagedKey, StoreIdentity
 from service.keys.store import KeyStore, now
 
 VERSION = 2
@@ -34,13 +34,13 @@ class BackupError(KeyStoreError):
 
 
 class BackupHead(msgspec.Struct, frozen=True, tag="head"):
-    """The first line. `pepper` is the fingerprint, `control` the sentinel."""
+    """The first line. `pepper` is the fingerprint, `identity` says of which store."""
 
     format: Literal["forecast-keys"]
     version: int
     pepper: str
     made_at: datetime
-    control: Control
+    identity: StoreIdentity = msgspec.field(name="control")
 
 
 class KeyItem(msgspec.Struct, frozen=True, tag="key"):
@@ -104,14 +104,14 @@ class Dump:
             KeyStoreError: if this is not the store that our keys are in, or has none.
             StoreUnavailable: if the store does not answer.
         """
-        control = await self._store.control()
-        self._store.check_control(control)
-        if control is None:
+        identity = await self._store.identity()
+        self._store.check_identity(identity)
+        if identity is None:
             raise KeyStoreError("no key was ever issued here: there is nothing to export")
-        yield self._encoded(BackupHead("forecast-keys", VERSION, self._store.fingerprint, now(), control))
+        yield self._encoded(BackupHead("forecast-keys", VERSION, self._store.fingerprint, now(), identity))
         before = await audit.last_id(self._store.redis)
         async for key in every_key(self._store):
-            for item in self._item(key, control):
+            for item in self._item(key, identity):
                 yield item
         changed: dict[str, None] = {}
         async for line in audit.oldest_first(self._store.redis):
@@ -121,7 +121,7 @@ class Dump:
                 changed[line.change.key_id] = None
         for key_id in changed:
             (record,) = await self._store.raw([key_id])
-            for item in self._item(readable(record, key_id), control):
+            for item in self._item(readable(record, key_id), identity):
                 yield item
         if self._counted is not None:
             async for counted in self._counted:
@@ -129,12 +129,12 @@ class Dump:
                 yield self._encoded(UsageItem(msgspec.Raw(msgspec.json.encode(counted))))
         yield msgspec.json.encode(BackupEnd(self.keys, self.lines, self._sum.hexdigest(), self.usage)) + b"\n"
 
-    def _item(self, key: ApiKey | DamagedKey, control: Control) -> Iterator[bytes]:
+    def _item(self, key: ApiKey | DamagedKey, identity: StoreIdentity) -> Iterator[bytes]:
         if isinstance(key, DamagedKey):
             self.damaged.append(key)
             return
         if not key.pepper:  # a record of the first version: a reader could not tell
-            made_with = _UNKNOWN_PEPPER if control.voids(key) else self._store.fingerprint
+            made_with = _UNKNOWN_PEPPER if identity.voids(key) else self._store.fingerprint
             key = msgspec.structs.replace(key, pepper=made_with)
         self.keys += 1
         yield self._encoded(KeyItem(key))

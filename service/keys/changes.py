@@ -10,8 +10,8 @@ from service.base.whoami import whoami
 from service.keys import audit
 from service.keys.audit import Change, Edit
 from service.keys.errors import KeyStoreError
-from service.keys.names import CONTROL
-from service.keys.record import ApiKey, Control, KeyExpiry
+from service.keys.names import IDENTITY
+from service.keys.record import ApiKey, KeyExpiry, StoreIdentity
 from service.keys.store import KeyStore, edit_of, now
 
 
@@ -22,10 +22,10 @@ async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> t
         KeyStoreError: if there is no such key, or nothing makes it work.
         StoreUnavailable: if the store does not answer.
     """
-    control = await _ours(store)
+    identity = await _ours(store)
 
     def edit(key: ApiKey) -> ApiKey:
-        _refuse_dead(key, control)
+        _refuse_dead(key, identity)
         return msgspec.structs.replace(key, expires_at=expires_at, unrotated=None)
 
     return await store.change(key_id, "extended", edit)
@@ -33,10 +33,10 @@ async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> t
 
 async def change_terms(store: KeyStore, key_id: str, edit: Callable[[Terms], Terms]) -> tuple[ApiKey, ApiKey]:
     """The record before and after. Raises as `extend`, and what `edit` raises."""
-    control = await _ours(store)
+    identity = await _ours(store)
 
     def edit_key(key: ApiKey) -> ApiKey:
-        _refuse_dead(key, control)
+        _refuse_dead(key, identity)
         return msgspec.structs.replace(key, terms=edit(key.terms))
 
     return await store.change(key_id, "changed", edit_key)
@@ -54,9 +54,9 @@ async def rotate(
         KeyStoreError: if there is no such key, it does not work, or has a successor that does.
         StoreUnavailable: if the store does not answer.
     """
-    control = await _ours(store)
+    identity = await _ours(store)
     raw, old = await store.read(key_id)
-    _refuse_dead(old, control)
+    _refuse_dead(old, identity)
     end = old.unrotated or KeyExpiry(old.expires_at)
     if end.expires_at is not None and end.expires_at <= now():
         raise KeyStoreError(f"key {key_id} has expired: extend it first, or issue a new one")
@@ -74,17 +74,17 @@ async def rotate(
     return presented, new, ended
 
 
-async def _ours(store: KeyStore) -> Control | None:
-    """The sentinel. Raises ForeignStoreError if this is not the store that our keys are in."""
-    control = await store.control()
-    store.check_control(control)
-    return control
+async def _ours(store: KeyStore) -> StoreIdentity | None:
+    """The identity. Raises ForeignStoreError if this is not the store that our keys are in."""
+    identity = await store.identity()
+    store.check_identity(identity)
+    return identity
 
 
-def _refuse_dead(key: ApiKey, control: Control | None) -> None:
+def _refuse_dead(key: ApiKey, identity: StoreIdentity | None) -> None:
     if key.revoked_at is not None:
         raise KeyStoreError(f"key {key.key_id} is revoked, and stays so: issue a new one")
-    if control is not None and control.voids(key):
+    if identity is not None and identity.voids(key):
         raise KeyStoreError(f"key {key.key_id} was made with another pepper and is void: issue a new one")
 
 
@@ -111,12 +111,12 @@ async def adopt(store: KeyStore) -> None:
         KeyStoreError: if somebody else adopts it at the same moment.
         StoreUnavailable: if the store does not answer.
     """
-    raw, control = await store.sentinel()
-    decided = store.memory.decision(control)
-    if control is None or control.pepper_fingerprint != store.fingerprint:
-        control = msgspec.structs.replace(store.new_control(), adopted_at=now())
-    adopted = msgspec.structs.replace(control, accepted_at=decided)
-    edit = Edit(CONTROL, raw, msgspec.json.encode(adopted), Change(what="adopted", by=whoami()))
+    raw, identity = await store.raw_identity()
+    decided = store.known.decision(identity)
+    if identity is None or identity.pepper_fingerprint != store.fingerprint:
+        identity = msgspec.structs.replace(store.new_identity(), adopted_at=now())
+    adopted = msgspec.structs.replace(identity, accepted_at=decided)
+    edit = Edit(IDENTITY, raw, msgspec.json.encode(adopted), Change(what="adopted", by=whoami()))
     if not await audit.apply(store.redis, [edit], replicas=store.replicas):
         raise KeyStoreError("somebody else has just adopted the key store; look again")
-    store.memory.keep(adopted)
+    store.known.keep(adopted)

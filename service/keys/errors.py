@@ -10,4 +10,4 @@ class NoSuchKeyError(KeyStoreError):
 
 
 class ForeignStoreError(KeyStoreError):
-    """The store is not the one that our keys are in, or its sentinel is damaged, so that nobody knows (Decision 10)."""
+    """The store is not the one that our keys are in, or its identity is damaged, so that nobody knows (Decision 10)."""

@@ -1,7 +1,7 @@
-"""The names of keys in the key store: ``k:{<id>}`` for the record of each, ``k:control`` for the sentinel."""
+"""The names of keys in the key store: ``k:{<id>}`` for the record of each, ``k:control`` for the identity."""
 
 KEY_RECORD_PREFIX = "k:"
-CONTROL = "k:control"
+IDENTITY = "k:control"
 
 
 def record_name(key_id: str) -> str:

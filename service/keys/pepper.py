@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from config.settings import SettingsError
-from service.keys.sentinel import SEEN
+from service.keys.store_identity import SEEN
 from warehouse.files import atomic
 from warehouse.files.reading import read_regular
 

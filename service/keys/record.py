@@ -61,8 +61,8 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return "active"
 
 
-class Control(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The sentinel: says which store this is, and which pepper its keys were made with. One per store."""
+class StoreIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Says which key store this is, and which pepper its keys were made with. One per store."""
 
     pepper_fingerprint: str
     created_at: Moment
@@ -75,7 +75,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def since(self) -> datetime:
-        """The moment that tells this store from another (sentinel.py)."""
+        """The moment that tells this store from another (store_identity.py)."""
         return self.accepted_at or self.created_at
 
     def voids(self, key: ApiKey) -> bool:
@@ -121,10 +121,10 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     rotated_to: str | None
 
     @classmethod
-    def of(cls, key: ApiKey, control: Control | None = None) -> "KeyView":
-        """`control` is the sentinel of the store that `key` is from; without it nothing is void."""
+    def of(cls, key: ApiKey, identity: StoreIdentity | None = None) -> "KeyView":
+        """`identity` is the identity of the store that `key` is from; without it nothing is void."""
         status: ShownStatus = key.status()
-        if status != "revoked" and control is not None and control.voids(key):
+        if status != "revoked" and identity is not None and identity.voids(key):
             status = "void"
         return cls(
             key_id=key.key_id,
@@ -145,7 +145,7 @@ class DamagedRecordError(StoreUnavailable):
     """A record is damaged: what it said is unknown."""
 
 
-R = TypeVar("R", ApiKey, Control)
+R = TypeVar("R", ApiKey, StoreIdentity)
 
 
 def decode_record(reply: object, kind: type[R], name: str) -> R | None:

@@ -16,7 +16,7 @@ from service.keys.audit import AUDIT, LINE, Change, Edit, Line
 from service.keys.backup import BackupHead, KeyItem, LineItem
 from service.keys.errors import KeyStoreError
 from service.keys.listing import readable
-from service.keys.names import CONTROL
+from service.keys.names import IDENTITY
 from service.keys.record import ApiKey, DamagedKey, State
 from service.keys.store import KeyStore, edit_of
 
@@ -90,7 +90,7 @@ class Restored(msgspec.Struct, kw_only=True):
     revoked: int = 0  # by the trail, where the record does not say so
     lines: int = 0  # of the audit trail
     damaged_lines: int = 0
-    made_ours: bool = False  # the store had no sentinel
+    made_ours: bool = False  # the store had no identity
     lost: dict[str, str] = {}  # partner by key id: named by a trail, not revoked, and without a record
 
 
@@ -130,14 +130,14 @@ class Restore:
             ForeignStoreError: if the store holds keys that were made with another pepper.
             StoreUnavailable: if the store does not answer; what was imported by then stays.
         """
-        _, control = await self._store.sentinel()
-        if control is not None and control.pepper_fingerprint != self._store.fingerprint:
-            self._store.check_control(control)
+        _, identity = await self._store.raw_identity()
+        if identity is not None and identity.pepper_fingerprint != self._store.fingerprint:
+            self._store.check_identity(identity)
         await self._bring_back()
         if self._before_ours is not None:
             await self._before_ours()
         # last, so that until everything is there workers answer "unknown" and not "invalid"
-        self._done.made_ours = control is None
+        self._done.made_ours = identity is None
         if not self._dry_run:
             await self._make_ours()
             await self._confirm()
@@ -258,17 +258,17 @@ class Restore:
         return self._dry_run or not edits or await audit.apply(self._store.redis, edits, quiet=True)
 
     async def _confirm(self) -> None:
-        """Returns when the sentinel is durable: what was written before it on this server is durable then, too."""
-        raw, _ = await self._store.sentinel()
+        """Returns when the identity is durable: what was written before it on this server is durable then, too."""
+        raw, _ = await self._store.raw_identity()
         if raw is not None:
-            await audit.confirm(self._store.redis, {CONTROL: raw}, self._store.replicas)
+            await audit.confirm(self._store.redis, {IDENTITY: raw}, self._store.replicas)
 
     async def _make_ours(self) -> None:
         """Makes the store continue that of the file, so that workers that knew another believe it."""
-        (raw, control), head = await self._store.sentinel(), self._head.control
-        if control is None or control.created_at != head.created_at or not self._store.memory.believes(control):
-            decided = self._store.memory.decision(control, head)
-            control = msgspec.structs.replace(head, accepted_at=decided)
+        (raw, identity), head = await self._store.raw_identity(), self._head.identity
+        if identity is None or identity.created_at != head.created_at or not self._store.known.believes(identity):
+            decided = self._store.known.decision(identity, head)
+            identity = msgspec.structs.replace(head, accepted_at=decided)
             change = Change(what="imported", by=self._by)
-            await self._apply([Edit(CONTROL, raw, msgspec.json.encode(control), change)])
-        self._store.check_control(await self._store.control())
+            await self._apply([Edit(IDENTITY, raw, msgspec.json.encode(identity), change)])
+        self._store.check_identity(await self._store.identity())

@@ -1,4 +1,4 @@
-"""API keys in Redis: one record each under ``k:{<id>}``, and the sentinel under ``k:control``. No record expires.
+"""API keys in Redis: one record each under ``k:{<id>}``, and the identity under ``k:control``. No record expires.
 
 Every change is made together with its line in the audit trail (audit.py). Keys are never deleted.
 """
@@ -15,9 +15,9 @@ from service.base.whoami import whoami
 from service.keys import audit, form, pepper
 from service.keys.audit import Change, Edit
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
-from service.keys.names import CONTROL, record_name
-from service.keys.record import NO_TERMS, ApiKey, Control, DamagedRecordError, State, decode_record, decoded_key
-from service.keys.sentinel import MEND, Memory
+from service.keys.names import IDENTITY, record_name
+from service.keys.record import NO_TERMS, ApiKey, DamagedRecordError, State, StoreIdentity, decode_record, decoded_key
+from service.keys.store_identity import MEND, KnownStore
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.name_store import checked, gathered
@@ -32,10 +32,10 @@ _TRIES = 10
 
 
 class FoundKey(msgspec.Struct, frozen=True):
-    """What one look-up found. `key` is None if the store has no such record, `control` if it has no sentinel."""
+    """What one look-up found. `key` is None if the store has no such record, `identity` if it has no identity."""
 
     key: ApiKey | None
-    control: Control | None
+    identity: StoreIdentity | None
 
 
 Found = FoundKey | StoreUnavailable | ForeignStoreError  # errors say why nothing was found
@@ -52,29 +52,29 @@ class KeyStore:
         self.replicas = replicas
         self.pepper = secret
         self.fingerprint = pepper.fingerprint(secret)
-        self.memory = Memory(data, self.fingerprint)
+        self.known = KnownStore(data, self.fingerprint)
 
     async def find(self, key_id: str) -> FoundKey:
-        """The record of `key_id` and the sentinel.
+        """The record of `key_id` and the identity.
 
         Raises:
-            ForeignStoreError: if the sentinel is damaged.
+            ForeignStoreError: if the identity is damaged.
             StoreUnavailable: if the store does not answer; DamagedRecordError if the key's record is damaged.
         """
-        control, key = await self._read(CONTROL, record_name(key_id))
-        known = _control_of(control)
+        identity, key = await self._read(IDENTITY, record_name(key_id))
+        known = _identity_of(identity)
         return FoundKey(decoded_key(key, key_id), known)
 
-    async def control(self) -> Control | None:
-        """The sentinel. Raises ForeignStoreError if it is damaged, StoreUnavailable."""
-        (control,) = await self._read(CONTROL)
-        return _control_of(control)
+    async def identity(self) -> StoreIdentity | None:
+        """The identity. Raises ForeignStoreError if it is damaged, StoreUnavailable."""
+        (identity,) = await self._read(IDENTITY)
+        return _identity_of(identity)
 
-    async def sentinel(self) -> tuple[bytes | None, Control | None]:
-        """The sentinel, for replacing it: its bytes, and what they say; None if they say nothing."""
-        (raw,) = await self._raw([CONTROL])
+    async def raw_identity(self) -> tuple[bytes | None, StoreIdentity | None]:
+        """The identity, for replacing it: its bytes, and what they say; None if they say nothing."""
+        (raw,) = await self._raw([IDENTITY])
         try:
-            return raw, decode_record(raw, Control, CONTROL)
+            return raw, decode_record(raw, StoreIdentity, IDENTITY)
         except DamagedRecordError:
             return raw, None
 
@@ -86,13 +86,13 @@ class KeyStore:
                 checked(record)
         return records
 
-    def check_control(self, control: Control | None) -> None:
+    def check_identity(self, identity: StoreIdentity | None) -> None:
         """Remembers this store as ours. Raises ForeignStoreError if it is not the one that our keys are in."""
-        problem = self.memory.problem(control)
+        problem = self.known.problem(identity)
         if problem is not None:
             raise ForeignStoreError(problem)
-        if control is not None:
-            self.memory.keep(control)
+        if identity is not None:
+            self.known.keep(identity)
 
     async def issue(
         self, partner: str, label: str, expires_at: datetime | None, terms: Terms = NO_TERMS, *, test: bool = False
@@ -189,7 +189,7 @@ class KeyStore:
     async def loss(self) -> str | None:
         """Why this is not the store that our keys are in; None if it is. Raises StoreUnavailable."""
         try:
-            return self.memory.problem(await self.control())
+            return self.known.problem(await self.identity())
         except ForeignStoreError as error:
             return str(error)
 
@@ -212,22 +212,22 @@ class KeyStore:
         return records
 
     async def _ensure_control(self) -> None:
-        control = await self.control()
-        if control is None and not self.memory.seen:
-            encoded = msgspec.json.encode(self.new_control())
-            await self.redis.call(lambda client: client.set(CONTROL, encoded, nx=True))
-            control = await self.control()
-        self.check_control(control)
+        identity = await self.identity()
+        if identity is None and not self.known.seen:
+            encoded = msgspec.json.encode(self.new_identity())
+            await self.redis.call(lambda client: client.set(IDENTITY, encoded, nx=True))
+            identity = await self.identity()
+        self.check_identity(identity)
 
-    def new_control(self) -> Control:
+    def new_identity(self) -> StoreIdentity:
         # to the microsecond, because the moment tells this store from every other
-        return Control(pepper_fingerprint=self.fingerprint, created_at=datetime.now(UTC))
+        return StoreIdentity(pepper_fingerprint=self.fingerprint, created_at=datetime.now(UTC))
 
 
-def _control_of(reply: object) -> Control | None:
+def _identity_of(reply: object) -> StoreIdentity | None:
     """Raises ForeignStoreError if it is damaged."""
     try:
-        return decode_record(reply, Control, CONTROL)
+        return decode_record(reply, StoreIdentity, IDENTITY)
     except DamagedRecordError as error:
         raise ForeignStoreError(f"{error}; no key can be judged until you {MEND}") from None
 

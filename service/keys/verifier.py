@@ -23,12 +23,12 @@ from service.base.tasks import hold_until_done
 from service.base.timeouts import Waiting
 from service.keys import form
 from service.keys.errors import ForeignStoreError
-from service.keys.fault import fault_of
 from service.keys.lost_writes import LostWrites
 from service.keys.names import key_id_of
 from service.keys.record import ApiKey, KeyStatus
 from service.keys.store import Found, KeyStore
-from service.keys.trust import StoreTrust
+from service.keys.store_watch import StoreWatch
+from service.keys.suggestions import hint_for_malformed_key
 from service.keys.verdict import INVALID, Accepted, KeyVerdict, Rejected, Unknown
 from service.redis.errors import StoreUnavailable
 
@@ -84,7 +84,7 @@ class KeyVerifier:
         longest_wait: float = LONGEST_WAIT_SECONDS,
         time_of_day: Callable[[], float] = time.time,
     ) -> None:
-        self.trust = StoreTrust(store, self._accepted_anew)
+        self.store_watch = StoreWatch(store, self._accepted_anew)
         self.lost_writes = LostWrites()
         self._decided = 0  # the newest look-up before an operator accepted the store
         self._store = store
@@ -160,7 +160,7 @@ class KeyVerifier:
     @property
     def serves_somebody(self) -> bool:
         """Whether some key can be found good, by the store or from memory."""
-        return (self.trust.is_ours and self._store.redis.healthy) or self.remembers_somebody
+        return (self.store_watch.is_ours and self._store.redis.healthy) or self.remembers_somebody
 
     @property
     def remembers_somebody(self) -> bool:
@@ -228,7 +228,7 @@ class KeyVerifier:
             found = await self._store.find(key_id)
         except (StoreUnavailable, ForeignStoreError) as error:
             found = error
-        return self.trust.believed(key_id, found)
+        return self.store_watch.believed(key_id, found)
 
     def _start_recheck(self, known: Verified) -> Waiting:
         recheck = known.recheck
@@ -295,7 +295,7 @@ class KeyVerifier:
         self._by_id[known.key.key_id] = known
 
     def _malformed(self, presented: str) -> Rejected:
-        verdict = Rejected("invalid", fault=fault_of(presented))
+        verdict = Rejected("invalid", fault=hint_for_malformed_key(presented))
         self._remember_wrong(self._fingerprint(presented), verdict, float("inf"))
         return verdict
 

@@ -46,7 +46,7 @@ class Authenticator:
         presented = (request.presented or b"").strip().decode("latin-1")
         if not presented:
             self._telemetry.count(KEY_CHECKS, "missing")
-            return problem("missing_api_key", suggestions.of_missing_key(request.headers, request.query))
+            return problem("missing_api_key", suggestions.hint_for_missing_key(request.headers, request.query))
         verdict = self._verifier.judge(presented)
         if verdict is None:
             return self._check(request, presented)
@@ -73,7 +73,7 @@ class Authenticator:
             advice = (
                 verdict.fault
                 if verdict.reason == "invalid"
-                else suggestions.of_ended_key(verdict.reason, verdict.since)
+                else suggestions.hint_for_ended_key(verdict.reason, verdict.since)
             )
             return problem(f"{verdict.reason}_api_key", advice)
         self._telemetry.count(KEY_CHECKS, "unknown")

@@ -59,4 +59,4 @@ class Router:
 
     def _nearest(self, path: str) -> str | None:
         offered = (known for known, route in self._routes.items() if not route.public and self._offers(route.area))
-        return suggestions.of_path(path, (*offered, *self._suggested, *self._public[:1]), guide=bool(self._public))
+        return suggestions.suggest_path(path, (*offered, *self._suggested, *self._public[:1]), guide=bool(self._public))

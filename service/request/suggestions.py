@@ -59,7 +59,7 @@ _IN_HEADER = "Send it in the header x-api-key."
 _PREFIX = re.compile(r"^(api|rest|v[0-9]+)+")
 
 
-def of_missing_key(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> str | None:
+def hint_for_missing_key(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> str | None:
     """Where the key of a request without one is; None if it is nowhere. `headers` are lower-case."""
     for name, value in headers:
         if name == b"x-api-key":
@@ -75,7 +75,7 @@ def of_missing_key(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> str 
     return None
 
 
-def of_ended_key(reason: Literal["expired", "revoked"], since: datetime | None) -> str | None:
+def hint_for_ended_key(reason: Literal["expired", "revoked"], since: datetime | None) -> str | None:
     """What to do about such a key, and when it became one."""
     if since is None:
         return None
@@ -84,7 +84,7 @@ def of_ended_key(reason: Literal["expired", "revoked"], since: datetime | None) 
 
 
 @lru_cache(maxsize=256)
-def of_path(path: str, known: tuple[str, ...], *, guide: bool) -> str | None:
+def suggest_path(path: str, known: tuple[str, ...], *, guide: bool) -> str | None:
     """The one of the `known` paths that `path` nearly is; where the guide is, if there is one; None without either."""
     by_folded = {text: one for one in known if (text := _folded(one))}
     folded, last = _folded(path), path.rstrip("/").rpartition("/")[2]
@@ -118,12 +118,12 @@ def _asked_below(path: str, known: Iterable[str]) -> str | None:
     return f"{above}?{name}={value}" if name is not None and _VALUE.fullmatch(value) else above
 
 
-def of_parser_error(text: str) -> str | None:
+def hint_for_parser_error(text: str) -> str | None:
     """What to do about a request that the parser refused with this error."""
     return next((advice for error, advice in _PARSER_ERRORS.items() if re.match(error, text)), None)
 
 
-def of_other_protocol(data: bytes) -> str | None:
+def hint_for_other_protocol(data: bytes) -> str | None:
     """Which protocol `data` begins, and which setting of a balancer sends it; None if it may be HTTP/1."""
     return next((advice for begin, advice in _OTHER_PROTOCOLS.items() if re.match(begin, data)), None)
 

@@ -176,7 +176,7 @@ class WorkerApp:
         await self.cache_store.start()
         await self.metering.start()
         self._listener.start()
-        await self.verifier.trust.look()  # so that the first report knows whether keys can be verified
+        await self.verifier.store_watch.look()  # so that the first report knows whether keys can be verified
         self._tasks = (
             keep_running("watch the key store", self._watch_keys),
             keep_running("try look-ups that fail", self.lookups.probe_in_doubt),
@@ -224,7 +224,7 @@ class WorkerApp:
         return _FOLDED_SECONDS
 
     async def _watch_keys(self) -> float:
-        await self.verifier.trust.look()
+        await self.verifier.store_watch.look()
         return _WATCH_SECONDS
 
     @property

@@ -125,7 +125,7 @@ class Worker:
             push_refused=app.push_refused,
             can_verify=app.verifier.serves_somebody,
             can_answer=app.lookups.can_answer,
-            keys_problem=app.verifier.trust.problem,
+            keys_problem=app.verifier.store_watch.problem,
             keys_went_back=app.verifier.lost_writes.problem,
             revoked_lost=tuple(app.verifier.lost_writes.revoked),
             usage_problem=app.metering.problem,

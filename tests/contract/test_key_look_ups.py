@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.keys.errors import ForeignStoreError
-from service.keys.names import CONTROL, record_name
+from service.keys.names import IDENTITY, record_name
 from service.keys.record import DamagedRecordError
 from service.keys.store import Found, FoundKey, KeyStore
 from service.redis.errors import StoreUnavailable
@@ -36,18 +36,18 @@ async def test_many_at_once_are_each_told_of_their_own_key(keys: KeyStore) -> No
     ids = [*(key.key_id for key in issued), "0" * 12]
     told = await asyncio.gather(*(asked(keys, key_id) for key_id in ids * 3))
     assert [found.key if isinstance(found, FoundKey) else found for found in told] == [*issued, None] * 3
-    assert [isinstance(found, FoundKey) and found.control is not None for found in told] == [True] * len(told)
+    assert [isinstance(found, FoundKey) and found.identity is not None for found in told] == [True] * len(told)
 
 
 async def test_what_is_damaged_is_told(real: Backend, keys: KeyStore) -> None:
-    """A record's damage is its owner's alone; without the sentinel no key can be judged."""
+    """A record's damage is its owner's alone; without the identity no key can be judged."""
     text, kind, good = [(await keys.issue("acme", "", None))[1] for _ in range(3)]
     real.command("SET", record_name(text.key_id), "not json")
     real.command("DEL", record_name(kind.key_id))
     real.command("RPUSH", record_name(kind.key_id), "x")
     told = await asyncio.gather(*(asked(keys, key.key_id) for key in (text, kind, good)))
     assert [type(one) for one in told] == [DamagedRecordError, DamagedRecordError, FoundKey]
-    real.command("SET", CONTROL, "{")
+    real.command("SET", IDENTITY, "{")
     assert type(await asked(keys, good.key_id)) is ForeignStoreError
     assert keys.redis.line.is_open, "damage is a reply"
 

@@ -16,7 +16,7 @@ from service.keys.backup import Dump
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.listing import every_key
-from service.keys.names import CONTROL, record_name
+from service.keys.names import IDENTITY, record_name
 from service.keys.record import ApiKey, State
 from service.keys.restore import Restore
 from service.keys.store import KeyStore
@@ -55,15 +55,15 @@ async def test_an_issued_key_is_found_by_its_id(keys: KeyStore) -> None:
     parts = form.parse(presented)
     assert parts is not None
     assert (parts.key_id, form.digest(parts.secret, PEPPER)) == (key.key_id, key.digest)
-    keys.check_control(found.control)
+    keys.check_identity(found.identity)
 
 
 async def test_an_unknown_id_is_not_found(keys: KeyStore) -> None:
-    """While the sentinel is."""
+    """While the identity is."""
     await keys.issue("acme", "", None)
     found = await keys.find("0" * 12)
     assert found.key is None
-    keys.check_control(found.control)
+    keys.check_identity(found.identity)
 
 
 async def test_a_revoked_key_is_revoked_once(keys: KeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ async def test_revoking_an_unknown_key_fails_and_writes_nothing(keys: KeyStore) 
 
 
 async def test_all_keys_are_listed_once(redis: RedisStore, keys: KeyStore) -> None:
-    """More than one page of them; the sentinel is none, nor is what else lies there."""
+    """More than one page of them; the identity is none, nor is what else lies there."""
     _, key = await keys.issue("acme", "", None)
     records = {
         record_name(f"{number:012}"): msgspec.json.encode(msgspec.structs.replace(key, key_id=f"{number:012}"))
@@ -110,12 +110,12 @@ async def test_all_keys_are_listed_once(redis: RedisStore, keys: KeyStore) -> No
     assert sorted(listed) == sorted([key.key_id, *(f"{number:012}" for number in range(2500))])
 
 
-async def test_the_sentinel_is_set_once_however_many_begin(backend: Backend, tmp_path: Path) -> None:
+async def test_the_identity_is_set_once_however_many_begin(backend: Backend, tmp_path: Path) -> None:
     """Keys that are issued at the same time agree on it."""
     stores = [backend.store(timeout=5) for _ in range(4)]
     await asyncio.gather(*(KeyStore(store, PEPPER, tmp_path).issue("acme", "", None) for store in stores))
     keys = KeyStore(stores[0], PEPPER, tmp_path)
-    keys.check_control((await keys.find("0" * 12)).control)
+    keys.check_identity((await keys.find("0" * 12)).identity)
     assert len(await _listed(keys)) == 4
     for store in stores:
         await store.stop()
@@ -188,7 +188,7 @@ async def test_a_full_store_takes_nothing_but_revocations_and_rotations(real: Ba
 
 
 async def test_a_backup_restores_an_emptied_store(redis: RedisStore, keys: KeyStore) -> None:
-    """Records, sentinel and trail; what was revoked stays revoked."""
+    """Records, identity and trail; what was revoked stays revoked."""
     _, key = await keys.issue("acme", "", None)
     _, new, old = await changes.rotate(keys, key.key_id, timedelta(days=7))
     revoked = await keys.revoke(new.key_id)
@@ -199,7 +199,7 @@ async def test_a_backup_restores_an_emptied_store(redis: RedisStore, keys: KeySt
     assert (done.added, done.lines, done.made_ours) == (2, 4, True)
     assert {one.key_id: one for one in await _listed(keys)} == {old.key_id: old, new.key_id: revoked}
     assert [line async for line in audit.oldest_first(redis)][:4] == trail
-    keys.check_control((await keys.find("0" * 12)).control)
+    keys.check_identity((await keys.find("0" * 12)).identity)
 
 
 async def test_a_record_that_is_none_is_unavailable(redis: RedisStore, keys: KeyStore) -> None:
@@ -245,7 +245,7 @@ async def test_a_change_that_the_disk_does_not_confirm_is_not_called_done(short_
         await store.call(lambda client: client.config_set("appendfsync", "no"))
         with pytest.raises(StoreUnavailable, match="disk"):
             await keys.issue("acme", "", None)
-        assert await store.call(lambda client: client.exists(CONTROL))
+        assert await store.call(lambda client: client.exists(IDENTITY))
     finally:
         await store.stop()
         server.kill()

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from service.keys import form
-from service.keys.sentinel import SEEN
+from service.keys.store_identity import SEEN
 from tests.faults.conftest import Made
 from tests.support.instance import SHORT_DRAIN, Instance, environment, forecast_here, issue_key, serving
 from tests.support.sentinels import PortServer, Trio

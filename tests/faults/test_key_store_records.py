@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from service.keys.names import CONTROL, record_name
+from service.keys.names import IDENTITY, record_name
 from tests.faults.conftest import Site
 from tests.support.instance import Instance, forecast_here, issue_key, serving
 from tests.support.waiting import until
@@ -68,28 +68,28 @@ def put(store: "redis.Redis", name: str, value: bytes | None) -> None:
         store.set(name, value)
 
 
-def test_a_damaged_sentinel_makes_every_worker_unavailable_until_it_is_mended(
+def test_a_damaged_identity_makes_every_worker_unavailable_until_it_is_mended(
     common: Site, pair: Instance, common_store: "redis.Redis", short: Path
 ) -> None:
     """No worker can judge a key: a balancer has to look away. Log, readiness and metric agree, before anybody asks."""
-    sentinel = common_store.get(CONTROL)
-    assert isinstance(sentinel, bytes)
+    identity = common_store.get(IDENTITY)
+    assert isinstance(identity, bytes)
     backup = str(short / "keys.jsonl")
     assert forecast_here(common.env, "keys", "export", backup).returncode == 0
     until(lambda: is_ready(pair))
-    for what, damaged in damages(sentinel):
-        put(common_store, CONTROL, damaged)
-        until(lambda: is_unavailable(pair, CONTROL))
+    for what, damaged in damages(identity):
+        put(common_store, IDENTITY, damaged)
+        until(lambda: is_unavailable(pair, IDENTITY))
         assert pair.metric("forecast_key_store_foreign") == 1, what
-        assert any(CONTROL in line["message"] for line in pair.log() if line["level"] == "error"), what
+        assert any(IDENTITY in line["message"] for line in pair.log() if line["level"] == "error"), what
         answer = pair.zip_code(common.key)
         assert (answer.status_code, answer.json()["code"]) == (503, "unavailable"), what
-        put(common_store, CONTROL, sentinel)
+        put(common_store, IDENTITY, identity)
         until(lambda: is_ready(pair))
         assert pair.metric("forecast_key_store_foreign") == 0, what
     for mend in (("import", backup), ("adopt-store", "--yes")):
-        put(common_store, CONTROL, None)
-        until(lambda: is_unavailable(pair, CONTROL))
+        put(common_store, IDENTITY, None)
+        until(lambda: is_unavailable(pair, IDENTITY))
         done = forecast_here(common.env, "keys", *mend)
         assert done.returncode == 0, done.stderr
         until(lambda: is_ready(pair))
@@ -171,7 +171,7 @@ def test_a_damaged_key_hurts_nobody_else_and_every_command_names_it(
     assert forecast_here(common.env, "keys", "list").returncode == 0
 
 
-def test_commands_tell_a_damaged_sentinel_and_a_damaged_trail_and_still_show_keys(
+def test_commands_tell_a_damaged_identity_and_a_damaged_trail_and_still_show_keys(
     published: Site, store: "redis.Redis"
 ) -> None:
     """Each in one line that names the record. A leaked key can be revoked whatever is damaged."""
@@ -179,14 +179,14 @@ def test_commands_tell_a_damaged_sentinel_and_a_damaged_trail_and_still_show_key
     store.xadd("a:audit", {"line": b"\xff"}, id="18446744073709551614-1")  # a line that no key store writes
     done = forecast_here(published.env, "keys", "log")
     assert (done.returncode, "damaged" in done.stdout, "issued" in done.stdout) == (0, True, True), done.stderr
-    put(store, CONTROL, b"\xff")
+    put(store, IDENTITY, b"\xff")
     listed = forecast_here(published.env, "keys", "list", "--json")
-    assert (listed.returncode, json.loads(listed.stdout)[0]["key_id"], CONTROL in listed.stderr) == (1, key_id, True)
+    assert (listed.returncode, json.loads(listed.stdout)[0]["key_id"], IDENTITY in listed.stderr) == (1, key_id, True)
     assert forecast_here(published.env, "keys", "show", key_id).returncode == 0
     put(store, "a:audit", None)
     for command in (("log",), ("issue", "--partner", "x"), ("export", "-"), ("rotate", key_id, "--overlap", "1h")):
         done = forecast_here(published.env, "keys", *command)
-        named = CONTROL in done.stderr or "a:audit" in done.stderr
+        named = IDENTITY in done.stderr or "a:audit" in done.stderr
         assert (done.returncode, named, "Traceback" in done.stderr) == (1, True, False), done.stderr
     assert forecast_here(published.env, "keys", "adopt-store", "--yes").returncode == 1, "its line has no place"
     revoked = forecast_here(published.env, "keys", "revoke", key_id)

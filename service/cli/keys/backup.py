@@ -18,7 +18,7 @@ from service.cli.output import FAILED, json_option, print_error, print_json, rep
 from service.keys import backup
 from service.keys.backup import BackupHead, Dump
 from service.keys.errors import ForeignStoreError, KeyStoreError
-from service.keys.record import Control, DamagedKey
+from service.keys.record import DamagedKey, StoreIdentity
 from service.keys.restore import Restore, Restored
 from service.keys.store import KeyStore
 from service.quota.backup import UsageDump, UsageRecord
@@ -140,14 +140,14 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
 async def _begun(store: KeyStore, head: BackupHead) -> datetime | None:
     """When this store was begun, which tells it from others; None if it was emptied. Raises StoreUnavailable.
 
-    A store with a damaged sentinel may still have its usage. It is taken for the store of the backup: otherwise the
+    A store with a damaged identity may still have its usage. It is taken for the store of the backup: otherwise the
     backup's usage would be added to what is there, and billed twice.
     """
     try:
-        control = await store.control()
+        identity = await store.identity()
     except ForeignStoreError:
-        return head.control.since
-    return None if control is None else control.since
+        return head.identity.since
+    return None if identity is None else identity.since
 
 
 def _tell(done: Restored, usage: RestoredUsage, *, dry_run: bool) -> None:
@@ -165,7 +165,7 @@ def _tell(done: Restored, usage: RestoredUsage, *, dry_run: bool) -> None:
         console.print(f"  {number:>9,} {text}")
     if done.made_ours:
         accepts = "would accept" if dry_run else "accept"
-        console.print(f"The key store was empty, or its sentinel was damaged; workers {accepts} it again.")
+        console.print(f"The key store was empty, or its identity was damaged; workers {accepts} it again.")
     if done.lost:
         console.print(
             f"Still lost: {len(done.lost):,} keys that the audit trail names. Issue new keys to their partners:"
@@ -183,8 +183,8 @@ def _members(done: Restored) -> dict[str, object]:
 class _Backup:
     """One backup while it is written: keys and usage, in one stream. Iterate over `made`."""
 
-    def __init__(self, store: KeyStore, control: Control | None) -> None:
-        self._usage = UsageDump(store.redis, None if control is None else control.since)
+    def __init__(self, store: KeyStore, identity: StoreIdentity | None) -> None:
+        self._usage = UsageDump(store.redis, None if identity is None else identity.since)
         self.made = Dump(store, self._usage)
 
     @property
@@ -193,7 +193,7 @@ class _Backup:
 
 
 async def _to_stdout(store: KeyStore) -> _Backup:
-    backed_up = _Backup(store, await store.control())
+    backed_up = _Backup(store, await store.identity())
     async for line in backed_up.made:
         if sys.stdout.isatty():
             click.echo(line.decode(), nl=False)
@@ -204,7 +204,7 @@ async def _to_stdout(store: KeyStore) -> _Backup:
 
 
 async def _to_file(store: KeyStore, file: Path, *, keeps: bool) -> _Backup:
-    backed_up = _Backup(store, await store.control())
+    backed_up = _Backup(store, await store.identity())
     with replacing(file, mode=0o600) as stream:
         async for line in backed_up.made:
             stream.write(line)

@@ -133,9 +133,9 @@ async def _list(store: KeyStore, wanted: Wanted, limit: int | None, *, as_json: 
 
 
 async def _views(store: KeyStore) -> AsyncIterator[KeyView | DamagedKey]:
-    _, control = await store.sentinel()
+    _, identity = await store.raw_identity()
     async for key in every_key(store):
-        yield key if isinstance(key, DamagedKey) else KeyView.of(key, control)
+        yield key if isinstance(key, DamagedKey) else KeyView.of(key, identity)
 
 
 def _print_damaged(entry: DamagedKey, array: JsonArray | None) -> None:
@@ -178,8 +178,8 @@ def show(key_id: str, as_json: bool) -> None:
 
     async def look(store: KeyStore) -> KeyView:
         _, key = await store.read(key_id)
-        _, control = await store.sentinel()
-        return KeyView.of(key, control)
+        _, identity = await store.raw_identity()
+        return KeyView.of(key, identity)
 
     view = with_store(look)
     if as_json:

@@ -96,7 +96,7 @@ def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, o
         made = writer(kind, sink)
 
         async def work(redis: RedisStore, keys: KeyStore) -> list[DamagedUsage]:
-            keys.check_control((await keys.find("none")).control)
+            keys.check_identity((await keys.find("none")).identity)
             report = UsageReport(redis)
             owners = await _owners(keys, report, days, partner, key_id)
             return await _write(report, owners, days, made, tell)

@@ -14,7 +14,7 @@ from service.keys import audit, changes, form
 from service.keys.audit import AUDIT, Line
 from service.keys.changes import adopt
 from service.keys.errors import KeyStoreError
-from service.keys.names import CONTROL, record_name
+from service.keys.names import IDENTITY, record_name
 from service.redis.errors import StoreRefused
 from tests.support.key_store import HeldKeyStore
 
@@ -211,9 +211,9 @@ def test_an_id_beyond_all_time_is_no_time() -> None:
 
 
 async def test_nothing_but_records_and_the_trail_is_written(store: HeldKeyStore) -> None:
-    """Three names: a record, the sentinel, the trail."""
+    """Three names: a record, the identity, the trail."""
     _, key = await store.issue("acme", "", None)
-    assert set(await store.client.keys("*")) == {name.encode() for name in (record_name(key.key_id), CONTROL, AUDIT)}
+    assert set(await store.client.keys("*")) == {name.encode() for name in (record_name(key.key_id), IDENTITY, AUDIT)}
     ((_, fields),) = await store.client.execute_command("XRANGE", AUDIT, "-", "+")  # type: ignore[no-untyped-call]
     assert list(fields) == [b"line"]
     assert set(json.loads(fields[b"line"])) <= set(audit.Change.__struct_fields__)

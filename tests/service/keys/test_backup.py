@@ -14,8 +14,8 @@ from service.keys import audit, backup, form, pepper
 from service.keys.audit import AUDIT
 from service.keys.backup import BackupError, Dump
 from service.keys.errors import ForeignStoreError, KeyStoreError
-from service.keys.names import CONTROL, record_name
-from service.keys.record import Control
+from service.keys.names import IDENTITY, record_name
+from service.keys.record import StoreIdentity
 from service.keys.restore import Restore
 from tests.support.key_store import PEPPER, HeldKeyStore
 
@@ -32,12 +32,12 @@ async def dumped(store: HeldKeyStore) -> list[bytes]:
 
 
 async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStore) -> None:
-    """Records with their digests, the sentinel, the trail."""
+    """Records with their digests, the identity, the trail."""
     presented, key = await store.issue("acme", "batch", None)
     await store.revoke(key.key_id)
     lines = await dumped(store)
     head = backup.check(lines, PEPPER)
-    assert head.control == await store.control()
+    assert head.identity == await store.identity()
     items = list(backup.read(lines))
     assert [item.key for item in items if isinstance(item, backup.KeyItem)] == [(await store.find(key.key_id)).key]
     trail = [line async for line in audit.oldest_first(store.redis)]
@@ -89,12 +89,12 @@ async def test_records_of_the_first_version_are_told_which_pepper_they_have(stor
     await store.client.set(record_name(key.key_id), msgspec.json.encode(first))
     (item,) = (item for item in backup.read(await dumped(store)) if isinstance(item, backup.KeyItem))
     assert item.key.pepper == pepper.fingerprint(PEPPER)
-    control = await store.control()
+    control = await store.identity()
     assert control is not None
     adopted = msgspec.structs.replace(control, adopted_at=key.created_at.replace(year=2999))
-    await store.client.set(CONTROL, msgspec.json.encode(adopted))
+    await store.client.set(IDENTITY, msgspec.json.encode(adopted))
     (item,) = (item for item in backup.read(await dumped(store)) if isinstance(item, backup.KeyItem))
-    assert Control(pepper_fingerprint=store.fingerprint, created_at=key.created_at).voids(item.key)
+    assert StoreIdentity(pepper_fingerprint=store.fingerprint, created_at=key.created_at).voids(item.key)
 
 
 async def test_where_no_key_was_ever_issued_there_is_nothing_to_export(store: HeldKeyStore) -> None:

@@ -11,7 +11,7 @@ import pytest
 from service.base.terms import Terms, parse_rate
 from service.keys import audit, changes, form
 from service.keys.errors import ForeignStoreError, KeyStoreError
-from service.keys.names import CONTROL, record_name
+from service.keys.names import IDENTITY, record_name
 from service.keys.record import ApiKey
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import PEPPER, HeldKeyStore
@@ -227,7 +227,7 @@ async def test_an_unknown_key_is_told(store: HeldKeyStore) -> None:
 async def test_in_a_foreign_store_only_revoking_is_possible(store: HeldKeyStore) -> None:
     """It is safe in any store; nothing else is."""
     _, key = await store.issue("acme", "", None)
-    await store.client.delete(CONTROL)
+    await store.client.delete(IDENTITY)
     for attempt in (
         changes.extend(store, key.key_id, None),
         changes.change_terms(store, key.key_id, lambda _: TERMS),

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from service.keys import audit
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
-from service.keys.names import CONTROL, record_name
-from service.keys.record import ApiKey, Control, DamagedRecordError, KeyView, State, decode_record, decoded_key
+from service.keys.names import IDENTITY, record_name
+from service.keys.record import ApiKey, DamagedRecordError, KeyView, State, StoreIdentity, decode_record, decoded_key
 from service.keys.restore import merged
-from service.keys.sentinel import Memory
+from service.keys.store_identity import KnownStore
 from service.quota.gcra import pace_of
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
@@ -69,7 +69,7 @@ def test_any_reply_is_a_key_or_a_damaged_record(reply: object) -> None:
 
 def use(key: ApiKey) -> None:
     """All that is done with a key."""
-    view = KeyView.of(key, Control(pepper_fingerprint="ours", created_at=NOW, adopted_at=NOW))
+    view = KeyView.of(key, StoreIdentity(pepper_fingerprint="ours", created_at=NOW, adopted_at=NOW))
     assert view.status in ("active", "expired", "revoked", "void")
     assert sorted([key.created_at, NOW])
     assert key.digest.isascii()
@@ -81,12 +81,12 @@ def use(key: ApiKey) -> None:
     msgspec.json.encode(msgspec.structs.replace(key, revision=key.revision + 1))
 
 
-@given(records(Control(pepper_fingerprint="ours", created_at=NOW), accepted_at=_moments, adopted_at=_moments))
-def test_any_reply_is_a_sentinel_or_a_damaged_record(tmp_path_factory: pytest.TempPathFactory, reply: object) -> None:
-    """A sentinel can be believed or not, and a later decision is always possible."""
-    memory = Memory(tmp_path_factory.getbasetemp() / "of nobody", "ours")
+@given(records(StoreIdentity(pepper_fingerprint="ours", created_at=NOW), accepted_at=_moments, adopted_at=_moments))
+def test_any_reply_is_an_identity_or_a_damaged_record(tmp_path_factory: pytest.TempPathFactory, reply: object) -> None:
+    """An identity can be believed or not, and a later decision is always possible."""
+    memory = KnownStore(tmp_path_factory.getbasetemp() / "of nobody", "ours")
     try:
-        control = decode_record(reply, Control, CONTROL)
+        control = decode_record(reply, StoreIdentity, IDENTITY)
     except DamagedRecordError as error:
         damage = str(error)
     else:
@@ -94,7 +94,7 @@ def test_any_reply_is_a_sentinel_or_a_damaged_record(tmp_path_factory: pytest.Te
         assert memory.problem(control) is None or control.pepper_fingerprint != "ours"
         assert memory.decision(control) > control.since
         return
-    assert CONTROL in damage
+    assert IDENTITY in damage
 
 
 @given(
@@ -130,7 +130,7 @@ async def test_a_damaged_key_is_unknown_and_hurts_no_other(
     scene.clock.now += 20
     assert await scene.outcome() == "unknown"
     assert await scene.outcome(other) == "accepted"
-    assert scene.verifier.trust.problem is None
+    assert scene.verifier.store_watch.problem is None
     assert [scene.key.key_id in record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
         True
     ]
@@ -139,16 +139,16 @@ async def test_a_damaged_key_is_unknown_and_hurts_no_other(
     assert await scene.outcome() == "accepted"
 
 
-async def test_a_damaged_sentinel_is_an_alarm_and_can_be_replaced(tmp_path: Path) -> None:
+async def test_a_damaged_identity_is_an_alarm_and_can_be_replaced(tmp_path: Path) -> None:
     """Also where it is of another type; nothing is issued meanwhile, and a leaked key can be revoked."""
     store = HeldKeyStore(tmp_path)
     _, key = await store.issue("acme", "", None)
     for damage in (b"\xff", b"", None):
-        await store.client.delete(CONTROL)
-        await (store.client.rpush(CONTROL, "x") if damage is None else store.client.set(CONTROL, damage))
-        with pytest.raises(ForeignStoreError, match=f"{CONTROL}.*adopt-store"):
+        await store.client.delete(IDENTITY)
+        await (store.client.rpush(IDENTITY, "x") if damage is None else store.client.set(IDENTITY, damage))
+        with pytest.raises(ForeignStoreError, match=f"{IDENTITY}.*adopt-store"):
             await store.issue("acme", "", None)
-        assert CONTROL in (await store.loss() or "")
+        assert IDENTITY in (await store.loss() or "")
         assert (await store.revoke(key.key_id)).status() == "revoked"
         await adopt(store)
         assert await store.loss() is None

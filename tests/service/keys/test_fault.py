@@ -5,7 +5,7 @@ from urllib.parse import quote
 import pytest
 
 from service.keys import form
-from service.keys.fault import fault_of
+from service.keys.suggestions import hint_for_malformed_key
 
 KEY, PARTS = form.generate()
 
@@ -58,7 +58,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("presented", "said"), WRONG, ids=[said for _, said in WRONG])
 def test_what_is_wrong_with_the_form_of_a_key_is_said_without_the_key(presented: str, said: str) -> None:
-    detail = fault_of(presented)
+    detail = hint_for_malformed_key(presented)
     assert detail is not None
     assert said in detail
     assert PARTS.secret not in detail
@@ -66,4 +66,4 @@ def test_what_is_wrong_with_the_form_of_a_key_is_said_without_the_key(presented:
 
 def test_of_a_key_in_good_form_nothing_more_is_said() -> None:
     """Whether its id is known is for nobody to learn."""
-    assert fault_of(KEY) is None
+    assert hint_for_malformed_key(KEY) is None

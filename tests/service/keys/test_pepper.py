@@ -9,7 +9,7 @@ import pytest
 
 from config.settings import SettingsError
 from service.keys import pepper
-from service.keys.sentinel import SEEN
+from service.keys.store_identity import SEEN
 
 
 def test_a_configured_pepper_is_used_as_it_is(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from service.base.terms import Terms
-from service.keys.record import ApiKey, Control, KeyView, decoded_key
+from service.keys.record import ApiKey, KeyView, StoreIdentity, decoded_key
 from service.redis.errors import StoreUnavailable
 
 NOW = datetime(2026, 11, 5, 12, tzinfo=UTC)
@@ -47,7 +47,7 @@ def test_a_record_of_the_first_version_is_read() -> None:
     )
     key = msgspec.json.decode(first, type=ApiKey)
     assert (key.terms, key.revision, key.pepper) == (Terms(), 0, "")
-    assert KeyView.of(key, Control(pepper_fingerprint="ours", created_at=NOW)).status == "active"
+    assert KeyView.of(key, StoreIdentity(pepper_fingerprint="ours", created_at=NOW)).status == "active"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,9 @@ def test_a_record_of_the_first_version_is_read() -> None:
 )
 def test_a_key_of_another_pepper_is_void(made_with: str, adopted: timedelta | None, void: bool) -> None:
     """By its pepper; a record that has none was made before the store was adopted, or not."""
-    control = Control(pepper_fingerprint="ours", created_at=NOW, adopted_at=None if adopted is None else NOW + adopted)
+    control = StoreIdentity(
+        pepper_fingerprint="ours", created_at=NOW, adopted_at=None if adopted is None else NOW + adopted
+    )
     key = msgspec.structs.replace(KEY, pepper=made_with)
     assert KeyView.of(key, control).status == ("void" if void else "active")
     assert KeyView.of(msgspec.structs.replace(key, revoked_at=NOW), control).status == "revoked"

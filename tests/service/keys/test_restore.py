@@ -14,7 +14,7 @@ from service.keys.audit import AUDIT, Line, confirmed
 from service.keys.backup import Dump
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
-from service.keys.names import CONTROL, record_name
+from service.keys.names import IDENTITY, record_name
 from service.keys.record import ApiKey
 from service.keys.restore import Restore, Restored
 from service.redis.errors import StoreUnavailable
@@ -54,7 +54,7 @@ async def content(store: HeldKeyStore) -> dict[str, object]:
 
 
 def records(content: dict[str, object]) -> dict[str, object]:
-    return {name: data for name, data in content.items() if name not in (AUDIT, CONTROL)}
+    return {name: data for name, data in content.items() if name not in (AUDIT, IDENTITY)}
 
 
 async def trail(store: HeldKeyStore) -> list[Line]:
@@ -113,7 +113,7 @@ async def test_an_interrupted_import_is_finished_by_the_next(
         monkeypatch.setattr(audit, "confirmed", failing)
         with pytest.raises(StoreUnavailable):
             await imported(store, lines)
-        assert await store.client.get(CONTROL) is None
+        assert await store.client.get(IDENTITY) is None
         monkeypatch.setattr(audit, "confirmed", confirmed)
         store.redis._breaker.success()
         await imported(store, lines)
@@ -148,7 +148,7 @@ async def test_a_revocation_after_the_backup_is_not_undone(store: HeldKeyStore) 
     _, key = await store.issue("acme", "", None)
     lines = await dumped(store)
     revoked = await store.revoke(key.key_id)
-    await store.client.delete(record_name(key.key_id), CONTROL)
+    await store.client.delete(record_name(key.key_id), IDENTITY)
     done = await imported(store, lines)
     assert (done.added, done.revoked) == (1, 1)
     assert await found(store, key.key_id) == revoked
@@ -251,12 +251,12 @@ async def test_a_store_of_another_pepper_is_refused(store: HeldKeyStore, tmp_pat
     await store.client.flushall()
     other = HeldKeyStore(tmp_path / "other", b"another pepper of ours")
     await other.issue("acme", "", None)
-    control = await other.client.get(CONTROL)
+    control = await other.client.get(IDENTITY)
     assert control is not None
-    await store.client.set(CONTROL, control)
+    await store.client.set(IDENTITY, control)
     with pytest.raises(ForeignStoreError):
         await imported(store, lines)
-    assert await store.client.keys("*") == [CONTROL.encode()]
+    assert await store.client.keys("*") == [IDENTITY.encode()]
     await other.client.aclose()
 
 

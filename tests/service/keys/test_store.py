@@ -1,4 +1,4 @@
-"""The key store's records and sentinel. What real servers do with them is in tests/contract."""
+"""The key store's records and identity. What real servers do with them is in tests/contract."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,9 +10,9 @@ from service.keys import form
 from service.keys.audit import AUDIT
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError, KeyStoreError
-from service.keys.names import CONTROL, key_id_of, record_name
-from service.keys.sentinel import SEEN
+from service.keys.names import IDENTITY, key_id_of, record_name
 from service.keys.store import FoundKey
+from service.keys.store_identity import SEEN
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
 
@@ -28,7 +28,7 @@ def test_a_record_is_named_after_its_key_and_found_by_its_name() -> None:
     """With a hash tag, so that what belongs to a key can lie together in a cluster."""
     assert record_name("abc") == "k:{abc}"
     assert key_id_of("k:{abc}") == "abc"
-    assert [key_id_of(name) for name in (CONTROL, "k:abc", "x:{abc}", "")] == [None] * 4
+    assert [key_id_of(name) for name in (IDENTITY, "k:abc", "x:{abc}", "")] == [None] * 4
 
 
 async def test_the_secret_is_nowhere_in_the_store(store: HeldKeyStore) -> None:
@@ -38,7 +38,7 @@ async def test_the_secret_is_nowhere_in_the_store(store: HeldKeyStore) -> None:
     assert parts is not None
     await store.revoke(key.key_id)
     names = await store.client.keys("*")
-    assert set(names) == {record_name(key.key_id).encode(), CONTROL.encode(), AUDIT.encode()}
+    assert set(names) == {record_name(key.key_id).encode(), IDENTITY.encode(), AUDIT.encode()}
     for name in names:
         content = repr(await (store.client.xrange(name) if name == AUDIT.encode() else store.client.get(name)))
         assert parts.secret not in content
@@ -74,7 +74,7 @@ async def test_look_ups_of_one_turn_travel_together(store: HeldKeyStore) -> None
     assert isinstance(last, FoundKey)
     assert isinstance(missing, FoundKey)
     assert [found.key and found.key.key_id for found in (first, last, missing)] == [ids[0], ids[2], None]
-    assert all(found.control is not None for found in (first, last, missing))
+    assert all(found.identity is not None for found in (first, last, missing))
     assert wire.writes == before + 1
 
 
@@ -87,13 +87,13 @@ async def test_a_record_of_another_type_is_unavailable(store: HeldKeyStore) -> N
 
 async def test_an_empty_store_is_a_beginning_until_keys_were_seen(store: HeldKeyStore, tmp_path: Path) -> None:
     """After that it is a loss, also for a process that starts later."""
-    store.check_control((await store.find("0" * 12)).control)
+    store.check_identity((await store.find("0" * 12)).identity)
     await store.issue("acme", "", None)
     assert (tmp_path / SEEN).exists()
     await store.client.flushall()
     for later in (store, HeldKeyStore(tmp_path)):
         with pytest.raises(ForeignStoreError, match="restore its backup"):
-            later.check_control((await later.find("0" * 12)).control)
+            later.check_identity((await later.find("0" * 12)).identity)
         with pytest.raises(ForeignStoreError):
             await later.issue("acme", "", None)
 
@@ -103,7 +103,7 @@ async def test_keys_of_another_pepper_are_foreign(store: HeldKeyStore, tmp_path:
     await store.issue("acme", "", None)
     other = HeldKeyStore(tmp_path, b"another pepper of ours")
     with pytest.raises(ForeignStoreError, match="another pepper"):
-        other.check_control((await store.find("0" * 12)).control)
+        other.check_identity((await store.find("0" * 12)).identity)
 
 
 async def test_adopting_a_store_makes_it_ours(store: HeldKeyStore) -> None:
@@ -128,5 +128,5 @@ async def test_a_read_only_data_folder_is_no_obstacle(tmp_path: Path) -> None:
     store = HeldKeyStore(tmp_path / "file" / "data")
     await store.issue("acme", "", None)
     with pytest.raises(ForeignStoreError):
-        store.check_control(None)
+        store.check_identity(None)
     await store.client.aclose()

@@ -7,8 +7,8 @@ import pytest
 
 from service.base import masking
 from service.keys import form, verifier
-from service.keys.fault import fault_of
 from service.keys.names import record_name
+from service.keys.suggestions import hint_for_malformed_key
 from service.keys.verdict import INVALID, Accepted, Rejected
 from service.keys.verifier import Verified
 from tests.support.verifying import Scene
@@ -21,7 +21,11 @@ async def test_a_malformed_key_never_reaches_the_store(scene: Scene) -> None:
     for presented in ("nonsense", scene.presented[:-1], scene.presented + "0", scene.presented.lower()):
         for verdict in (await scene.verifier.check(presented), scene.verifier.judge(presented)):
             assert isinstance(verdict, Rejected)
-            assert (verdict.reason, verdict.key_id, verdict.fault) == ("invalid", None, fault_of(presented))
+            assert (verdict.reason, verdict.key_id, verdict.fault) == (
+                "invalid",
+                None,
+                hint_for_malformed_key(presented),
+            )
     assert scene.store.asked == 0
 
 

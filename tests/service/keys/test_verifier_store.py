@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from service.keys import form
-from service.keys.names import CONTROL, record_name
+from service.keys.names import IDENTITY, record_name
 from tests.support.verifying import Scene
 
 # --- the store is away -------------------------------------------------------------------------------------------
@@ -47,24 +47,24 @@ async def test_a_foreign_store_is_unknown_and_an_alarm(
 ) -> None:
     """Every key missing, or none matching, is our mistake: 503 for all, 401 for nobody."""
     await scene.verified()
-    control = await scene.store.client.get(CONTROL)
+    control = await scene.store.client.get(IDENTITY)
     assert isinstance(control, bytes)
     if loss == "emptied":
         await scene.store.client.flushall()
     elif loss == "begun anew":
-        begun = scene.store.new_control()
-        await scene.store.client.set(CONTROL, msgspec.json.encode(begun))
+        begun = scene.store.new_identity()
+        await scene.store.client.set(IDENTITY, msgspec.json.encode(begun))
     else:
-        await scene.store.client.set(CONTROL, control.replace(b'fingerprint":"', b'fingerprint":"0'))
+        await scene.store.client.set(IDENTITY, control.replace(b'fingerprint":"', b'fingerprint":"0'))
     for presented in (form.generate()[0], form.generate()[0]):
         assert await scene.outcome(presented) == "unknown"
-    assert scene.verifier.trust.problem
+    assert scene.verifier.store_watch.problem
     assert len(caplog.records) == 1, "said once, not per request"
     scene.clock.now += 5
     assert await scene.outcome() == "accepted", "a remembered key goes on for its minute"
-    await scene.store.client.set(CONTROL, control)
+    await scene.store.client.set(IDENTITY, control)
     assert await scene.outcome(form.generate()[0]) == "invalid"
-    assert scene.verifier.trust.problem is None
+    assert scene.verifier.store_watch.problem is None
 
 
 # --- pushed changes ----------------------------------------------------------------------------------------------
@@ -78,9 +78,9 @@ async def test_a_pushed_revocation_takes_effect_with_the_next_request(scene: Sce
 
 
 async def test_the_name_of_another_record_changes_nothing(scene: Scene) -> None:
-    """Nor does the sentinel's, nor one that is no record."""
+    """Nor does the identity's, nor one that is no record."""
     await scene.verified()
-    for name in (record_name("0" * 12), CONTROL, "", "k:{"):
+    for name in (record_name("0" * 12), IDENTITY, "", "k:{"):
         scene.verifier.invalidate(name)
     assert await scene.outcome() == "accepted"
     await scene.settle()

@@ -31,14 +31,14 @@ ELSEWHERE = [
 
 @pytest.mark.parametrize(("headers", "query", "said"), ELSEWHERE, ids=[said for *_, said in ELSEWHERE])
 def test_a_key_that_is_somewhere_else_is_found(headers: list[tuple[bytes, bytes]], query: bytes, said: str) -> None:
-    detail = suggestions.of_missing_key([(b"accept", b"*/*"), *headers], query)
+    detail = suggestions.hint_for_missing_key([(b"accept", b"*/*"), *headers], query)
     assert detail is not None
     assert said.lower() in detail.lower()
     assert KEY not in detail
 
 
 def test_a_request_without_any_key_gets_no_hint() -> None:
-    assert suggestions.of_missing_key([(b"accept", b"*/*"), (b"user-agent", b"curl")], b"zip_code=36436") is None
+    assert suggestions.hint_for_missing_key([(b"accept", b"*/*"), (b"user-agent", b"curl")], b"zip_code=36436") is None
 
 
 @pytest.mark.parametrize(
@@ -72,18 +72,18 @@ def test_a_request_without_any_key_gets_no_hint() -> None:
 def test_a_path_that_is_nearly_one_is_named(path: str, meant: str) -> None:
     below = tuple(f"{FORECAST}/{leaf}" for leaf in ("batch", "by-county", "by-state"))
     known = ("/v1", FORECAST, *below, "/v1/development-projects", "/v1/usage", "/v1/releases", *OF_CURRENT)
-    assert f"Did you mean {meant}?" in (suggestions.of_path(path, known, guide=False) or "")
+    assert f"Did you mean {meant}?" in (suggestions.suggest_path(path, known, guide=False) or "")
 
 
 def test_a_path_that_test_keys_do_not_get_is_no_correction_of_itself() -> None:
-    assert suggestions.of_path("/v1/releases", ("/v1", "/v1/releases"), guide=False) == (
+    assert suggestions.suggest_path("/v1/releases", ("/v1", "/v1/releases"), guide=False) == (
         "Test keys do not get this: it is live data."
     )
 
 
 def test_of_any_other_path_the_guide_is_named_where_there_is_one() -> None:
-    assert suggestions.of_path("/wp-admin.php", ("/v1", FORECAST), guide=False) is None
-    assert "/docs/" in (suggestions.of_path("/wp-admin.php", ("/v1", FORECAST), guide=True) or "")
+    assert suggestions.suggest_path("/wp-admin.php", ("/v1", FORECAST), guide=False) is None
+    assert "/docs/" in (suggestions.suggest_path("/wp-admin.php", ("/v1", FORECAST), guide=True) or "")
 
 
 # --- over the wire -----------------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ def test_a_revoked_key_is_told_since_when(worker: Served, ended: dict[str, str])
 
 def test_an_expired_key_is_told_since_when() -> None:
     since = datetime(2026, 11, 1, 12, 30, tzinfo=UTC)
-    assert suggestions.of_ended_key("expired", since) == (
+    assert suggestions.hint_for_ended_key("expired", since) == (
         "The API key expired on 2026-11-01 at 12:30 UTC. Ask for a new one."
     )
 

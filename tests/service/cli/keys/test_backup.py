@@ -11,8 +11,8 @@ import pytest
 from redis import Redis
 
 from service.embedded.owner import EmbeddedServers
-from service.keys.names import CONTROL, record_name
-from service.keys.sentinel import SEEN
+from service.keys.names import IDENTITY, record_name
+from service.keys.store_identity import SEEN
 from service.quota.names import GENERATION
 from tests.service.conftest import Cli, ids, issue
 
@@ -173,7 +173,7 @@ def test_an_emptied_store_is_restored(cli: Cli, running: list[int], file: Path) 
 
 
 @pytest.mark.parametrize("noted", [True, False])
-def test_a_damaged_sentinel_is_mended_and_no_usage_counts_twice(
+def test_a_damaged_identity_is_mended_and_no_usage_counts_twice(
     cli: Cli, running: list[int], file: Path, noted: bool
 ) -> None:
     """Also where the store does not say any more which generation its counts are of, as an older copy would not."""
@@ -185,8 +185,8 @@ def test_a_damaged_sentinel_is_mended_and_no_usage_counts_twice(
         assert cli("keys", "export", str(file)).code == 0
         if not noted:
             client.delete(GENERATION)
-        client.set(CONTROL, b"\xff")
-        assert CONTROL in cli("keys", "issue", "--partner", "acme").error()
+        client.set(IDENTITY, b"\xff")
+        assert IDENTITY in cli("keys", "issue", "--partner", "acme").error()
         for _ in range(2):
             done = cli("keys", "import", str(file), "--json")
             assert (done.code, done.json["usage"]) == (0, 0), done.err

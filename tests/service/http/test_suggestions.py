@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.http import corrections
+from service.http import suggestions
 from service.http.query import LOCATION_PARAMETERS
 from tests.support.served import FORECAST
 
@@ -43,7 +43,7 @@ BOTH = f"{FORECAST}/batch?zip_code=36436&zip_code=10009"
     ],
 )
 def test_a_zip_code_is_seen_in_what_people_make_of_it(text: str, zip_code: str | None) -> None:
-    assert corrections.zip_in(text) == zip_code
+    assert suggestions.zip_in(text) == zip_code
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_zip_code_is_seen_in_what_people_make_of_it(text: str, zip_code: str |
     ],
 )
 def test_a_parameter_is_known_by_its_other_names(name: str, parameter: str | None) -> None:
-    assert corrections.nearest_parameter(name, LOCATION_PARAMETERS) == parameter
+    assert suggestions.nearest_parameter(name, LOCATION_PARAMETERS) == parameter
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_unknown_parameters_name_those_that_were_meant(
     unknown: list[tuple[str, str]], known: tuple[str, ...], said: str | None
 ) -> None:
     """With values that work as they are sent; without one where what was given cannot be it."""
-    assert corrections.of_unknown(unknown, known) == said
+    assert suggestions.suggest_parameters(unknown, known) == said
 
 
 @pytest.mark.parametrize("name", ["api_key", "X-API-Key", "token", "q"])
 def test_a_key_in_the_address_is_told_and_not_repeated(name: str) -> None:
-    said = corrections.of_unknown([("zip", "1"), (name, "phf_live_" + "a" * 40)], LOCATION_PARAMETERS)
+    said = suggestions.suggest_parameters([("zip", "1"), (name, "phf_live_" + "a" * 40)], LOCATION_PARAMETERS)
     assert said is not None
     assert "header x-api-key" in said
     assert "phf_" not in said
@@ -146,7 +146,7 @@ def test_a_key_in_the_address_is_told_and_not_repeated(name: str) -> None:
 def test_whoever_asks_for_a_region_is_told_where_it_is(
     state_code: str | None, unknown: list[tuple[str, str]], said: str | None
 ) -> None:
-    assert corrections.of_region(state_code, unknown) == said
+    assert suggestions.suggest_region(state_code, unknown) == said
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_whoever_asks_for_a_region_is_told_where_it_is(
     ],
 )
 def test_a_zip_code_that_is_none_gets_advice(text: str, advice: str) -> None:
-    assert advice in corrections.of_zip(text)
+    assert advice in suggestions.suggest_zip(text)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_zip_code_that_is_none_gets_advice(text: str, advice: str) -> None:
     ],
 )
 def test_a_state_that_is_none_gets_advice(text: str, city_name: str | None, advice: str) -> None:
-    assert advice in corrections.of_state(text, city_name)
+    assert advice in suggestions.suggest_state(text, city_name)
 
 
 @pytest.mark.parametrize(
@@ -218,16 +218,16 @@ def test_a_state_that_is_none_gets_advice(text: str, city_name: str | None, advi
     ],
 )
 def test_a_day_written_otherwise_is_put_right(text: str, advice: str) -> None:
-    assert corrections.of_day("from", text) == advice
+    assert suggestions.suggest_day("from", text) == advice
 
 
 def test_a_month_where_a_period_ends_is_its_last_day() -> None:
     for name in ("to", "status_date_to"):
-        assert corrections.of_day(name, "2024-02") == "Did you mean 2024-02-29?"
+        assert suggestions.suggest_day(name, "2024-02") == "Did you mean 2024-02-29?"
 
 
 def test_what_is_shown_of_a_text_is_short_and_printable() -> None:
-    assert corrections.shown("a\x1b\nb" + "c" * 100) == "ab" + "c" * 46
+    assert suggestions.shown("a\x1b\nb" + "c" * 100) == "ab" + "c" * 46
 
 
 _PIECES = ["CA", "New York", "06", "1", "12345", "-1234", ",", " ", "US", "'", "ö", "２", "&city_name=", ".0", "/"]
@@ -238,10 +238,16 @@ _WRITTEN = st.lists(st.sampled_from(_PIECES) | st.text(max_size=3), max_size=9).
 @example("1 1 '")
 def test_nothing_that_is_written_ends_in_an_error(text: str) -> None:
     for correct in (
-        *(corrections.zip_in, corrections.of_zip, corrections.place_in, corrections.listed_in, corrections.of_county),
-        lambda one: corrections.of_day("to", one),
-        lambda one: corrections.of_state(one, None),
-        lambda one: corrections.of_joined("city_name", one),
+        *(
+            suggestions.zip_in,
+            suggestions.suggest_zip,
+            suggestions.place_in,
+            suggestions.listed_in,
+            suggestions.suggest_county,
+        ),
+        lambda one: suggestions.suggest_day("to", one),
+        lambda one: suggestions.suggest_state(one, None),
+        lambda one: suggestions.suggest_separator("city_name", one),
     ):
         said = correct(text)
         assert "None" not in str(said) or said is None or "None" in text
@@ -251,6 +257,6 @@ def test_only_the_beginning_of_a_text_is_looked_at() -> None:
     """Nothing else bounds the value of a parameter that is not known: a pattern that looks back would take a second."""
     known = ("zip_code", "city_name", "state_code")
     long = "a" * 8_000
-    assert corrections.zip_in(f"{long} 90210") is None
-    assert corrections.place_in(f"{long} 90210") == {}
-    assert "90210" not in (corrections.of_unknown([("zip", f"{long} 90210")], known) or "")
+    assert suggestions.zip_in(f"{long} 90210") is None
+    assert suggestions.place_in(f"{long} 90210") == {}
+    assert "90210" not in (suggestions.suggest_parameters([("zip", f"{long} 90210")], known) or "")

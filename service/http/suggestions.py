@@ -1,7 +1,7 @@
-"""What a wrong parameter was probably meant to be.
+"""Suggests how to correct the parameters of a query.
 
-Nothing here looks at data. The value of a parameter that is not known may be as long as an address: of such a text only
-the beginning is matched, so that it costs no more than a short one.
+Nothing here looks at data. A value may be as long as the address, so only its beginning is read, and a long one costs no
+more than a short one.
 """
 
 import re
@@ -85,9 +85,9 @@ def nearest_parameter(name: str, known: Sequence[str]) -> str | None:
     return next(within, None)
 
 
-def of_unknown(unknown: Sequence[tuple[str, str]], known: Sequence[str]) -> str | None:
+def suggest_parameters(unknown: Sequence[tuple[str, str]], known: Sequence[str]) -> str | None:
     """What is said of unknown parameters, with their values; None if nothing is like them."""
-    if (key := of_key_in_address(unknown)) is not None:
+    if (key := warn_of_key(unknown)) is not None:
         return key
     zip_codes = (value for name, value in unknown[:_MOST_NAMES] if nearest_parameter(name, ("zip_code",)) is not None)
     several = [zip_code for value in zip_codes for zip_code in listed_in(value)]
@@ -111,14 +111,14 @@ def of_unknown(unknown: Sequence[tuple[str, str]], known: Sequence[str]) -> str 
     return f"{subject}: did you mean {as_query(meant)}?"
 
 
-def of_key_in_address(unknown: Sequence[tuple[str, str]]) -> str | None:
+def warn_of_key(unknown: Sequence[tuple[str, str]]) -> str | None:
     """What is said of an API key among unknown parameters; None if there is none."""
     if any(is_key_name(name) or has_key(value) for name, value in unknown[:_MOST_NAMES]):
         return "An API key belongs in the header x-api-key; in the address, logs keep it: ask for a new one."
     return None
 
 
-def of_region(state_code: str | None, unknown: Sequence[tuple[str, str]]) -> str | None:
+def suggest_region(state_code: str | None, unknown: Sequence[tuple[str, str]]) -> str | None:
     """Where all of a state or county is, if that is all that was asked for."""
     for name, value in unknown[:_MOST_NAMES]:
         if nearest_parameter(name, ("county_fips_code",)) is not None:
@@ -212,7 +212,7 @@ def zip_in(text: str) -> str | None:
     return found if found >= _FIRST_ZIP else None
 
 
-def of_zip(text: str) -> str:
+def suggest_zip(text: str) -> str:
     """What to do about a `zip_code` that is not one."""
     unset = _unset(text)
     if unset:
@@ -242,7 +242,7 @@ def of_zip(text: str) -> str:
     return "Give five digits, leading zeros included, like 36436."
 
 
-def of_county(text: str) -> str:
+def suggest_county(text: str) -> str:
     """What to do about a `county_fips_code` that is not one."""
     bare = _AROUND_COUNTY.sub("", text)
     if not (bare.isascii() and bare.isdigit()):
@@ -254,7 +254,7 @@ def of_county(text: str) -> str:
     return "Give two digits for the state and three for the county, without a tract or block."
 
 
-def of_joined(name: str, text: str) -> str | None:
+def suggest_separator(name: str, text: str) -> str | None:
     """What is said if `text` has further parameters in it, since what separates them was percent-encoded."""
     head, *rest = _NEXT_PARAMETER.split(text, maxsplit=1)
     if not rest:
@@ -262,7 +262,7 @@ def of_joined(name: str, text: str) -> str | None:
     return f"Separate parameters by &, not percent-encoded: {as_query({name: shown(head)})}&{shown(rest[0])}"
 
 
-def of_day(name: str, text: str) -> str:
+def suggest_day(name: str, text: str) -> str:
     """What to do about a day that is not written as one; `name` is of the parameter. Of a month it is the first day, or
     the last where a period ends. Day and month that could be either are both named."""
     days = _days_in(text.strip(), at_end=name == "to" or name.endswith("_to"))
@@ -292,7 +292,7 @@ def _existing(parts: Sequence[str]) -> list[str]:
     return []
 
 
-def of_state(text: str, city_name: str | None) -> str:
+def suggest_state(text: str, city_name: str | None) -> str:
     """What to do about a `state_code` that is not two letters."""
     unset = _unset(text)
     if unset:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from service.keys.errors import ForeignStoreError
-from service.keys.record import ApiKey, Control, DamagedRecordError
+from service.keys.record import ApiKey, DamagedRecordError, StoreIdentity
 from service.keys.store import Found, FoundKey, KeyStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 
@@ -15,7 +15,7 @@ log = logging.getLogger("forecast.keys")
 _MOST_DAMAGED = 1_000
 
 
-class StoreTrust:
+class StoreWatch:
     """What one KeyVerifier, which owns it, thinks of its store.
 
     `problem`: why no key can be judged although the store answers; None while keys can be. `decided` is called when an
@@ -27,13 +27,13 @@ class StoreTrust:
         self.is_ours = False
         self._store = store
         self._decided = decided
-        self._since: datetime | None = None  # when the store became ours, by its sentinel
+        self._since: datetime | None = None  # when the store became ours, by its identity
         self._damaged: set[str] = set()
 
     async def look(self) -> None:
         """Looks at the store, so that a loss is reported before a partner meets it."""
         try:
-            self._believe(await self._store.control())
+            self._believe(await self._store.identity())
         except ForeignStoreError as error:
             self._alarm(str(error))
         except StoreRefused as error:  # it is there, but no key can be judged
@@ -45,7 +45,7 @@ class StoreTrust:
         """The record that was found, or why nothing is known of the key."""
         try:
             if isinstance(found, FoundKey):
-                self._believe(found.control)
+                self._believe(found.identity)
             elif isinstance(found, ForeignStoreError):
                 raise found
         except ForeignStoreError as error:
@@ -61,13 +61,13 @@ class StoreTrust:
         self._damaged.discard(key_id)
         return found.key
 
-    def _believe(self, control: Control | None) -> None:
-        """Raises ForeignStoreError if the store with this sentinel is not ours."""
-        self._store.check_control(control)
-        if control is not None and control.since != self._since:
+    def _believe(self, identity: StoreIdentity | None) -> None:
+        """Raises ForeignStoreError if the store with this identity is not ours."""
+        self._store.check_identity(identity)
+        if identity is not None and identity.since != self._since:
             if self._since is not None:
                 self._decided()
-            self._since = control.since
+            self._since = identity.since
         if self.problem is not None:
             log.info("the key store is the one that holds our keys again")
         self.problem, self.is_ours = None, True

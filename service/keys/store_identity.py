@@ -1,15 +1,15 @@
-"""Is this the store that our keys are in? What a data folder remembers of the sentinel ``k:control`` (Decision 10).
+"""Whether a key store is the one with our keys, by its identity ``k:control`` (Decision 10).
 
-An emptied store has no sentinel. A store that was emptied and begun anew has another one, which began at another
-moment. Neither may become a 401 for everybody. So the data folder remembers that moment, and another one is believed
-only if an operator decided so later (`Control.accepted_at`), by an import or by adopting the store. Then every worker
-believes it by itself, whatever its data folder remembers.
+An emptied store has no identity. A store that was emptied and recreated has another one, with a later beginning.
+Neither may become a 401 for every key. So the data folder remembers the beginning of our store. Another one is accepted
+only if an operator decided so later (`StoreIdentity.accepted_at`), by an import or by adopting the store. Then every
+worker accepts it, whatever its data folder remembers.
 """
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from service.keys.record import Control
+from service.keys.record import StoreIdentity
 from warehouse.files.atomic import write_atomically
 from warehouse.files.file_access import returned_within
 from warehouse.files.reading import read_regular
@@ -27,7 +27,7 @@ _PEPPER = (
 )
 
 
-class Memory:
+class KnownStore:
     """Part of one KeyStore: which store is ours, as of the data folder and of this process.
 
     `fingerprint` is the pepper's. If the folder cannot be written, the process still remembers.
@@ -38,28 +38,28 @@ class Memory:
         self._fingerprint = fingerprint
         self.seen, self._since = _read(self._file)
 
-    def problem(self, control: Control | None) -> str | None:
-        """Why the store with this sentinel is not ours, and what to do; None if it is ours."""
-        if control is None:
+    def problem(self, identity: StoreIdentity | None) -> str | None:
+        """Why the store with this identity is not ours, and what to do; None if it is ours."""
+        if identity is None:
             return f"{_EMPTY}: {MEND}" if self.seen else None
-        if control.pepper_fingerprint != self._fingerprint:
+        if identity.pepper_fingerprint != self._fingerprint:
             return _PEPPER
-        if not self.believes(control):
+        if not self.believes(identity):
             return f"{_ANOTHER}: {MEND}"
         return None
 
-    def believes(self, control: Control) -> bool:
-        if self._since is None or control.since == self._since:
+    def believes(self, identity: StoreIdentity) -> bool:
+        if self._since is None or identity.since == self._since:
             return True
-        return control.accepted_at is not None and control.accepted_at > self._since
+        return identity.accepted_at is not None and identity.accepted_at > self._since
 
-    def keep(self, control: Control) -> None:
+    def keep(self, identity: StoreIdentity) -> None:
         """Remembers the store: from now on another one is a loss, for processes that start later as well."""
-        if control.since == self._since:
+        if identity.since == self._since:
             return
-        self.seen, self._since = True, control.since
+        self.seen, self._since = True, identity.since
         try:
-            returned_within(_WRITE_SECONDS, self._write, control.since)  # may hold up an event loop, once
+            returned_within(_WRITE_SECONDS, self._write, identity.since)  # may hold up an event loop, once
         except OSError:
             return
 
@@ -67,9 +67,9 @@ class Memory:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self._file, since.isoformat().encode() + b"\n")
 
-    def decision(self, *others: Control | None) -> datetime:
+    def decision(self, *others: StoreIdentity | None) -> datetime:
         """The moment of an operator's decision: now, but later than all known moments, whatever the clocks say."""
-        known = [control.since for control in others if control is not None]
+        known = [identity.since for identity in others if identity is not None]
         if self._since is not None:
             known.append(self._since)
         return max([datetime.now(UTC), *(moment + timedelta(microseconds=1) for moment in known)])

@@ -10,10 +10,10 @@ from service.keys import backup
 from service.keys.backup import Dump
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
-from service.keys.names import CONTROL
-from service.keys.record import Control
+from service.keys.names import IDENTITY
+from service.keys.record import StoreIdentity
 from service.keys.restore import Restore
-from service.keys.sentinel import SEEN
+from service.keys.store_identity import SEEN
 from tests.support.key_store import PEPPER, HeldKeyStore
 
 
@@ -35,7 +35,7 @@ def beside(worker: HeldKeyStore, data: Path) -> HeldKeyStore:
 
 async def is_ours(store: HeldKeyStore) -> bool:
     try:
-        store.check_control(await store.control())
+        store.check_identity(await store.identity())
     except ForeignStoreError:
         return False
     return True
@@ -102,10 +102,10 @@ async def test_an_emptied_store_is_healed_for_everybody(worker: HeldKeyStore, tm
 
 async def test_an_older_copy_of_the_store_is_not_believed(worker: HeldKeyStore) -> None:
     """Redis is started from its files of before a decision; repeating the decision heals it."""
-    old = await worker.client.get(CONTROL)
+    old = await worker.client.get(IDENTITY)
     assert isinstance(old, bytes)
     await adopt(worker)
-    await worker.client.set(CONTROL, old)
+    await worker.client.set(IDENTITY, old)
     assert not await is_ours(worker)
     await adopt(worker)
     assert await is_ours(worker)
@@ -113,14 +113,14 @@ async def test_an_older_copy_of_the_store_is_not_believed(worker: HeldKeyStore) 
 
 async def test_a_decision_counts_whatever_the_clocks_say(worker: HeldKeyStore) -> None:
     """The one before was made by a clock that is ahead."""
-    control = await worker.control()
+    control = await worker.identity()
     assert control is not None
     ahead = msgspec.structs.replace(control, accepted_at=control.created_at.replace(year=9000))
-    await worker.client.set(CONTROL, msgspec.json.encode(ahead))
+    await worker.client.set(IDENTITY, msgspec.json.encode(ahead))
     assert await is_ours(worker)
     await adopt(worker)
     assert await is_ours(worker)
-    assert (await worker.control() or control).since > ahead.since
+    assert (await worker.identity() or control).since > ahead.since
 
 
 @pytest.mark.parametrize("noted", [b"", b"\xff", b"soon", b"2026-10-05T00:00:00"])
@@ -131,12 +131,12 @@ async def test_a_data_folder_that_does_not_say_which_store_it_saw_believes_the_f
     (tmp_path / "worker" / SEEN).write_bytes(noted)
     later = beside(worker, tmp_path / "worker")
     with pytest.raises(ForeignStoreError, match="is empty"):
-        later.check_control(None)
-    control = await worker.control()
+        later.check_identity(None)
+    control = await worker.identity()
     assert control is not None
-    later.check_control(control)
+    later.check_identity(control)
     again = beside(worker, tmp_path / "worker")
     with pytest.raises(ForeignStoreError):
-        again.check_control(
-            Control(pepper_fingerprint=worker.fingerprint, created_at=control.created_at.replace(year=9))
+        again.check_identity(
+            StoreIdentity(pepper_fingerprint=worker.fingerprint, created_at=control.created_at.replace(year=9))
         )

@@ -1,4 +1,4 @@
-"""What is wrong with the form of a key that somebody presents."""
+"""Says what is wrong with the form of an API key."""
 
 import re
 from urllib.parse import unquote
@@ -15,8 +15,8 @@ _QUOTES = "\"'`´“”„‟‘’‚«»\x91\x92\x93\x94"  # in Windows-1252 t
 _AROUND = f"{_QUOTES}\\<>[]{{}}(),;:= "
 
 
-def fault_of(presented: str) -> str | None:
-    """Says it to its sender; None if nothing is. It has no part of the key."""
+def hint_for_malformed_key(presented: str) -> str | None:
+    """Returns a hint for its sender; None if the form is right. The hint has no part of the key."""
     if form.parse(presented) is not None:
         return None
     sent = as_utf8(presented[:_MOST_CHARACTERS].strip(" \t"))
