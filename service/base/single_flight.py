@@ -38,19 +38,19 @@ class SingleFlight(Generic[T]):
         self._is_sweeping = False
 
     async def run(
-        self, key: Hashable, fill: Callable[[], Awaitable[T]], told: Callable[[str], None] = lambda _: None
+        self, key: Hashable, fill: Callable[[], Awaitable[T]], observe: Callable[[str], None] = lambda _: None
     ) -> T:
         """The result of `fill`, shared by all who ask for `key` meanwhile. An error reaches all who wait.
 
-        `told` is called at once with what this caller is: `led` began the fill, `joined` waits for it, `landed` comes
-        when it is just over.
+        `observe` is called at once with what this caller is: `led` began the fill, `joined` waits for it, `landed` uses
+        its result again.
         """
         landed = self._landed.get(key)
         if landed is not None:
-            told("landed")
+            observe("landed")
             return landed[1]
         flight = self._flights.get(key)
-        told("joined" if flight is not None else "led")
+        observe("joined" if flight is not None else "led")
         if flight is None:
             flight = self._flights[key] = _Flight(fill)
             flight.task.add_done_callback(partial(self._land, key))

@@ -71,34 +71,6 @@ class OldestFirst:
         self.watch()
 
 
-class Waiting:
-    """Callbacks of all who wait for one call, from when it is sent until it ends."""
-
-    __slots__ = ("_alarm", "_waiting")
-
-    def __init__(self) -> None:
-        self._waiting: list[Callable[[], None]] = []
-        self._alarm: Alarm | None = None
-
-    def wait(self, told: Callable[[], None], seconds: float, late: Callable[[], None] | None = None) -> None:
-        """Calls `told` at the `end`. If the first who waits has waited for `seconds`, calls `late`, or else `end`."""
-        if self._alarm is None:
-            self._alarm = Alarm(seconds, late or self.end)
-        self._waiting.append(told)
-
-    def end(self) -> None:
-        """Calls all who wait."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-        waiting, self._waiting = self._waiting, []
-        for told in waiting:
-            try:
-                told()
-            except Exception:  # a defect of one must not keep the others waiting
-                log.exception("a callback failed")
-
-
 class Patience:
     """`asyncio.timeout` by an alarm: what is awaited inside is cancelled when it rings, and TimeoutError is raised."""
 

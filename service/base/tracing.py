@@ -93,12 +93,12 @@ class _Untraced:
 
 
 class Trace:
-    """What is noted of one traced request. It lives until it is told; what is noted later is lost.
+    """What is noted of one traced request. What is noted after it was recorded is lost.
 
     Its trace id is the caller's, if there is a `caller`. `began`: in monotonic seconds.
     """
 
-    __slots__ = ("began", "caller", "ended", "steps", "told", "trace_id")
+    __slots__ = ("began", "caller", "ended", "recorded", "steps", "trace_id")
 
     def __init__(self, caller: CallerContext | None, began: float) -> None:
         self.caller = caller
@@ -106,11 +106,11 @@ class Trace:
         self.began = began
         self.ended = began
         self.steps: list[Step] = []
-        self.told = False
+        self.recorded = False
 
     @property
     def is_open(self) -> bool:
-        return not self.told and len(self.steps) < MOST_STEPS
+        return not self.recorded and len(self.steps) < MOST_STEPS
 
     def note(
         self,
@@ -168,16 +168,16 @@ def step(name: str, attributes: Attributes = _NONE, *, remote: bool = False) -> 
 
 
 def statement_of(lookup: str) -> Callable[[float, float, int, str | None], None] | None:
-    """Who is told of the statement for a look-up of the current request; None if it is not traced.
+    """Returns what notes the statement of a look-up; None if the current request is not traced.
 
-    Told: when the statement began, in monotonic seconds, how many it took, how many look-ups shared it, and the class
-    of its error.
+    It takes when the statement began, in monotonic seconds, how many it took, how many look-ups shared it, and the
+    class of its error.
     """
     parent = _current.get()
     if parent is None or not parent.trace.is_open:
         return None
 
-    def told(began: float, seconds: float, lookups: int, error: str | None) -> None:
+    def note(began: float, seconds: float, lookups: int, error: str | None) -> None:
         attributes: dict[str, str | int] = {
             "db.system.name": "duckdb",
             "db.operation.name": "SELECT",
@@ -186,7 +186,7 @@ def statement_of(lookup: str) -> Callable[[float, float, int, str | None], None]
         }
         parent.trace.note(f"SELECT {lookup}", began, began + seconds, attributes, parent=parent, error=error)
 
-    return told
+    return note
 
 
 def missing() -> str | None:

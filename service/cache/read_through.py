@@ -57,8 +57,8 @@ class ReadThrough:
             return Found(lookup.entry, "shared", key.release)
         bypassed = lookup.outcome == "unavailable"
         with step("single flight") as asked:
-            told = partial(asked.set, STEP_OUTCOME)
-            entry = await self._flights.run(key.digest, lambda: self._fill(key, fill), told)
+            observe = partial(asked.set, STEP_OUTCOME)
+            entry = await self._flights.run(key.digest, lambda: self._fill(key, fill), observe)
         return Found(entry, "warehouse", key.release, bypassed=bypassed)
 
     def _looked_up(self, key: CacheKey, lookup: SharedLookup, generation: int, seconds: float) -> None:

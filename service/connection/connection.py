@@ -196,8 +196,8 @@ class Connection:
             return
         if self.closes or now >= self._old_at:
             request.closes = True
-        if self.reader.news is not None:  # now it is known whether its caller is a stranger
-            self.reader.learn(stranger=request.key is None)
+        if self.reader.news is not None:  # now it is known whether its key is good
+            self.reader.learn(verified=request.key is not None)
         head, body = pipeline.finish(request, response, self._door.dates)
         self.channel.write(head, body)
         self._arrives_since, self._answered_at = None, now

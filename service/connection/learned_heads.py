@@ -21,7 +21,7 @@ _LINES = re.compile(rb"(?:[!-~][ -~]*\r\n)*\r\n")
 # Names are remembered before the key is checked, so their number and their length (in bytes) are bounded.
 _MOST_NAMES, _LONGEST_NAME = 1_000, 64
 # Kinds of heads that a connection knows: one with `If-None-Match` beside one without it, for example.
-_LESSONS = 4
+_MOST_TEMPLATES = 4
 # Heads of a connection that are compared. If those have nothing in common, the next ones will not either.
 _TRIES = 16
 # Heads that are kept to be compared with later ones, each of its own kind.
@@ -30,11 +30,11 @@ _MOST_BEFORE = 2
 # for a head of the full size, which would not pay, and could be used to keep a worker busy.
 _MOST_NAME_BYTES = 1_000
 _MOST_MATCHERS = 1_000
-_MOST_TAUGHT = 1_000  # addresses
+_MOST_ADDRESSES = 1_000  # addresses
 # Of a longer head nothing is kept: a connection keeps up to six times its bytes. Reading one anew takes some 10 µs.
 _LONGEST_KEPT = 2_000
-# Of the matchers, for callers whose key is not known to be good: they must not keep a worker busy.
-_MOST_FOR_STRANGERS = 100
+# Matchers of heads without a verified key, whose senders must not keep a worker busy.
+_MOST_UNVERIFIED = 100
 
 # Instead of an attribute, in `_FIELDS`: a header without meaning here, and one that only the parser can judge.
 _OTHER, _UNUSUAL = "", "unusual"
@@ -82,7 +82,7 @@ class HeaderValues:
         self.connection: bytes | None = None
 
 
-class Lesson(msgspec.Struct, frozen=True):
+class HeadTemplate(msgspec.Struct, frozen=True):
     """What heads have in common: the lines that they begin with, and what matches the rest."""
 
     lead: bytes
@@ -123,9 +123,9 @@ class Fields:
     def __init__(self) -> None:
         self._known: dict[bytes, str] = dict(_FIELDS)
         self.matchers: dict[tuple[_Names, tuple[int, ...]], _Match] = {}
-        self._made_for_strangers = 0
-        # lessons by the address that the heads came from: another connection from there probably sends the same
-        self.taught: dict[str, list[Lesson]] = {}
+        self._made_unverified = 0
+        # templates by the address that the heads came from: another connection from there probably sends the same
+        self.templates: dict[str, list[HeadTemplate]] = {}
 
     def read(self, lines: list[bytes], asked: HeaderValues) -> bool:
         """Sets the values of header lines in `asked`. False if only the parser can judge them: a header that changes
@@ -158,33 +158,36 @@ class Fields:
                 self._known[name] = field
         return field
 
-    def matcher(self, names: _Names, wanted: tuple[int, ...], *, stranger: bool) -> _Match | None:
-        """Matches lines with these names, to the end of the head. Groups are the values of the lines numbered `wanted`,
-        None for a request's id that cannot be used. One costs some 0.2 ms: for strangers, only a few are made."""
+    def matcher(self, names: _Names, wanted: tuple[int, ...], *, verified: bool) -> _Match | None:
+        """Returns what matches lines with these names, to the end of the head; None if there are too many.
+
+        Groups are the values of the lines numbered `wanted`, None for a request's id that cannot be used. A matcher
+        costs some 0.2 ms, so only a few are made of heads without a verified key.
+        """
         found = self.matchers.get((names, wanted))
-        if found is None and not (stranger and self._made_for_strangers >= _MOST_FOR_STRANGERS):
-            self._made_for_strangers += stranger
+        if found is None and (verified or self._made_unverified < _MOST_UNVERIFIED):
+            self._made_unverified += not verified
             if len(self.matchers) >= _MOST_MATCHERS:
                 self.matchers.clear()
             wants = (self.of(name) if number in wanted else _OTHER for number, name in enumerate(names))
             found = self.matchers[names, wanted] = _matcher(names, [_VALUES.get(field, _VALUE) for field in wants])
         return found
 
-    def teach(self, origin: str, lessons: list[Lesson]) -> None:
-        if len(self.taught) >= _MOST_TAUGHT:
-            self.taught.clear()
-        self.taught[origin] = lessons
+    def share(self, origin: str, templates: list[HeadTemplate]) -> None:
+        if len(self.templates) >= _MOST_ADDRESSES:
+            self.templates.clear()
+        self.templates[origin] = templates
 
 
 class HeadReader:
     """Reads the header lines of the heads of one connection, which owns it, and learns what they have in common. It
     begins with what was learned of another connection from the same `origin`."""
 
-    __slots__ = ("_before", "_fields", "_lines", "_read", "_tries", "_values", "lessons", "news", "origin")
+    __slots__ = ("_before", "_fields", "_lines", "_read", "_tries", "_values", "news", "origin", "templates")
 
     def __init__(self, fields: Fields, origin: str = "") -> None:
         self.origin = origin
-        self.lessons = fields.taught.get(origin, [])  # the latest first
+        self.templates = fields.templates.get(origin, [])  # the latest first
         self.news: list[bytes] | None = None  # the lines of the last head, if there is something to `learn` from them
         self._fields = fields
         self._tries = _TRIES  # heads that are still compared
@@ -200,8 +203,8 @@ class HeadReader:
         """
         self.news = None  # the head before may not have been answered here
         if len(head) <= _LONGEST_KEPT:
-            for lesson in self.lessons:
-                values = lesson.read(head, start)
+            for template in self.templates:
+                values = template.read(head, start)
                 if values is not None:
                     return values
         return self._read_anew(head, start)
@@ -221,9 +224,11 @@ class HeadReader:
             self._read, self._lines, self._values = head[start:], lines, asked
         return asked
 
-    def learn(self, *, stranger: bool = False) -> None:
-        """Expects of later heads what this one and the last one with the same names have in common. A stranger is a
-        caller whose key is not known to be good."""
+    def learn(self, *, verified: bool = True) -> None:
+        """Expects of later heads what this one and the last one with the same names have in common.
+
+        `verified`: its key is.
+        """
         lines, self.news = self.news or [], None
         names = tuple(line.partition(b": ")[0] for line in lines)
         before = self._before.pop(names, None)
@@ -244,17 +249,17 @@ class HeadReader:
         ):
             return
         wanted = tuple(number for number, field in enumerate(fields) if field != _OTHER)
-        match = self._fields.matcher(names, wanted, stranger=stranger)
+        match = self._fields.matcher(names, wanted, verified=verified)
         if match is None:
             return
         lead, values = b"\r\n".join([b"", *lines[:common], b""]), HeaderValues()
         self._fields.read(lines[:common], values)
         varies = [field for field in fields if field != _OTHER]
         groups = tuple(varies.index(field) + 1 if field in varies else 0 for field in _VARYING)
-        lesson = Lesson(lead, match, groups, values, b"" if names else lead + b"\r\n")
-        self.lessons = [lesson, *self.lessons][:_LESSONS]
-        if not stranger:
-            self._fields.teach(self.origin, self.lessons)
+        template = HeadTemplate(lead, match, groups, values, b"" if names else lead + b"\r\n")
+        self.templates = [template, *self.templates][:_MOST_TEMPLATES]
+        if verified:
+            self._fields.share(self.origin, self.templates)
 
 
 def _matcher(names: _Names, values: list[bytes]) -> _Match:

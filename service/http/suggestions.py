@@ -1,7 +1,7 @@
 """Suggests how to correct the parameters of a query.
 
-Nothing here looks at data. A value may be as long as the address, so only its beginning is read, and a long one costs no
-more than a short one.
+Nothing here looks at data. A value may be as long as the address, so only its beginning is read, and a long one costs
+no more than a short one.
 """
 
 import re

@@ -15,12 +15,13 @@ import hmac
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from hashlib import blake2b
 
 from service.base.single_flight import SingleFlight
 from service.base.tasks import hold_until_done
-from service.base.timeouts import Waiting
+from service.base.timeouts import within
 from service.keys import form
 from service.keys.errors import ForeignStoreError
 from service.keys.lost_writes import LostWrites
@@ -60,7 +61,7 @@ class Verified:
         self.key = key
         self.asked = asked
         self.forgotten = False
-        self.recheck: Waiting | None = None
+        self.recheck: asyncio.Task[None] | None = None
         self.checked(checked_at)
 
     def checked(self, at: float) -> None:
@@ -132,9 +133,8 @@ class KeyVerifier:
         verdict = self._judge_known(known)
         if verdict is not None:
             return verdict
-        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._start_recheck(known).wait(lambda: None if ended.done() else ended.set_result(None), self._longest_wait)
-        await ended
+        with suppress(TimeoutError):
+            await within(self._longest_wait, asyncio.wait([self._start_recheck(known)]))
         return self._judge_again(known)
 
     def recall(self, presented: str) -> Verified | Rejected | None:
@@ -230,22 +230,20 @@ class KeyVerifier:
             found = error
         return self.store_watch.believed(key_id, found)
 
-    def _start_recheck(self, known: Verified) -> Waiting:
-        recheck = known.recheck
-        if recheck is None:
-            recheck = known.recheck = Waiting()
-            hold_until_done(asyncio.create_task(self._recheck(known, recheck)), self._rechecking)
-        return recheck
+    def _start_recheck(self, known: Verified) -> asyncio.Task[None]:
+        if known.recheck is None:
+            known.recheck = asyncio.create_task(self._recheck(known), name="check a key again")
+            hold_until_done(known.recheck, self._rechecking)
+        return known.recheck
 
-    async def _recheck(self, known: Verified, recheck: Waiting) -> None:
+    async def _recheck(self, known: Verified) -> None:
         sent = min(self._clock(), self._store.redis.agreed_at)
         changes, asked = self._changes, self._next_number()
         try:
             self._rechecked(known, await self._find(known.key.key_id), sent, changes, asked)
         finally:
-            if known.recheck is recheck:
+            if known.recheck is asyncio.current_task():
                 known.recheck = None
-            recheck.end()
 
     def _rechecked(
         self, known: Verified, key: ApiKey | StoreUnavailable | None, sent: float, changes: int, asked: int

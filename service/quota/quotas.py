@@ -29,9 +29,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from service.base.tasks import hold_until_done
 from service.base.terms import Quota, QuotaPeriod, period_of
-from service.base.timeouts import Waiting
+from service.base.timeouts import within
 from service.quota.batch import NO_BATCH, Batch
 from service.quota.names import DAY_SECONDS
 from service.quota.quota_state import TRUST_SECONDS, UNBOUNDED, QuotaReading, QuotaState
@@ -75,8 +74,8 @@ class QuotaGuard:
         self._workers = workers
         self._clock = clock
         self._known: dict[str, QuotaReading] = {}
-        self._reads: dict[str, Waiting] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._reads: dict[str, asyncio.Task[None]] = {}  # of totals, under way
+        self._overdue: set[str] = set()  # keys whose read took too long for a request that waited
         self._soon: set[str] = set()
         self._asked = 0
         self._unheard_at = -math.inf  # when a call failed last, in monotonic seconds
@@ -128,18 +127,17 @@ class QuotaGuard:
         return state
 
     async def prime(self, key_id: str, seconds: float = WAIT_SECONDS) -> None:
-        """Reads the key's total, once for all who wait for it. If that takes longer, what is known stays in use.
+        """Reads the key's total, once for all requests that wait for it. If that takes longer, what is known stays in
+        use.
 
-        A `check` right after this is answered, unless others who waited were first and too little is left for all.
+        A `check` right after this is answered, unless other requests were first and too little is left for all.
         """
-        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.when_primed(key_id, lambda: None if ended.done() else ended.set_result(None))
-        await asyncio.wait([ended], timeout=max(0.0, seconds))
-
-    def when_primed(self, key_id: str, told: Callable[[], None]) -> None:
-        """`prime` without a task: `told` is called once, after this returned, from the event loop."""
-        read = self._start(key_id)
-        read.wait(told, WAIT_SECONDS, lambda: self._goes_on_without(key_id, read))
+        try:
+            await within(max(0.0, seconds), asyncio.wait([self._start(key_id)]))
+        except TimeoutError:
+            if key_id in self._reads and key_id not in self._overdue:
+                self._overdue.add(key_id)
+                self._go_on(key_id)
 
     def asking(self) -> int:
         """Numbers a question. Call before asking the store; `stored` takes the number."""
@@ -217,16 +215,15 @@ class QuotaGuard:
         if self._counters.is_waiting(key_id):
             self._start(key_id)
 
-    def _start(self, key_id: str) -> Waiting:
+    def _start(self, key_id: str) -> asyncio.Task[None]:
         """Reads the totals, and stores what waits so that the other workers know of it. The flusher may store the same
         batch, with the same number, at the same moment."""
         read = self._reads.get(key_id)
         if read is None:
-            read = self._reads[key_id] = Waiting()
-            hold_until_done(asyncio.create_task(self._read(key_id, read)), self._tasks)
+            read = self._reads[key_id] = asyncio.create_task(self._read(key_id), name="read a quota")
         return read
 
-    async def _read(self, key_id: str, read: Waiting) -> None:
+    async def _read(self, key_id: str) -> None:
         counters, asked = self._counters, self.asking()
         batch = counters.to_send_of(key_id)
         reply: Reply | StoreUnavailable
@@ -244,7 +241,7 @@ class QuotaGuard:
             self._go_on(key_id)
         finally:
             del self._reads[key_id]
-            read.end()
+            self._overdue.discard(key_id)
 
     def _take(self, key_id: str, batch: Batch, asked: int, reply: Reply | StoreUnavailable) -> None:
         self._remembered(key_id)
@@ -256,11 +253,6 @@ class QuotaGuard:
         else:
             log.debug("quota of %s is taken as it was: %s", key_id, reply)
             self._go_on(key_id, cut_off=isinstance(reply, StoreUnavailable))
-
-    def _goes_on_without(self, key_id: str, read: Waiting) -> None:
-        """The store takes too long for those who wait."""
-        self._go_on(key_id)
-        read.end()
 
     def _today(self) -> int:
         return int(self._clock() // DAY_SECONDS)

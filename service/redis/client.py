@@ -26,7 +26,7 @@ from service.redis.kind import kind_of
 from service.redis.line import Line
 from service.redis.name_store import NameCommand, gathered
 from service.redis.pipelined import Call, PipelinedConnection, Read, Words, anything, call_of, open_pipelined
-from service.redis.refusals import says_not_primary, server_refusal, told
+from service.redis.refusals import describe_refusal, says_not_primary, server_refusal
 
 log = logging.getLogger("forecast.redis")
 
@@ -198,7 +198,8 @@ class RedisStore:
                 self._breaker.success()
                 if says_not_primary(error) and self._place is not None:
                     self._place.doubt()
-            return StoreRefused(f"{self.name}: {told(error)}", server_refusal(error), told(error))
+            said = describe_refusal(error)
+            return StoreRefused(f"{self.name}: {said}", server_refusal(error), said)
         self.healthy = False
         was_open = self._breaker.is_open
         if isinstance(error, _DemotedError):

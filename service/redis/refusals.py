@@ -55,7 +55,7 @@ def server_refusal(error: Exception) -> Refusal:
     return "read_only" if isinstance(error, ReadOnlyError) else "other"
 
 
-def told(error: Exception) -> str:
+def describe_refusal(error: Exception) -> str:
     """The words for operators of an error that the server answered with."""
     if isinstance(error, NoPermissionError):
         return f"{first_line(error)} (SECURITY.md lists the rights that its user needs)"

@@ -1,7 +1,7 @@
 """Entitlement, quota and rate of a key before an answer, its usage after it.
 
 Only data areas are metered. The index and the OpenAPI description are neither counted nor limited; the usage report
-has a bound of its own (http/own_usage/recent.py).
+has a bound of its own (http/own_usage/usage.py).
 """
 
 import time

@@ -139,7 +139,7 @@ class RequestWatch:
     def _traced(self, request: AccessLogEntry, trace: Trace | None) -> AccessLogEntry:
         if self.tracer is None or trace is None:
             return request
-        trace.told = True
+        trace.recorded = True
         self.tracer.record(trace, request)
         return msgspec.structs.replace(request, trace_id=trace.trace_id)
 

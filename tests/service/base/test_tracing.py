@@ -118,18 +118,18 @@ async def test_a_step_says_what_ended_it() -> None:
     assert [one.error for one in trace.steps] == ["ValueError"]
 
 
-async def test_after_it_was_told_nothing_is_noted() -> None:
+async def test_after_it_was_recorded_nothing_is_noted() -> None:
     """A task that goes on for ever must not fill the memory; nor may one request without end."""
     trace = Trace(None, 0.0)
     tracing.enter(trace)
     statement = tracing.statement_of("forecast")
-    trace.told = True
+    trace.recorded = True
     with step("late"):
         assert tracing.statement_of("forecast") is None
     assert statement is not None
     statement(0.0, 0.1, 1, None)
     assert trace.steps == []
-    trace.told = False
+    trace.recorded = False
     for _ in range(1_000):
         with step("again"):
             pass

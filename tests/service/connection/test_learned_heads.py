@@ -95,7 +95,7 @@ def both_read(reader: HeadReader, chunk: bytes) -> bool:
 
 def is_learned(reader: HeadReader, asked: HeaderValues | None) -> bool:
     """Whether it was read like heads before it."""
-    return any(asked is lesson.values for lesson in reader.lessons)
+    return any(asked is template.values for template in reader.templates)
 
 
 USUAL = (b"Host: forecast.test", b"x-api-key: phf_abc", b"User-Agent: x/1 (y; z)", b"Accept: */*")
@@ -281,11 +281,11 @@ def test_a_connection_begins_with_what_another_from_its_address_taught() -> None
 
 def test_what_is_taught_does_not_fill_the_memory() -> None:
     fields = Fields()
-    for number in range(learned_heads._MOST_TAUGHT + 5):
+    for number in range(learned_heads._MOST_ADDRESSES + 5):
         reader = HeadReader(fields, f"{number}")
         for chunk in (head(*USUAL), head(*USUAL)):
             assert both_read(reader, chunk)
-    assert len(fields.taught) == 5
+    assert len(fields.templates) == 5
 
 
 @pytest.mark.parametrize("learned", [False, True])
@@ -312,29 +312,29 @@ def test_a_long_head_is_read_and_nothing_of_it_is_kept(name: bytes, learned: boo
 def test_matchers_do_not_fill_the_memory() -> None:
     fields = Fields()
     for number in range(learned_heads._MOST_MATCHERS + 5):
-        assert fields.matcher((b"x-%d" % number,), (), stranger=False) is not None
+        assert fields.matcher((b"x-%d" % number,), (), verified=True) is not None
     assert len(fields.matchers) == 5
 
 
-def test_strangers_teach_little_and_have_what_others_taught() -> None:
+def test_heads_without_a_verified_key_teach_little_and_use_what_others_taught() -> None:
     """A matcher costs more than a request, and whoever has no key could ask for any number of them."""
     fields = Fields()
 
-    def read_as(name: bytes, *, stranger: bool) -> bool:
+    def read_as(name: bytes, *, verified: bool) -> bool:
         """Whether heads with such a line are read as a whole in the end."""
         reader = HeadReader(fields)
         chunks = [head(*USUAL, b"%b: %d" % (name, number)) for number in range(4)]
         for chunk in chunks[:3]:
             assert reader.read(chunk, len(LINE)) is not None
-            reader.learn(stranger=stranger)
+            reader.learn(verified=verified)
         return is_learned(reader, reader.read(chunks[3], len(LINE)))
 
-    for number in range(learned_heads._MOST_FOR_STRANGERS + 10):
-        assert read_as(b"x-%d" % number, stranger=True) is (number < learned_heads._MOST_FOR_STRANGERS)
-    assert len(fields.matchers) == learned_heads._MOST_FOR_STRANGERS
-    assert not read_as(b"x", stranger=True)
-    assert read_as(b"x", stranger=False)
-    assert read_as(b"x", stranger=True)
+    for number in range(learned_heads._MOST_UNVERIFIED + 10):
+        assert read_as(b"x-%d" % number, verified=False) is (number < learned_heads._MOST_UNVERIFIED)
+    assert len(fields.matchers) == learned_heads._MOST_UNVERIFIED
+    assert not read_as(b"x", verified=False)
+    assert read_as(b"x", verified=True)
+    assert read_as(b"x", verified=False)
 
 
 @pytest.mark.parametrize("sent", [b'"a"', b'W/"a"', b"*", b'"a", "b"', b"", b" "])

@@ -10,7 +10,7 @@ from service.base import timeouts
 from service.base.terms import parse_quota
 from service.quota import quotas
 from service.quota.batch import NO_BATCH, Batch
-from service.quota.quotas import QuotaGuard
+from service.quota.quotas import WAIT_SECONDS, QuotaGuard
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import Gap, Refused, Reply, Totals
 from service.redis.errors import StoreUnavailable
@@ -48,7 +48,7 @@ class Store:
 
 
 class Scene:
-    """`told` has the names of those who were told, in order."""
+    """`told` has the names of the requests that went on, in order."""
 
     def __init__(self) -> None:
         self.clock = noon()
@@ -57,10 +57,15 @@ class Scene:
         store: Any = self.store
         self.guard = QuotaGuard(self.counters, store, clock=self.clock)
         self.told: list[str] = []
+        self.waiting: list[asyncio.Task[None]] = []
 
-    async def wait(self, name: str) -> None:
-        self.guard.when_primed("a", lambda: self.told.append(name))
+    async def wait(self, name: str, seconds: float = WAIT_SECONDS) -> None:
+        self.waiting.append(asyncio.create_task(self.prime(name, seconds)))
         await settled()
+
+    async def prime(self, name: str, seconds: float = WAIT_SECONDS) -> None:
+        await self.guard.prime("a", seconds)
+        self.told.append(name)
 
     def count(self, number: int) -> None:
         self.counters.count("a", "forecast", "answered", number)
@@ -76,8 +81,8 @@ async def scene() -> Scene:
     return Scene()
 
 
-async def test_all_who_wait_are_told_of_one_read_as_soon_as_it_ends(scene: Scene) -> None:
-    """Whoever comes then causes another."""
+async def test_all_requests_that_wait_share_one_read_and_go_on_when_it_ends(scene: Scene) -> None:
+    """The next one causes another."""
     for name in ("first", "second"):
         await scene.wait(name)
     [question] = scene.store.asked
@@ -89,34 +94,26 @@ async def test_all_who_wait_are_told_of_one_read_as_soon_as_it_ends(scene: Scene
     assert scene.told == ["first", "second"]
 
 
-async def test_one_who_cannot_go_on_keeps_nobody_waiting(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
-    def fail() -> None:
-        raise RuntimeError("a defect")
-
-    scene.guard.when_primed("a", fail)
-    await scene.wait("second")
-    await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
-    assert scene.told == ["second"]
-    assert "a defect" in caplog.text
-
-
-async def test_whoever_is_told_may_ask_again_at_once(scene: Scene) -> None:
+async def test_a_request_that_went_on_may_wait_again_at_once(scene: Scene) -> None:
     """Where little is left, each must."""
-    scene.guard.when_primed("a", lambda: scene.guard.when_primed("a", lambda: scene.told.append("again")))
+
+    async def twice() -> None:
+        await scene.guard.prime("a")
+        await scene.prime("again")
+
+    waiting = asyncio.create_task(twice())
     await settled()
     await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
     assert (len(scene.store.asked), scene.told) == (2, [])
     await scene.store.asked[1].reply(Totals(TODAY, 8, 8))
     assert (scene.told, scene.used) == (["again"], 8)
+    await waiting
 
 
-async def test_who_waits_too_long_goes_on_and_the_answer_is_taken_when_it_comes(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is told once; meanwhile the next ones neither wait nor ask."""
-    monkeypatch.setattr(quotas, "WAIT_SECONDS", 0.01)
+async def test_a_request_that_waited_too_long_goes_on_and_the_answer_is_taken_when_it_comes(scene: Scene) -> None:
+    """Meanwhile the next ones neither wait nor read."""
     scene.count(3)
-    await scene.wait("first")
+    await scene.wait("first", 0.01)
     await eventually(lambda: scene.told == ["first"])
     assert scene.used == 3
     await scene.store.asked[0].reply(Totals(TODAY, 9, 9))
@@ -203,10 +200,10 @@ async def test_an_answer_after_the_flusher_stopped_changes_nothing(usage: UsageW
     """The read had sent the batch that the last flush sent again."""
     usage.redis.seconds = 0.05
     count(usage, "a")
-    told: list[str] = []
-    usage.quotas.when_primed("a", lambda: told.append("a"))
+    reading = asyncio.create_task(usage.quotas.prime("a"))
+    await settled()
     await usage.flusher.stop()
     await usage.redis.stop()
-    assert told
+    await reading
     assert await stored(usage) == 1
     assert not usage.counters.waits
