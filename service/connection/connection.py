@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
@@ -10,6 +9,7 @@ from time import monotonic
 from service.connection import limits
 from service.connection.accepting import Address
 from service.connection.channel import Channel
+from service.connection.deadlines import Deadlines
 from service.connection.door import Door
 from service.connection.exchange import Exchange
 from service.connection.learned_heads import HeadReader
@@ -20,10 +20,10 @@ from service.request.errors import problem
 from service.request.pipeline import Pipeline
 from service.request.request import Request, new_request_id
 from service.request.resolve import DISPATCH
+from service.request.respond import CLOSE
 from service.request.response import STATUS_LINES, Response, lines_of
 
 log = logging.getLogger("forecast.access")
-_CLOSE = (b"connection", b"close")
 
 
 class Connection:
@@ -37,9 +37,9 @@ class Connection:
     from the middle of this one. A request whose rest cannot be read has one answer, a refusal.
     """
 
-    __slots__ = ("__weakref__", "_alarm", "_answered_at", "_arrives_since", "_checked", "_door", "_exchange", "_held",
-                 "_ignores", "_old_at", "_over", "_parser", "_pipeline", "_stops_at", "_turn", "_waits", "address",
-                 "asked_at", "channel", "closes", "reader", "turned_away")  # fmt: skip
+    __slots__ = ("__weakref__", "_checked", "_deadlines", "_door", "_exchange", "_held", "_ignores", "_over", "_parser",
+                 "_pipeline", "_turn", "_waits", "address", "asked_at", "channel", "closes", "reader",
+                 "turned_away")  # fmt: skip
 
     channel: Channel
 
@@ -49,6 +49,7 @@ class Connection:
         self.closes = False  # with the next answer
         self.reader = HeadReader(door.fields, address[0])
         self._door = door
+        self._deadlines = Deadlines(self, door, now)
         self._held = HeldInput()
         self._ignores = False  # whatever arrives
         self._turn: asyncio.Handle | None = None  # of the loop, that goes on with what is held
@@ -57,13 +58,6 @@ class Connection:
         self._checked: Request | None = None  # which the application answers
         self._parser: RequestParser | None = None  # made when it is needed
         self._exchange: Exchange | None = None  # of the request that the parser reads, or has read last
-        # its time, in monotonic seconds
-        self._arrives_since: float | None = now  # None if no request is awaited that has begun, or is the first
-        self._answered_at = 0.0
-        age = door.connection_age
-        self._old_at = now + lifetime(age) if age else float("inf")
-        self._stops_at = float("inf")
-        self._alarm: asyncio.TimerHandle | None = None
         connections = door.state.connections
         connections.add(self)  # type: ignore[arg-type]  # uvicorn calls `shutdown` of what is in there
         self._over = len(connections) - door.most_connections
@@ -73,9 +67,8 @@ class Connection:
     # --- the channel ---------------------------------------------------------------------------------------------
 
     def opened(self) -> None:
-        if self._is_reset():
-            return
-        self._set_alarm(self._due() - monotonic())
+        if not self._is_reset():
+            self._deadlines.watch()
 
     def _is_reset(self) -> bool:
         """One of too many to be told so."""
@@ -90,7 +83,7 @@ class Connection:
             return
         is_held_up = self._waits or self._held.data or self.channel.is_blocked
         if self._parser is not None:
-            is_held_up = is_held_up or self._is_busy or self._is_in_message
+            is_held_up = is_held_up or self.is_busy or self.is_in_message
         if is_held_up or not self._answer(data, now):
             self._held.add(data)
             self._go_on()
@@ -110,28 +103,28 @@ class Connection:
     def lost(self) -> None:
         self._door.state.connections.discard(self)
         self._end()
-        for alarm in (self._alarm, self._turn):
-            if alarm is not None:
-                alarm.cancel()
+        self._deadlines.end()
+        if self._turn is not None:
+            self._turn.cancel()
         if self._parser is not None:
             self._parser.end()
         # they refer to the connection, which would otherwise stay until garbage is collected
-        self._parser = self._exchange = self._alarm = self._turn = None
+        self._parser = self._exchange = self._turn = None
 
     # --- arrival -------------------------------------------------------------------------------------------------
 
     @property
-    def _is_busy(self) -> bool:
+    def is_busy(self) -> bool:
         """A request is under way."""
         return self._waits or (self._exchange is not None and self._exchange.is_under_way)
 
     @property
     def is_waited_for(self) -> bool:
         """Its client waits for an answer, and reads it."""
-        return self._is_busy and not self.channel.is_blocked
+        return self.is_busy and not self.channel.is_blocked
 
     @property
-    def _is_in_message(self) -> bool:
+    def is_in_message(self) -> bool:
         """A request has arrived in part."""
         return self._parser is not None and self._parser.in_message
 
@@ -154,21 +147,16 @@ class Connection:
         """Takes what is held, head by head, until a request has to be waited for or others should have their turn."""
         self._turn = None
         until = monotonic() + limits.TURN_SECONDS
-        while self._held.data and self._may_take():
+        while self._held.data and (self.is_in_message or not (self.is_busy or self.channel.is_blocked)):
             if (now := monotonic()) > until:
                 self._go_on_later()
                 break
-            self._take(self._held.next_piece(self._parser), now)
+            piece = self._held.next_piece(self._parser)
+            if self.is_in_message or not self._answer(piece, now):
+                self._parse(piece)
         self._start_exchange()
         if not self.channel.ends:
             self._read_or_wait()
-
-    def _may_take(self) -> bool:
-        return self._is_in_message or not (self._is_busy or self.channel.is_blocked)
-
-    def _take(self, piece: bytes, now: float) -> None:
-        if self._is_in_message or not self._answer(piece, now):
-            self._parse(piece)
 
     # --- the pipeline --------------------------------------------------------------------------------------------
 
@@ -184,7 +172,7 @@ class Connection:
         if isinstance(outcome, Response):
             self._respond(pipeline, request, outcome, now)
         else:
-            self._waits, self._arrives_since = True, None
+            self._waits, self._deadlines.arrives_since = True, None
             outcome.add_done_callback(partial(self._finish, pipeline, request))
         return True
 
@@ -194,13 +182,13 @@ class Connection:
             self._parse(request.head)
             self._start_exchange()
             return
-        if self.closes or now >= self._old_at:
+        if self.closes or now >= self._deadlines.old_at:
             request.closes = True
         if self.reader.news is not None:  # now it is known whether its key is good
             self.reader.learn(verified=request.key is not None)
         head, body = pipeline.finish(request, response, self._door.dates)
         self.channel.write(head, body)
-        self._arrives_since, self._answered_at = None, now
+        self._deadlines.arrives_since, self._deadlines.answered_at = None, now
         if request.closes:
             self.close()
 
@@ -230,9 +218,8 @@ class Connection:
         except RequestRefused as refused:
             self._refuse(refused.code, refused.advice)
             return
-        if (parser.in_message or not self._is_busy) and self._arrives_since is None:
-            self._arrives_since = monotonic()  # what arrives in between wins no time
-            self._set_alarm(self._due() - monotonic())
+        if parser.in_message or not self.is_busy:
+            self._deadlines.arriving()
 
     def begin(self) -> None:
         """Makes the exchange of the request that the parser has read; it starts later."""
@@ -250,20 +237,20 @@ class Connection:
             self._exchange.body_read(body)
 
     def message_read(self) -> None:
-        self._arrives_since = None
+        self._deadlines.arrives_since = None
         if self._exchange is not None:
             self._exchange.message_read()
             self._keep_or_close()
 
     def _keep_or_close(self) -> None:
-        if monotonic() >= self._old_at:
+        if monotonic() >= self._deadlines.old_at:
             self.closes = True
         if self._exchange is not None:
             self._exchange.keep_or_close(closes=self.closes)
 
     def _start_exchange(self) -> None:
         """Not before all that is held of its body is read: whether it is whole decides about the connection."""
-        if self._exchange is not None and not (self._held.data and self._is_in_message):
+        if self._exchange is not None and not (self._held.data and self.is_in_message):
             self._exchange.start()
 
     # --- the transport of an exchange ----------------------------------------------------------------------------
@@ -272,7 +259,7 @@ class Connection:
         self._door.state.total_requests += 1
         if self.is_closing():
             return
-        self._answered_at = monotonic()
+        self._deadlines.answered_at = monotonic()
         self._read_or_wait()
         if self._held.data:
             self._go_on_later()
@@ -294,18 +281,18 @@ class Connection:
     def _refuse(self, code: str, advice: str | None = None) -> None:
         """The only answer to a request whose rest cannot be read. Those before it are answered already."""
         door, exchange, parser = self._door, self._exchange, self._parser
-        self._ignores, self._arrives_since = True, None
+        self._ignores, self._deadlines.arrives_since = True, None
         self._held.clear()
         door.rejected(code)
         has_begun = parser is not None and parser.in_message and not parser.is_arriving
         if exchange is not None and has_begun and not exchange.is_answered:
             exchange.disconnect()
-        elif self._is_busy:
+        elif self.is_busy:
             return  # its answer has begun, and closes the connection
         request_id = new_request_id()
         response = door.refusal(code, request_id, self.address[0], advice)
         lines, body = response.whole(request_id)
-        tail = lines_of(((b"x-request-id", request_id), _CLOSE))
+        tail = lines_of(((b"x-request-id", request_id), CLOSE))
         head = b"".join((STATUS_LINES[response.status], door.dates, lines, tail, b"\r\n"))
         self.channel.write(head, body)
         self.channel.close(more_may_arrive=True)
@@ -317,38 +304,15 @@ class Connection:
         self._end()
 
     def _end(self) -> None:
-        """Nothing that arrives, or has arrived, is looked at any more."""
         self._ignores = True
         self._held.clear()
         if self._exchange is not None:
             self._exchange.disconnect()
 
-    # --- time ----------------------------------------------------------------------------------------------------
-
-    def _set_alarm(self, seconds: float) -> None:
-        """One alarm for everything: setting one for each request would cost as much as an answer."""
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._alarm = asyncio.get_running_loop().call_later(max(0.0, seconds), self._look_at_time)
-
-    def _due(self) -> float:
-        """When the connection has waited long enough for what is to arrive next, in monotonic seconds."""
-        if self._arrives_since is not None:
-            due = self._arrives_since + limits.HEAD_SECONDS
-        elif self._is_busy:
-            return monotonic() + self._door.keep_alive
-        else:
-            due = self._answered_at + self._door.keep_alive
-        return due if self._is_in_message else min(due, self._stops_at)
-
-    def _look_at_time(self) -> None:
-        left = self._due() - monotonic()
-        if left > 0:
-            self._set_alarm(left)
-        elif not self.is_closing():
-            self._is_late()
-
-    def _is_late(self) -> None:
+    def expire(self) -> None:
+        """What was to arrive did not in time."""
+        if self.is_closing():
+            return
         parser = self._parser
         is_unanswered = self._exchange is None or not self._exchange.is_answered
         if parser is not None and parser.in_message and (parser.is_arriving or is_unanswered):
@@ -360,13 +324,7 @@ class Connection:
         """The server stops: what is under way is answered, and a request may be on its way. Then the connection is
         closed."""
         self.closes = True
-        self._stops_at = monotonic() + self._door.linger
         if self._exchange is not None:
             self._exchange.close_behind()
         if not self.is_closing():
-            self._set_alarm(self._due() - monotonic())
-
-
-def lifetime(age: float) -> float:
-    """About `age` seconds: connections that were opened together, as after a deploy, must not all close together."""
-    return age * random.uniform(0.9, 1.1)  # noqa: S311 - no secret
+            self._deadlines.stop()

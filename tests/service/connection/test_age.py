@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from service.connection.connection import lifetime
+from service.connection.deadlines import lifetime
 from tests.support.doors import TARGETS, Doors, request
 from tests.support.served import FORECAST
 
@@ -28,7 +28,7 @@ def test_an_old_connection_closes_with_its_next_answer(doors: Doors, what: str) 
         await connection.settle()
         young = connection.channel.written
         assert not connection.channel.ends
-        connection.protocol._old_at = 0.0
+        connection.protocol._deadlines.old_at = 0.0
         assert not connection.channel.ends, "a request may be on its way"
         await connection.feed(data)
         await connection.settle()

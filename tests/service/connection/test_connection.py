@@ -98,7 +98,7 @@ def test_a_connection_leaves_nothing_behind(doors: Doors) -> None:
 
     async def ask(*chunks: bytes) -> None:
         connection = await _asked(doors, *chunks)
-        alarm = connection.protocol._alarm
+        alarm = connection.protocol._deadlines._alarm
         assert alarm is not None
         assert connection.protocol in doors.door.state.connections
         connection.end()
@@ -134,12 +134,12 @@ def test_who_sends_the_first_byte_late_wins_no_time(doors: Doors, answered: bool
 
     async def ask() -> float:
         connection = await _asked(doors, *([hot] if answered else []))
-        if connection.protocol._arrives_since is not None:
-            connection.protocol._arrives_since -= HEAD_SECONDS - 1
-            connection.protocol._set_alarm(1.0)
+        if connection.protocol._deadlines.arrives_since is not None:
+            connection.protocol._deadlines.arrives_since -= HEAD_SECONDS - 1
+            connection.protocol._deadlines.watch()
         await connection.feed(hot[:9])
-        assert connection.protocol._alarm is not None
-        left = connection.protocol._alarm.when() - asyncio.get_running_loop().time()
+        assert connection.protocol._deadlines._alarm is not None
+        left = connection.protocol._deadlines._alarm.when() - asyncio.get_running_loop().time()
         connection.end()
         return left
 

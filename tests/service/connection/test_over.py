@@ -81,7 +81,7 @@ async def test_who_was_refused_for_being_late_is_not_told_to_go_on() -> None:
 
     application, connection = connected(read)
     connection.receive(HEAD % (b"POST", b"Expect: 100-continue\r\n"))
-    connection.protocol._is_late()
+    connection.protocol.expire()
     application.may_go_on.set()
     await settled()
     assert application.ended == ["well"]
