@@ -13,7 +13,6 @@ from service.cache.key import EVERY_NAME, FORMAT_VERSION, CacheKey, is_trial
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.name_store import NameCommand, NameStore, checked, named_command
-from service.redis.scan import scan
 
 # Names that one command looks at. Redis serves nobody else meanwhile: some 0.2 ms.
 _STEP = 500
@@ -106,7 +105,7 @@ async def _servers(store: NameStore) -> tuple[list[tuple[RedisStore, ServerMemor
 
 async def _every_name(servers: Sequence[RedisStore]) -> AsyncIterator[list[bytes]]:
     for server in servers:
-        async for names in scan(server, EVERY_NAME, _STEP):
+        async for names in server.scan(EVERY_NAME, _STEP):
             yield [name for name in names if not is_trial(name)]
 
 

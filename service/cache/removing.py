@@ -11,7 +11,6 @@ from config.first_line import first_line
 from service.cache.key import EVERY_NAME, is_trial, release_of
 from service.redis.errors import StoreUnavailable
 from service.redis.opening import opened
-from service.redis.scan import scan
 
 _REPLY_SECONDS = 1.0
 # Names that one command visits. Redis serves nobody else meanwhile: some 0.2 ms.
@@ -46,7 +45,7 @@ async def _remove(url: str, is_wanted: Callable[[bytes], bool], seconds: float) 
     async with opened("shared cache", url, _REPLY_SECONDS) as store:
         for server in store.servers:
             try:
-                async for names in scan(server, EVERY_NAME, _STEP):
+                async for names in server.scan(EVERY_NAME, _STEP):
                     if time.monotonic() >= deadline:
                         raise StoreUnavailable(f"it took longer than {seconds:g} s; {removed:,} answers are removed")
                     wanted = [name for name in names if is_wanted(name)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from config.settings import Settings
 from service.http import examples
 from service.http.app import GUIDE_PATH, OPENAPI_PATH
 from service.http.area import Endpoint, Parameter
@@ -101,6 +102,18 @@ class About(msgspec.Struct, frozen=True):
 
 
 _UNTOLD = About()
+
+
+def about_of(settings: Settings) -> About:
+    return About(settings.public_url or "", settings.contact, guide=settings.docs, local_url=_local_url(settings))
+
+
+def _local_url(settings: Settings) -> str:
+    """Where partners on this machine find the service, for the guide's samples; empty if the system chose the port."""
+    if not settings.listen_port:
+        return ""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.listen_host, settings.listen_host)  # noqa: S104 - read
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.listen_port}"
 
 
 def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = MappingProxyType({})) -> Document:

@@ -125,7 +125,7 @@ class Supervisor:
             await self._serve()
 
     def _import_all(self) -> None:
-        importlib.import_module("service.worker.preload").preload()
+        importlib.import_module("service.worker.serving").preload()
         if self._settings.inbox is not None:
             importlib.import_module(_WATCHER)
         if self._settings.releases_url is not None:

@@ -17,9 +17,8 @@ import msgspec
 from service.keys import audit, pepper
 from service.keys.audit import Line
 from service.keys.errors import KeyStoreError
-from service.keys.listing import every_key, readable
 from service.keys.record import ApiKey, DamagedKey, StoreIdentity
-from service.keys.store import KeyStore, now
+from service.keys.store import KeyStore, every_key, now, readable
 
 VERSION = 2
 # Versions that can be read; the first had no usage.

@@ -10,8 +10,7 @@ from service.base.whoami import whoami
 from service.keys import audit
 from service.keys.audit import Change, Edit
 from service.keys.errors import KeyStoreError
-from service.keys.names import IDENTITY
-from service.keys.record import ApiKey, KeyExpiry, StoreIdentity
+from service.keys.record import IDENTITY, ApiKey, KeyExpiry, StoreIdentity
 from service.keys.store import KeyStore, edit_of, now
 
 

@@ -11,7 +11,6 @@ from msgspec import Meta
 
 from config.printable import printable
 from service.base.terms import MOST, Terms
-from service.keys.names import record_name
 from service.redis.errors import StoreUnavailable
 
 KeyStatus = Literal["active", "expired", "revoked"]
@@ -24,6 +23,18 @@ Moment = Annotated[datetime, Meta(tz=True)]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 # The latest moment that may tell stores apart: an operator's next decision must be later.
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
+
+# In the key store: what the names of key records begin with, and the name of the store's identity.
+KEY_RECORD_PREFIX = "k:"
+IDENTITY = "k:control"
+
+
+def record_name(key_id: str) -> str:
+    return f"{KEY_RECORD_PREFIX}{{{key_id}}}"
+
+
+def key_id_of(name: str) -> str | None:
+    return name[3:-1] if name.startswith("k:{") and name.endswith("}") else None
 
 
 class KeyExpiry(msgspec.Struct, frozen=True, omit_defaults=True):

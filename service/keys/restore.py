@@ -15,10 +15,8 @@ from service.keys import audit, backup
 from service.keys.audit import AUDIT, LINE, Change, Edit, Line
 from service.keys.backup import BackupHead, KeyItem, LineItem
 from service.keys.errors import KeyStoreError
-from service.keys.listing import readable
-from service.keys.names import IDENTITY
-from service.keys.record import ApiKey, DamagedKey, State
-from service.keys.store import KeyStore, edit_of
+from service.keys.record import IDENTITY, ApiKey, DamagedKey, State
+from service.keys.store import KeyStore, edit_of, readable
 
 # Records or lines; few enough that the server serves others in between.
 _BATCH = 200

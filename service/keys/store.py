@@ -3,7 +3,7 @@
 Every change is made together with its line in the audit trail (audit.py). Keys are never deleted.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,20 @@ from service.base.whoami import whoami
 from service.keys import audit, form, pepper
 from service.keys.audit import Change, Edit
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
-from service.keys.names import IDENTITY, record_name
-from service.keys.record import NO_TERMS, ApiKey, DamagedRecordError, State, StoreIdentity, decode_record, decoded_key
+from service.keys.record import (
+    IDENTITY,
+    KEY_RECORD_PREFIX,
+    NO_TERMS,
+    ApiKey,
+    DamagedKey,
+    DamagedRecordError,
+    State,
+    StoreIdentity,
+    decode_record,
+    decoded_key,
+    key_id_of,
+    record_name,
+)
 from service.keys.store_identity import MEND, KnownStore
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
@@ -29,6 +41,8 @@ from service.redis.refusals import WRONG_TYPE
 _TIMEOUT_SECONDS = 3.0
 # A try fails if somebody else changed the key meanwhile.
 _TRIES = 10
+
+_LISTED_AT_ONCE = 1000  # names
 
 
 class FoundKey(msgspec.Struct, frozen=True):
@@ -262,3 +276,26 @@ def open_key_store(primary: Primary, secret: bytes, data: Path, replicas: int = 
     """
     store = open_store("key store", primary, timeout=_TIMEOUT_SECONDS, retries=1)
     return KeyStore(store, secret, data, replicas)
+
+
+async def every_key(store: KeyStore) -> AsyncIterator[ApiKey | DamagedKey]:
+    """Every key once, in no order; an unreadable record is yielded as DamagedKey.
+
+    Raises:
+        StoreUnavailable: if the store does not answer.
+    """
+    seen: set[str] = set()  # SCAN may return a name twice
+    async for names in store.redis.scan(f"{KEY_RECORD_PREFIX}{{*", _LISTED_AT_ONCE):
+        ids = dict.fromkeys(key_id_of(name.decode("utf-8", "replace")) for name in names)
+        new = [key_id for key_id in ids if key_id is not None and key_id not in seen]
+        seen.update(new)
+        for key_id, record in zip(new, await store.raw(new), strict=True):
+            yield readable(record, key_id)
+
+
+def readable(record: bytes | None, key_id: str) -> ApiKey | DamagedKey:
+    try:
+        key = decoded_key(record, key_id)
+    except DamagedRecordError as error:
+        return DamagedKey(key_id, str(error))
+    return DamagedKey(key_id, "it is no record of a key") if key is None else key

@@ -25,8 +25,7 @@ from service.base.timeouts import within
 from service.keys import form
 from service.keys.errors import ForeignStoreError
 from service.keys.lost_writes import LostWrites
-from service.keys.names import key_id_of
-from service.keys.record import ApiKey, KeyStatus
+from service.keys.record import ApiKey, KeyStatus, key_id_of
 from service.keys.store import Found, KeyStore
 from service.keys.store_watch import StoreWatch
 from service.keys.suggestions import hint_for_malformed_key

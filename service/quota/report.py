@@ -25,7 +25,6 @@ from service.quota.names import (
 )
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
-from service.redis.scan import scan
 
 _RECORDS_AT_ONCE = 50
 _NAMES_AT_ONCE = 1000
@@ -129,7 +128,7 @@ class UsageReport:
 
 async def counts_names(store: RedisStore) -> AsyncIterator[CountsName]:
     """The names of all records of counts, in no order, some perhaps twice. Raises StoreUnavailable."""
-    async for names in scan(store, f"{COUNTS_PREFIX}{{*", _NAMES_AT_ONCE):
+    async for names in store.scan(f"{COUNTS_PREFIX}{{*", _NAMES_AT_ONCE):
         for name in names:
             parts = parse_counts_name(name.decode("utf-8", "replace"))
             if parts is not None:

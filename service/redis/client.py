@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
@@ -164,6 +164,18 @@ class RedisStore:
     async def unlink(self, names: Sequence[bytes]) -> int:
         """Removes `names`. Returns how many there were. Raises StoreUnavailable."""
         return await self.call(lambda client: client.unlink(*names))
+
+    async def scan(self, pattern: str, step: int) -> AsyncIterator[list[bytes]]:
+        """Yields the names that match `pattern`, in no order, some perhaps twice; each step visits about `step` names,
+        so that the server serves others in between. Raises StoreUnavailable."""
+        cursor = 0
+        while True:
+            cursor, names = await self.call(
+                lambda client, at=cursor: client.scan(at, match=pattern, count=step)  # type: ignore[misc]
+            )
+            yield names
+            if not cursor:
+                return
 
     async def connect(self) -> PipelinedConnection:
         """Opens a connection for the line. Raises RedisError, OSError."""

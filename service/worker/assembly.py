@@ -37,7 +37,7 @@ from service.http.areas import AREAS
 from service.http.entry import Entry
 from service.http.forecast import samples
 from service.http.index import INDEX_PATH, IndexAnswer, get_index
-from service.http.openapi import About
+from service.http.openapi import about_of
 from service.http.openapi_route import Description, get_openapi
 from service.http.own_usage.controller import PATHS as USAGE_PATHS
 from service.http.own_usage.controller import OwnUsageController
@@ -51,7 +51,7 @@ from service.http.releases.shelf import ReleaseShelf
 from service.http.sandbox.app import build_sandbox
 from service.http.static_file import StaticFile
 from service.keys import pepper
-from service.keys.names import KEY_RECORD_PREFIX
+from service.keys.record import KEY_RECORD_PREFIX
 from service.keys.store import KeyStore
 from service.keys.verifier import KeyVerifier
 from service.redis.invalidation import InvalidationListener
@@ -234,7 +234,7 @@ class WorkerApp:
     def _build_entry(self, settings: Settings) -> Entry:
         metering, policy, cursors = self.metering, self._policy, self._cursors
         fall_back = settings.previous_release_on_failure
-        about = About(settings.public_url or "", settings.contact, guide=settings.docs, local_url=_local_url(settings))
+        about = about_of(settings)
         own_usage = OwnUsage(metering.report, metering.store, self._clock)
         documentation: dict[str, StaticFile] = {}
         handlers: list[ControllerRouterHandler] = [
@@ -321,11 +321,3 @@ def _tracer(share: float) -> "SpanTracer | None":
     from service.worker.tracer import open_tracer  # imports OpenTelemetry, an extra
 
     return open_tracer(share)
-
-
-def _local_url(settings: Settings) -> str:
-    """Where partners on this machine find the service, for the guide's samples; empty if the system chose the port."""
-    if not settings.listen_port:
-        return ""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.listen_host, settings.listen_host)  # noqa: S104 - read
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.listen_port}"

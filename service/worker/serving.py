@@ -16,6 +16,7 @@ from service.base import ipc, logs
 from service.base.tasks import hold_until_done, keep_running
 from service.connection.door import PartnersDoor
 from service.connection.server import ListenerServer
+from service.http.app import build_litestar
 from service.request.log_lines import json_line, text_line
 from service.worker.assembly import WorkerApp
 
@@ -201,3 +202,8 @@ async def work(control_socket: socket.socket, listening: socket.socket) -> None:
     writer.close()
     with contextlib.suppress(OSError, TimeoutError):
         await asyncio.wait_for(writer.wait_closed(), _LAST_WORDS_SECONDS)
+
+
+def preload() -> None:
+    """Imports the rest of what a worker runs, for a process that forks workers off."""
+    build_litestar([])  # Litestar imports a third of itself when it is first used

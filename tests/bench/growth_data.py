@@ -8,8 +8,7 @@ import redis
 
 from service.base.terms import Quota, Rate, Terms
 from service.keys import form, pepper
-from service.keys.names import record_name
-from service.keys.record import ApiKey
+from service.keys.record import ApiKey, record_name
 from service.keys.store import now
 from tests.bench.stage import Stage
 

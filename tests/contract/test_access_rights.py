@@ -24,9 +24,8 @@ from service.instance.store_checks import StoreChecks
 from service.keys import audit, backup, changes
 from service.keys.backup import Dump
 from service.keys.changes import adopt
-from service.keys.listing import every_key
 from service.keys.restore import Restore
-from service.keys.store import KeyStore
+from service.keys.store import KeyStore, every_key
 from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
 from service.operators.actions import Actions

@@ -26,7 +26,6 @@ from service.redis.cluster.slots import slot_of
 from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreUnavailable
 from service.redis.opening import CacheStore, cache_place, open_cache, opened
-from service.redis.scan import scan
 from tests.support.cluster import Cluster
 from tests.support.cluster_double import ClusterDouble
 from tests.support.documented import rights
@@ -71,7 +70,7 @@ async def test_trying_whether_entries_are_taken_asks_each_node(clustered: CacheS
     await cache.try_to_store()
     assert cache.refusal is None
     for server in clustered.servers:
-        found = [name async for names in scan(server, EVERY_NAME, 500) for name in names]
+        found = [name async for names in server.scan(EVERY_NAME, 500) for name in names]
         assert [is_trial(name) for name in found] == [True]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from service.keys import audit
 from service.keys.audit import confirmed
-from service.keys.names import record_name
+from service.keys.record import record_name
 from service.keys.store import KeyStore
 from service.redis.client import RedisStore
 from service.redis.connections import open_client

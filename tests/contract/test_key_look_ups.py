@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from service.keys.errors import ForeignStoreError
-from service.keys.names import IDENTITY, record_name
-from service.keys.record import DamagedRecordError
+from service.keys.record import IDENTITY, DamagedRecordError, record_name
 from service.keys.store import Found, FoundKey, KeyStore
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend

@@ -15,11 +15,9 @@ from service.keys import store as key_store
 from service.keys.backup import Dump
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError, KeyStoreError
-from service.keys.listing import every_key
-from service.keys.names import IDENTITY, record_name
-from service.keys.record import ApiKey, State
+from service.keys.record import IDENTITY, ApiKey, State, record_name
 from service.keys.restore import Restore
-from service.keys.store import KeyStore
+from service.keys.store import KeyStore, every_key
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable

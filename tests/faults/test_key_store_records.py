@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from service.keys.names import IDENTITY, record_name
+from service.keys.record import IDENTITY, record_name
 from tests.faults.conftest import Site
 from tests.support.instance import Instance, forecast_here, issue_key, serving
 from tests.support.waiting import until

@@ -120,7 +120,7 @@ def run(
 
 def _import_all() -> None:
     from service.cli.main import _COMMANDS
-    from service.worker.preload import preload
+    from service.worker.serving import preload
 
     for name, (module, _) in _COMMANDS.items():
         if name != "demo":  # it imports pyarrow, which starts a thread: a fork has none of its locks

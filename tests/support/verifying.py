@@ -1,7 +1,6 @@
 """A verifier with one good key, a store that a test holds, and a clock that it turns."""
 
-from service.keys.names import record_name
-from service.keys.record import ApiKey
+from service.keys.record import ApiKey, record_name
 from service.keys.verdict import Accepted, Rejected, Unknown
 from service.keys.verifier import KeyVerifier
 from tests.support.key_store import PEPPER, Clock, HeldKeyStore

@@ -25,9 +25,8 @@ from service.cli.keys.opened import (
 )
 from service.cli.keys.terms import one_area
 from service.cli.output import FAILED, json_option, print_error, print_json, reports_errors, stdout
-from service.keys.listing import every_key
 from service.keys.record import DamagedKey, KeyView
-from service.keys.store import KeyStore
+from service.keys.store import KeyStore, every_key
 from service.reports.text_table import plain, text_table
 
 _COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "void": "magenta"}

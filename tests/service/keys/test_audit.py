@@ -14,7 +14,7 @@ from service.keys import audit, changes, form
 from service.keys.audit import AUDIT, Line
 from service.keys.changes import adopt
 from service.keys.errors import KeyStoreError
-from service.keys.names import IDENTITY, record_name
+from service.keys.record import IDENTITY, record_name
 from service.redis.errors import StoreRefused
 from tests.support.key_store import HeldKeyStore
 

@@ -14,8 +14,7 @@ from service.keys import audit, backup, form, pepper
 from service.keys.audit import AUDIT
 from service.keys.backup import BackupError, Dump
 from service.keys.errors import ForeignStoreError, KeyStoreError
-from service.keys.names import IDENTITY, record_name
-from service.keys.record import StoreIdentity
+from service.keys.record import IDENTITY, StoreIdentity, record_name
 from service.keys.restore import Restore
 from tests.support.key_store import PEPPER, HeldKeyStore
 

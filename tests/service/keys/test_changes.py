@@ -11,8 +11,7 @@ import pytest
 from service.base.terms import Terms, parse_rate
 from service.keys import audit, changes, form
 from service.keys.errors import ForeignStoreError, KeyStoreError
-from service.keys.names import IDENTITY, record_name
-from service.keys.record import ApiKey
+from service.keys.record import IDENTITY, ApiKey, record_name
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import PEPPER, HeldKeyStore
 

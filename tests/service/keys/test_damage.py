@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from service.keys import audit
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
-from service.keys.names import IDENTITY, record_name
-from service.keys.record import ApiKey, DamagedRecordError, KeyView, State, StoreIdentity, decode_record, decoded_key
+from service.keys.record import (
+    IDENTITY,
+    ApiKey,
+    DamagedRecordError,
+    KeyView,
+    State,
+    StoreIdentity,
+    decode_record,
+    decoded_key,
+    record_name,
+)
 from service.keys.restore import merged
 from service.keys.store_identity import KnownStore
 from service.quota.gcra import pace_of

@@ -5,9 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.keys.listing import every_key
-from service.keys.names import record_name
-from service.keys.record import DamagedKey
+from service.keys.record import DamagedKey, record_name
+from service.keys.store import every_key
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
 

@@ -5,7 +5,7 @@ import pytest
 
 from service.base.terms import Terms
 from service.keys import changes
-from service.keys.names import record_name
+from service.keys.record import record_name
 from service.keys.verifier import Verified
 from tests.support.verifying import Scene
 

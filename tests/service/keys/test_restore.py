@@ -14,8 +14,7 @@ from service.keys.audit import AUDIT, Line, confirmed
 from service.keys.backup import Dump
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
-from service.keys.names import IDENTITY, record_name
-from service.keys.record import ApiKey
+from service.keys.record import IDENTITY, ApiKey, record_name
 from service.keys.restore import Restore, Restored
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import PEPPER, HeldKeyStore

@@ -10,7 +10,7 @@ from service.keys import form
 from service.keys.audit import AUDIT
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError, KeyStoreError
-from service.keys.names import IDENTITY, key_id_of, record_name
+from service.keys.record import IDENTITY, key_id_of, record_name
 from service.keys.store import FoundKey
 from service.keys.store_identity import SEEN
 from service.redis.errors import StoreUnavailable

@@ -10,8 +10,7 @@ from service.keys import backup
 from service.keys.backup import Dump
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
-from service.keys.names import IDENTITY
-from service.keys.record import StoreIdentity
+from service.keys.record import IDENTITY, StoreIdentity
 from service.keys.restore import Restore
 from service.keys.store_identity import SEEN
 from tests.support.key_store import PEPPER, HeldKeyStore

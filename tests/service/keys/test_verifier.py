@@ -7,7 +7,7 @@ import pytest
 
 from service.base import masking
 from service.keys import form, verifier
-from service.keys.names import record_name
+from service.keys.record import record_name
 from service.keys.suggestions import hint_for_malformed_key
 from service.keys.verdict import INVALID, Accepted, Rejected
 from service.keys.verifier import Verified

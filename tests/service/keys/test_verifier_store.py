@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from service.keys import form
-from service.keys.names import IDENTITY, record_name
+from service.keys.record import IDENTITY, record_name
 from tests.support.verifying import Scene
 
 # --- the store is away -------------------------------------------------------------------------------------------

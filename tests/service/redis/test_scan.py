@@ -7,7 +7,6 @@ from fakeredis import FakeAsyncRedis, FakeServer
 
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
-from service.redis.scan import scan
 
 
 @pytest.fixture
@@ -21,14 +20,14 @@ async def test_every_name_that_matches_is_found(client: FakeAsyncRedis) -> None:
     """Whatever it is made of, and no other; in more steps than one."""
     ours = {b"u:%d" % number for number in range(50)} | {b"u:\xff"}
     await client.mset(dict.fromkeys(ours | {b"k:1", b"u"}, "x"))
-    steps = [names async for names in scan(RedisStore("a store", "redis://fake", client), "u:*", 10)]
+    steps = [names async for names in RedisStore("a store", "redis://fake", client).scan("u:*", 10)]
     assert {name for names in steps for name in names} == ours
     assert len(steps) > 1
 
 
 async def test_an_empty_store_has_none(client: FakeAsyncRedis) -> None:
     """One look is enough."""
-    assert [names async for names in scan(RedisStore("a store", "redis://fake", client), "u:*", 10)] == [[]]
+    assert [names async for names in RedisStore("a store", "redis://fake", client).scan("u:*", 10)] == [[]]
 
 
 async def test_a_store_that_fails_ends_it() -> None:
@@ -37,7 +36,7 @@ async def test_a_store_that_fails_ends_it() -> None:
     client = FakeAsyncRedis(server=server)
     store = RedisStore("a store", "redis://fake", client)
     await client.mset({f"u:{number}": "x" for number in range(50)})
-    steps = aiter(scan(store, "u:*", 10))
+    steps = aiter(store.scan("u:*", 10))
     assert await anext(steps)
     server.connected = False
     with pytest.raises(StoreUnavailable):

@@ -11,7 +11,7 @@ import pytest
 from redis import Redis
 
 from service.embedded.owner import EmbeddedServers
-from service.keys.names import IDENTITY, record_name
+from service.keys.record import IDENTITY, record_name
 from service.keys.store_identity import SEEN
 from service.quota.names import GENERATION
 from tests.service.conftest import Cli, ids, issue

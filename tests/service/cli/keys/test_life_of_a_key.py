@@ -8,7 +8,7 @@ from redis import Redis
 
 from service.embedded.owner import EmbeddedServers
 from service.keys import form
-from service.keys.names import record_name
+from service.keys.record import record_name
 from tests.service.conftest import Cli, ids, issue
 
 UNKNOWN = "0B1zQmX4ktLw"
