@@ -1,50 +1,24 @@
 """Bodies that the OpenAPI description shows, beside those of the areas. A test holds them against the structs."""
 
+from datetime import UTC, datetime
 from typing import Any
 
-from service.http.area import Endpoint
 from service.http.areas import AREAS
+from service.http.index import AskingKey, Index, ReleaseSummary, listed_area
 from service.http.suggestions import SEVERAL
 from service.request.errors import CODES, title_of
 
-
-def _endpoint(endpoint: Endpoint) -> dict[str, Any]:
-    return {
-        "path": endpoint.path,
-        "description": endpoint.description,
-        "query_forms": [list(form) for form in endpoint.query_forms],
-    }
-
-
-INDEX: dict[str, Any] = {
-    "version": "v1",
-    "release": {
-        "id": "20261105T120000Z-0123456789ab",
-        "published_at": "2026-11-05T12:00:00Z",
-        "illustrative": False,
-    },
-    "attribution": ["Population and housing: U.S. Census Bureau"],
-    "areas": [
-        {
-            "name": area.name,
-            **_endpoint(area.endpoints[0]),
-            "endpoints": [_endpoint(endpoint) for endpoint in area.endpoints],
-            "cities": ["San Francisco, CA"] if area.name == "projects" else None,
-        }
-        for area in AREAS
-    ],
-    "releases": "/v1/releases",
-    "key": {
-        "key_id": "0B1zQmX4ktLw",
-        "areas": ["forecast", "bulk"],
-        "rate": "500/s",
-        "quota": "5000000/month",
-        "expires_at": "2027-11-30T00:00:00Z",
-    },
-    "usage": "/v1/usage",
-    "openapi": "/v1/openapi.json",
-    "documentation": "/docs/",
-}
+INDEX = Index(
+    version="v1",
+    release=ReleaseSummary("20261105T120000Z-0123456789ab", datetime(2026, 11, 5, 12, tzinfo=UTC), illustrative=False),
+    attribution=("Population and housing: U.S. Census Bureau",),
+    areas=tuple(listed_area(area, ("San Francisco, CA",) if area.name == "projects" else None) for area in AREAS),
+    releases="/v1/releases",
+    key=AskingKey("0B1zQmX4ktLw", ("forecast", "bulk"), "500/s", "5000000/month", datetime(2027, 11, 30, tzinfo=UTC)),
+    usage="/v1/usage",
+    openapi="/v1/openapi.json",
+    documentation="/docs/",
+)
 
 # parameter at fault, and the detail that is sent then
 _AT_FAULT = {

@@ -18,7 +18,7 @@ from msgspec import Meta
 from service.base.masking import masked
 from service.cache.entry import CacheEntry, Found, Tier
 from service.http.area import Batch, Endpoint, Operation, Parameter, keys_of
-from service.http.forecast_examples import EXAMPLE
+from service.http.forecast_examples import DICKINSON
 from service.http.query import read_repeated, read_value, read_zip, refuse_unknown
 from service.http.suggestions import listed_in
 from service.request.errors import ApiError
@@ -216,15 +216,15 @@ BATCH = Endpoint(
         body=BatchBody,
         matched="A result for each ZIP code. Without an ETag if none was found, or one has status 503.",
         examples={
-            "batch": {
-                "total_results": 3,
-                "total_found": 1,
-                "results": [
-                    {"zip_code": "36436", "status": 200, "result": EXAMPLE["zip_codes"][0], "code": None},
-                    {"zip_code": "99999", "status": 404, "result": None, "code": "no_matching_records"},
-                    {"zip_code": "501", "status": 400, "result": None, "code": "invalid_parameter"},
-                ],
-            }
+            "batch": BatchBody(
+                total_results=3,
+                total_found=1,
+                results=(
+                    BatchResult("36436", 200, DICKINSON, None),
+                    BatchResult("99999", 404, None, "no_matching_records"),
+                    BatchResult("501", 400, None, "invalid_parameter"),
+                ),
+            )
         },
         by_location=False,
         parameters=(

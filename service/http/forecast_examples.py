@@ -1,49 +1,18 @@
-"""Answers of the forecast area that the OpenAPI description shows."""
+"""Answers of the forecast area that the OpenAPI description shows. Test keys get the same."""
 
-from typing import Any
+from warehouse.areas.forecast import ForecastBody, ForecastEntry, Housing, Location, PopulationYear
 
-EXAMPLE: dict[str, Any] = {
-    "total_results": 1,
-    "zip_codes": [
-        {
-            "location": {
-                "zip_code": "36436",
-                "county_name": "Clarke County",
-                "county_fips_code": "01025",
-                "city": "Dickinson, AL",
-                "state_code": "AL",
-                "latitude": 31.7061,
-                "longitude": -87.9999,
-            },
-            "population": [{"year": 2023, "tot_population": 783}],
-            "housing": {
-                "tot_home_available_2020": 216,
-                "tot_home_available_2021": 333,
-                "tot_home_available_2022": 334,
-                "tot_home_available_2023": 281,
-                "est_total_home_demand_2030": 467,
-            },
-        }
-    ],
-}
-
+DICKINSON = ForecastEntry(
+    Location("36436", "Clarke County", "01025", "Dickinson, AL", "AL", 31.7061, -87.9999),
+    (PopulationYear(2023, 783),),
+    Housing(216, 333, 334, 281, 467),
+)
+MILITARY = ForecastEntry(
+    Location("09001", None, None, "APO, AE", "AE", None, None),
+    (),
+    Housing(None, None, None, None, None),
+)
+EXAMPLE = ForecastBody(1, (DICKINSON,))
 # Its name beside the other.
 WITHOUT_FIGURES = "without_figures"
-EXAMPLE_WITHOUT_FIGURES: dict[str, Any] = {
-    "total_results": 1,
-    "zip_codes": [
-        {
-            "location": {
-                "zip_code": "09001",
-                "county_name": None,
-                "county_fips_code": None,
-                "city": "APO, AE",
-                "state_code": "AE",
-                "latitude": None,
-                "longitude": None,
-            },
-            "population": [],
-            "housing": dict.fromkeys(EXAMPLE["zip_codes"][0]["housing"]),
-        }
-    ],
-}
+EXAMPLE_WITHOUT_FIGURES = ForecastBody(1, (MILITARY,))

@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from service.http import suggestions
 from service.http.area import Endpoint, Nothing, Operation, Parameter, Resolved
-from service.http.forecast_examples import EXAMPLE
+from service.http.forecast_examples import DICKINSON
 from service.http.pages import PageQuery, page_of, page_parameters, read_page
 from service.http.query import read_parameters, read_state, read_strictly
 from service.http.suggestions import nearest_parameter
@@ -111,12 +110,12 @@ def _endpoint(
     parameter: Parameter,
     query: str,
 ) -> Endpoint:
-    example: dict[str, Any] = {
-        "total_results": 1,
-        "total_matching": 2,
-        "next_cursor": Cursors(b"example").encode(forecast.cursor_scope(query), "36436"),
-        "zip_codes": EXAMPLE["zip_codes"],
-    }
+    example = forecast.ForecastPage(
+        total_results=1,
+        total_matching=2,
+        next_cursor=Cursors(b"example").encode(forecast.cursor_scope(query), "36436"),
+        zip_codes=(DICKINSON,),
+    )
     return Endpoint(
         path=path,
         description=f"Population and housing of every ZIP code of a {what}, in pages.",

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from service.cache.entry import CacheEntry
 from service.http.app import GUIDE_PATH, OPENAPI_PATH, Checked
-from service.http.area import AreaDescription
+from service.http.area import AreaDescription, PartnerArea
 from service.http.areas import AREAS
 from service.http.own_usage.controller import PATH as USAGE_PATH
 from service.http.query import read_strictly
@@ -103,16 +103,17 @@ def _index(release: OpenRelease, key: ApiKey, *, guide: bool) -> Index:
         "v1",
         ReleaseSummary(manifest.id, manifest.published_at, manifest.illustrative),
         manifest.attribution,
-        tuple(
-            ListedArea(**msgspec.structs.asdict(area.listed), cities=release.keys[area.name].own_cities)
-            for area in areas
-        ),
+        tuple(listed_area(area, release.keys[area.name].own_cities) for area in areas),
         RELEASES_PATH,
         _asking(key),
         USAGE_PATH,
         OPENAPI_PATH,
         GUIDE_PATH if guide else None,
     )
+
+
+def listed_area(area: PartnerArea, cities: tuple[str, ...] | None) -> ListedArea:
+    return ListedArea(**msgspec.structs.asdict(area.listed), cities=cities)
 
 
 def _asking(key: ApiKey) -> AskingKey:

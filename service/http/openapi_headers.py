@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 Document = dict[str, Any]
 REF = "#/components/schemas/{name}"
 
@@ -22,11 +24,16 @@ def header(name: str, description: str, pattern: str | None = None) -> Document:
 
 
 def json_body(schema: str | Document, samples: Mapping[str, Any], note: str | None = None) -> Document:
-    """A body, of a schema or the component of that name. `samples` by their names; `note` is said of each."""
+    """A body, of a schema or the component of that name. `samples` by their names, structs or what they encode to;
+    `note` is said of each."""
     reference = {"$ref": REF.format(name=schema)} if isinstance(schema, str) else schema
     summary = {"summary": note} if note is not None else {}
-    shown = {name: {**summary, "value": value} for name, value in samples.items()}
+    shown = {name: {**summary, "value": _as_sent(value)} for name, value in samples.items()}
     return {"application/json": {"schema": reference, "examples": shown}}
+
+
+def _as_sent(body: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(body))
 
 
 def header_refs(names: tuple[str, ...]) -> Document:

@@ -1,7 +1,8 @@
 """GET /v1/development-projects, and its filters: which of a place are wanted, by status, type and dates."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from datetime import date
+from typing import get_args
 
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
@@ -54,8 +55,8 @@ def _read_filters(values: Mapping[str, str], types: Sequence[str]) -> ProjectFil
     """The filters among a query's values by name. `types` are those of the release. Raises ApiError (400)."""
     status, kind = values.get("status"), values.get("project_type")
     days: dict[str, str] = {}
-    for date in _DATES:
-        first, last = f"{date}_from", f"{date}_to"
+    for name_of_date in _DATES:
+        first, last = f"{name_of_date}_from", f"{name_of_date}_to"
         days |= {name: read_day(name, values[name]).isoformat() for name in (first, last) if name in values}
         if first in days and last in days and days[first] > days[last]:
             raise ApiError("invalid_parameter", f"{first} is after {last}. Exchange them.", first)
@@ -105,44 +106,38 @@ _FILTERS = (
         None,
     ),
     *(
-        Parameter(f"{date}_{end}", f"The {which} {date}, included; those without one are left out.", _DAY, None)
-        for date in _DATES
+        Parameter(f"{name}_{end}", f"The {which} {name}, included; those without one are left out.", _DAY, None)
+        for name in _DATES
         for end, which in (("from", "first"), ("to", "last"))
     ),
 )
 _PARAMETERS = (*LOCATION_PARAMETERS, *(one.name for one in _FILTERS), "limit", "cursor")
 
-EXAMPLE: dict[str, Any] = {
-    "total_results": 1,
-    "total_matching": 2,
-    "next_cursor": Cursors(b"example").encode(
+EXAMPLE = projects.ProjectsBody(
+    total_results=1,
+    total_matching=2,
+    next_cursor=Cursors(b"example").encode(
         projects.cursor_scope("zip:94103+city:CA:sanfrancisco"), "SF-PIPE-2019Q1-00017"
     ),
-    "development_projects": [
-        {
-            "project_id": "SF-PIPE-2019Q1-00017",
-            "project_name": "1 MILL ST",
-            "project_type": "Mixres",
-            "status": "permitted",
-            "status_source": "BP ISSUED",
-            "status_date": "2018-12-20",
-            "start_date": None,
-            "completion_date": None,
-            "tot_units": 24,
-            "affordable_units": None,
-            "street_address": "1 MILL ST",
-            "location": {
-                "zip_code": "94103",
-                "county_name": "San Francisco County",
-                "county_fips_code": "06075",
-                "city": "San Francisco, CA",
-                "state_code": "CA",
-                "latitude": 37.7725,
-                "longitude": -122.4147,
-            },
-        }
-    ],
-}
+    development_projects=(
+        projects.Project(
+            project_id="SF-PIPE-2019Q1-00017",
+            project_name="1 MILL ST",
+            project_type="Mixres",
+            status="permitted",
+            status_source="BP ISSUED",
+            status_date=date(2018, 12, 20),
+            start_date=None,
+            completion_date=None,
+            tot_units=24,
+            affordable_units=None,
+            street_address="1 MILL ST",
+            location=projects.ProjectLocation(
+                "94103", "San Francisco County", "06075", "San Francisco, CA", "CA", 37.7725, -122.4147
+            ),
+        ),
+    ),
+)
 
 PROJECTS = Endpoint(
     path=PATH,

@@ -1,13 +1,12 @@
 """The OpenAPI description of these endpoints; http/openapi.py adds the errors and headers that all endpoints share."""
 
+from datetime import UTC, date, datetime
 from typing import Any
-
-import msgspec
 
 from service.http.openapi_headers import Document, json_body, parameter
 from service.http.own_usage.controller import ERRORS_PATH, HOURS_PATH, PATH
 from service.http.own_usage.errors import DEFAULT_LIMIT, EXAMPLES, OwnErrors
-from service.http.own_usage.usage import MOST_DAYS, Usage, UsageByHour
+from service.http.own_usage.usage import MOST_DAYS, Limits, Period, Usage, UsageByHour, UsageDay, UsageHour
 from service.quota.last_errors import MOST_KEPT
 from service.quota.names import HOURS_KEPT_DAYS
 
@@ -16,37 +15,28 @@ _FREE = (
     "Figures are at most 5 s old. Asking for them is neither counted nor limited by the key's terms; only far more "
     "often than they change is a 429. An answer may be used again for two seconds."
 )
-_DAYS: Document = {
-    "key_id": "0B1zQmX4ktLw",
-    "partner": "acme",
-    "period": {"from": "2026-11-01", "to": "2026-11-20"},
-    "limits": {"rate": "500/s", "quota": "5000000/month", "remaining": 4999577},
-    "days": [
-        {
-            "date": "2026-11-20",
-            "area": "forecast",
-            "answered": 311,
-            "not_modified": 112,
-            "not_found": 7,
-            "rejected": 2,
-        }
-    ],
-}
-_HOURS: Document = {
-    "key_id": "0B1zQmX4ktLw",
-    "period": {"from": "2026-11-19", "to": "2026-11-20"},
-    "hours": [
-        {
-            "hour": "2026-11-20T14:00:00Z",
-            "area": "forecast",
-            "answered": 31,
-            "not_modified": 12,
-            "not_found": 1,
-            "rejected": 2,
-            "limited": 2,
-        }
-    ],
-}
+_DAYS = Usage(
+    "0B1zQmX4ktLw",
+    "acme",
+    Period(date(2026, 11, 1), date(2026, 11, 20)),
+    Limits("500/s", "5000000/month", 4999577),
+    (UsageDay(date(2026, 11, 20), "forecast", answered=311, not_modified=112, not_found=7, rejected=2),),
+)
+_HOURS = UsageByHour(
+    "0B1zQmX4ktLw",
+    Period(date(2026, 11, 19), date(2026, 11, 20)),
+    (
+        UsageHour(
+            datetime(2026, 11, 20, 14, tzinfo=UTC),
+            "forecast",
+            answered=31,
+            not_modified=12,
+            not_found=1,
+            rejected=2,
+            limited=2,
+        ),
+    ),
+)
 
 
 def described() -> tuple[tuple[str, Document, tuple[str, ...]], ...]:
@@ -90,7 +80,7 @@ def _by_hour() -> Document:
 
 
 def _errors() -> Document:
-    example = msgspec.json.decode(msgspec.json.encode(OwnErrors("0B1zQmX4ktLw", len(EXAMPLES), EXAMPLES)))
+    example = OwnErrors("0B1zQmX4ktLw", len(EXAMPLES), EXAMPLES)
     schema = {"type": "integer", "minimum": 1, "maximum": MOST_KEPT, "default": DEFAULT_LIMIT}
     return _operation(
         "getOwnErrors",

@@ -1,12 +1,14 @@
 """The OpenAPI description of these endpoints; errors and headers that all share are added by that (http/openapi.py)."""
 
+from datetime import UTC, datetime
+
 import msgspec
 
 from service.http.openapi_headers import REF, Document, header, json_body, parameter
 from service.http.pages import page_parameters
 from service.http.releases.changes import AREA_NAMES, ForecastChanges, ProjectChanges
 from service.http.releases.files import CONTENT_TYPES, FILES
-from service.http.releases.listing import FEED_PATH, PATH, Releases
+from service.http.releases.listing import FEED_PATH, PATH, ListedRelease, ReleaseArea, ReleaseFile, Releases
 
 SCHEMAS = (Releases, ForecastChanges, ProjectChanges)
 _ID = "20261105T120000Z-0123456789ab"
@@ -16,34 +18,18 @@ _RELEASE = parameter(
     place="path",
     required=True,
 )
-LISTED = {
-    "releases": [
-        {
-            "id": _ID,
-            "published_at": "2026-11-05T12:00:00Z",
-            "current": True,
-            "illustrative": False,
-            "areas": [
-                {
-                    "name": "forecast",
-                    "rows": 42094,
-                    "changed": 33772,
-                    "files": [{"path": f"{PATH}/{_ID}/forecast.parquet", "bytes": 3123300}],
-                }
-            ],
-        }
-    ]
-}
-CHANGED: Document = {
-    "release": _ID,
-    "previous": _BEFORE,
-    "total_results": 3,
-    "total_matching": 33772,
-    "next_cursor": "AqkkJbMfDYy5MjQ",
-    "zip_codes": ["00601", "00602", "00603"],
-}
-
-
+_FILE = ReleaseFile(f"{PATH}/{_ID}/forecast.parquet", 3123300)
+_AREA = ReleaseArea("forecast", rows=42094, changed=33772, files=(_FILE,))
+_PUBLISHED = datetime(2026, 11, 5, 12, tzinfo=UTC)
+_LISTED = Releases((ListedRelease(_ID, _PUBLISHED, current=True, illustrative=False, areas=(_AREA,)),))
+_CHANGED = ForecastChanges(
+    release=_ID,
+    previous=_BEFORE,
+    total_results=3,
+    total_matching=33772,
+    next_cursor="AqkkJbMfDYy5MjQ",
+    zip_codes=("00601", "00602", "00603"),
+)
 _KEPT = ("ETag", "Cache-Control", "Vary", "X-Data-Release", "X-Request-Id")
 
 
@@ -67,7 +53,7 @@ def _list() -> Described:
         "summary": "The current release and those before it that are kept",
         "description": "Newest first. Neither counted nor limited.",
         "parameters": [],
-        "responses": {"200": {"description": "The releases.", "content": json_body("Releases", {"example": LISTED})}},
+        "responses": {"200": {"description": "The releases.", "content": json_body("Releases", {"example": _LISTED})}},
     }
     return Described(PATH, operation, ("unknown_parameter",))
 
@@ -97,7 +83,7 @@ def _changes() -> Described:
         "before, those that came or went included. Counted and limited as a request in that area.",
         "parameters": [_RELEASE, area, *pages],
         "responses": {
-            "200": {"description": "One page, ascending.", "content": json_body(bodies, {"example": CHANGED})}
+            "200": {"description": "One page, ascending.", "content": json_body(bodies, {"example": _CHANGED})}
         },
     }
     errors = ("missing_parameter", "invalid_parameter", "duplicate_parameter", "unknown_parameter", "invalid_cursor")

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
+from service.http.forecast_examples import DICKINSON, MILITARY
 from warehouse.areas.forecast import FORECAST_AREA, ForecastEntry, Housing, Location, PopulationYear
 from warehouse.areas.projects import FILTERED, PROJECTS_AREA, Project, ProjectFilters, ProjectLocation
 from warehouse.following import OpenRelease, ReleaseFollower
@@ -23,20 +24,17 @@ from warehouse.schema.vocabulary import ProjectStatus
 
 RELEASE_ID = "20260101T000000Z-test"
 
-_Place = tuple[str, str | None, str | None, str, str, float | None, float | None]
-_DICKINSON: _Place = ("36436", "Clarke County", "01025", "Dickinson", "AL", 31.7061, -87.9999)
-_APO: _Place = ("09001", None, None, "APO", "AE", None, None)
-# ZIP code, county, its FIPS code, city, state, coordinates; then the population of 2020, from which figures follow
-_PLACES: tuple[tuple[_Place, int], ...] = (
-    (("00501", "Suffolk County", "36103", "Holtsville", "NY", 40.8154, -73.0451), 1000),
-    (("62701", "Sangamon County", "17167", "Springfield", "IL", 39.8000, -89.6495), 1100),
-    (("62702", "Sangamon County", "17167", "Springfield", "IL", 39.8272, -89.6446), 38200),
-    (("62703", "Sangamon County", "17167", "Springfield", "IL", 39.7618, -89.6275), 31300),
-    (("62704", "Sangamon County", "17167", "Springfield", "IL", 39.7724, -89.6889), 39400),
-    (("63101", "St. Louis City", "29510", "Saint Louis", "MO", 38.6315, -90.1934), 2900),
-    (("88005", "Doña Ana County", "35013", "Las Cruces", "NM", 32.2888, -106.8238), 26500),
-    (("90028", "Los Angeles County", "06037", "Los Angeles", "CA", 34.0999, -118.3268), 28700),
-    (("94103", "San Francisco County", "06075", "San Francisco", "CA", 37.7725, -122.4147), 33500),
+# With the population of 2020, from which figures follow.
+_PLACES = (
+    (Location("00501", "Suffolk County", "36103", "Holtsville, NY", "NY", 40.8154, -73.0451), 1000),
+    (Location("62701", "Sangamon County", "17167", "Springfield, IL", "IL", 39.8000, -89.6495), 1100),
+    (Location("62702", "Sangamon County", "17167", "Springfield, IL", "IL", 39.8272, -89.6446), 38200),
+    (Location("62703", "Sangamon County", "17167", "Springfield, IL", "IL", 39.7618, -89.6275), 31300),
+    (Location("62704", "Sangamon County", "17167", "Springfield, IL", "IL", 39.7724, -89.6889), 39400),
+    (Location("63101", "St. Louis City", "29510", "Saint Louis, MO", "MO", 38.6315, -90.1934), 2900),
+    (Location("88005", "Doña Ana County", "35013", "Las Cruces, NM", "NM", 32.2888, -106.8238), 26500),
+    (Location("90028", "Los Angeles County", "06037", "Los Angeles, CA", "CA", 34.0999, -118.3268), 28700),
+    (Location("94103", "San Francisco County", "06075", "San Francisco, CA", "CA", 37.7725, -122.4147), 33500),
 )
 _ALIASES = (("90028", "Hollywood", "CA"),)
 _encode = msgspec.json.Encoder().encode
@@ -128,23 +126,13 @@ def _manifest(keys: dict[str, KeySet]) -> Manifest:
 
 
 def _forecasts() -> list[ForecastEntry]:
-    figures = Housing(216, 333, 334, 281, 467)  # the contract's example
-    nothing = Housing(None, None, None, None, None)
-    found = [
-        ForecastEntry(_location(_DICKINSON), (PopulationYear(2023, 783),), figures),
-        ForecastEntry(_location(_APO), (), nothing),
-    ]
+    found = [DICKINSON, MILITARY]
     for place, people in _PLACES:
         years = tuple(PopulationYear(year, people + 100 * (year - 2020)) for year in (2020, 2021, 2022, 2023, 2030))
         homes = people // 2
         housing = Housing(homes, homes + 10, homes + 20, None, homes + 100)
-        found.append(ForecastEntry(_location(place), years, housing))
+        found.append(ForecastEntry(place, years, housing))
     return sorted(found, key=lambda entry: entry.location.zip_code)
-
-
-def _location(place: _Place) -> Location:
-    zip_code, county, fips, city, state, latitude, longitude = place
-    return Location(zip_code, county, fips, f"{city}, {state}", state, latitude, longitude)
 
 
 def _projects() -> list[Project]:

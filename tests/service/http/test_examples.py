@@ -1,4 +1,4 @@
-"""The examples are bodies that the service could send, member order included."""
+"""The examples of errors are what the service answers."""
 
 from collections.abc import Callable
 
@@ -6,20 +6,10 @@ import msgspec
 import pytest
 
 from service.http import examples
-from service.http.forecast_examples import EXAMPLE, EXAMPLE_WITHOUT_FIGURES
 from service.http.pages import PageQuery, page_of
 from service.http.query import parse_location, read_strictly
 from service.request.errors import CODES, ApiError, problem_of
-from warehouse.areas.forecast import ForecastBody
 from warehouse.areas.paging import Cursors
-
-
-def test_forecast_examples_have_the_order_of_real_answers() -> None:
-    """Encoded again from the struct they are the same bytes."""
-    for example in (EXAMPLE, EXAMPLE_WITHOUT_FIGURES):
-        again = msgspec.json.encode(msgspec.convert(example, ForecastBody))
-        assert again == msgspec.json.encode(example)
-        assert example["total_results"] == len(example["zip_codes"])
 
 
 def test_error_examples_are_what_the_code_answers() -> None:
