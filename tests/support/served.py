@@ -1,16 +1,14 @@
-"""The worker's application behind its real server and protocol, on a free port, in a thread of the test's process."""
+"""The worker's application in Litestar's test client, and behind its real server and protocol, on a free port."""
 
 import asyncio
 import contextlib
-import queue
 import socket
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import quote_plus
 
-import uvloop
+from litestar.testing import TestClient
 
 from config.settings import Settings
 from service.base.ipc import Endpoints
@@ -25,7 +23,6 @@ from tests.support.wire import Answer, Wire
 
 FORECAST = "/v1/population-housing-forecast"
 PEPPER = b"pepper of the tests"
-_START_SECONDS = 60.0
 
 T = TypeVar("T")
 
@@ -33,11 +30,11 @@ T = TypeVar("T")
 class Served:
     """`key` is sent with every request that brings no other; `app` must only be touched through `run`."""
 
-    def __init__(self, app: WorkerApp, port: int, key: str, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, app: WorkerApp, port: int, key: str, client: "TestClient[Any]") -> None:
         self.app = app
         self.port = port
         self.key = key
-        self._loop = loop
+        self._client = client
 
     def wire(self, timeout: float = 30.0) -> Wire:
         return Wire(self.port, timeout)
@@ -50,6 +47,16 @@ class Served:
         return "\r\n".join([*lines, "", ""])
 
     def ask(self, target: str, method: str = "GET", *, key: str | None = "", **headers: str) -> Answer:
+        """The answer of the ASGI application, by Litestar's test client. Headers as in `head`."""
+        sent = {} if key is None else {"x-api-key": key or self.key}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        encoded = [(name.encode(), value.encode()) for name, value in sent.items()]
+        with self._client.stream(method, target, headers=encoded) as response:
+            fields = ((name.decode().lower(), value.decode()) for name, value in response.headers.raw)
+            return Answer(response.status_code, tuple(fields), b"".join(response.iter_raw()))
+
+    def ask_by_wire(self, target: str, method: str = "GET", *, key: str | None = "", **headers: str) -> Answer:
+        """The same on a connection of our own server."""
         with self.wire() as wire:
             return wire.send(self.head(target, method, key=key, **headers)).answer(head_only=method == "HEAD")
 
@@ -79,11 +86,7 @@ class Served:
 
     def run(self, work: Callable[[], Awaitable[T]]) -> T:
         """Runs `work` in the worker's event loop."""
-
-        async def run() -> T:
-            return await work()
-
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(_START_SECONDS)
+        return self._client.blocking_portal.call(work)
 
 
 async def with_keys(url: str, data: Path, work: Callable[[KeyStore], Awaitable[T]]) -> T:
@@ -99,44 +102,46 @@ async def _issue(store: KeyStore) -> tuple[str, ApiKey]:
     return await store.issue("acme", "", None)
 
 
-async def _serve(settings: Settings, stop: asyncio.Event, ready: Callable[[Served], None]) -> None:
-    app = WorkerApp(settings, Endpoints(settings.keys_url, settings.cache_url, PEPPER), lambda _: None)
-    server = make_server(app, settings)
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen(128)
-        listening.setblocking(False)
-        key, _ = await with_keys(settings.keys_url, settings.data_path, _issue)
-        await app.start()
-        serving = asyncio.create_task(server.serve(sockets=[listening]))
-        ready(Served(app, listening.getsockname()[1], key, asyncio.get_running_loop()))
-        await stop.wait()
-        server.should_exit = True
-        await serving
-        await app.stop()
+class _Application:
+    """A worker's application, with its listener beside it; both live as long as the test client that starts them."""
+
+    app: WorkerApp
+
+    def __init__(self, settings: Settings) -> None:
+        self.port, self.key = 0, ""
+        self._settings = settings
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await self.app.entry(scope, receive, send)
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        await receive()
+        settings = self._settings
+        self.app = WorkerApp(settings, Endpoints(settings.keys_url, settings.cache_url, PEPPER), lambda _: None)
+        server = make_server(self.app, settings)
+        with socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            listening.listen(128)
+            listening.setblocking(False)
+            self.port = listening.getsockname()[1]
+            self.key, _ = await with_keys(settings.keys_url, settings.data_path, _issue)
+            await self.app.start()
+            serving = asyncio.create_task(server.serve(sockets=[listening]))
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            server.should_exit = True
+            await serving
+            await self.app.stop()
+        await send({"type": "lifespan.shutdown.complete"})
 
 
 @contextlib.contextmanager
 def served(settings: Settings) -> Iterator[Served]:
     """Serves with `settings`; whose URLs must be those of running servers."""
-    results: queue.Queue[Served | BaseException] = queue.Queue()
-    stop = asyncio.Event()
-
-    def run() -> None:
-        try:
-            uvloop.run(_serve(settings, stop, results.put))
-        except BaseException as error:
-            results.put(error)
-
-    thread = threading.Thread(target=run, name="worker of the tests")
-    thread.start()
-    running = results.get(timeout=_START_SECONDS)
-    if isinstance(running, BaseException):
-        raise running
-    try:
-        yield running
-    finally:
-        running._loop.call_soon_threadsafe(stop.set)
-        thread.join(_START_SECONDS)
-        assert not thread.is_alive()
-        assert results.empty(), results.get()
+    application = _Application(settings)
+    with TestClient(application, "http://forecast.test", backend_options={"use_uvloop": True}) as client:
+        client.headers.clear()  # those of a library: each request says what it sends
+        yield Served(application.app, application.port, application.key, client)

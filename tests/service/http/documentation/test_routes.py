@@ -67,9 +67,9 @@ def test_the_description_is_the_one_that_keys_get_without_data(documented: Serve
 
 @pytest.mark.parametrize("path", ["/docs/x", "/docsx", "/docs/../v1/", "/docs/routes.py", "/docs/pages/style.css"])
 def test_nothing_else_is_public(documented: Served, path: str) -> None:
-    """Paths are looked up among the files in memory, never on the disk."""
-    assert documented.ask(path, key=None).json()["code"] == "missing_api_key"
-    assert documented.ask(path).json()["code"] == "not_found"
+    """Paths are looked up among the files in memory, never on the disk. A client of HTTP would resolve the dots."""
+    assert documented.ask_by_wire(path, key=None).json()["code"] == "missing_api_key"
+    assert documented.ask_by_wire(path).json()["code"] == "not_found"
 
 
 def test_it_takes_no_other_method(documented: Served) -> None:
