@@ -2,26 +2,19 @@
 
 import re
 from typing import Any, NoReturn, Protocol
-from urllib.parse import unquote
 
 import httptools
 
 from service.connection import limits
 from service.connection.learned_heads import as_head
+from service.request.request import decode_path
 from service.request.response import Header
 from service.request.suggestions import NO_TARGET, hint_for_other_protocol, hint_for_parser_error
 
 _ABSOLUTE = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
-_ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 _CUT_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
 _METHOD = re.compile(_CUT_METHOD.pattern + b"(?= )")
 _TUNNEL = b"CONNECT"
-
-
-def decode_path(raw: bytes) -> str:
-    """Returns the decoded path of a request. An encoded slash stays encoded: it is data, and separates no segments
-    (RFC 3986, 2.2)."""
-    return "%2F".join(map(unquote, _ENCODED_SLASH.split(raw.decode("ascii"))))
 
 
 class RequestRefused(Exception):  # noqa: N818 - a refusal is an answer

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -19,6 +20,7 @@ NO_AREA = "none"
 MOST_REQUEST_ID = 64
 REQUEST_ID = rb"[A-Za-z0-9._-]{1,%d}" % MOST_REQUEST_ID
 _REQUEST_ID = re.compile(REQUEST_ID)
+_ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 METHODS = ("GET", "HEAD")
 
 # RFC 9110 7.2: a host name or address, and a port; what else is in it has no business here
@@ -155,15 +157,23 @@ def read_headers(
     return request
 
 
+def decode_path(raw: bytes) -> str:
+    """Returns the decoded path of a request. An encoded slash stays encoded: it is data, and separates no segments
+    (RFC 3986, 2.2)."""
+    return "%2F".join(map(unquote, _ENCODED_SLASH.split(raw.decode("ascii"))))
+
+
 def read_scope(scope: Any, began: float) -> Request:
-    """Reads the request of an ASGI scope."""
+    """Reads the request of an ASGI scope. A server has decoded its path, which may have made separators: where the raw
+    path is there, it counts."""
     client = scope["client"]
+    raw = (scope.get("raw_path") or b"").partition(b"?")[0]  # Litestar's test client leaves the query in it
     return read_headers(
         scope["headers"],
         began=began,
         method=scope["method"],
         version=scope["http_version"],
-        sent_path=scope["path"],
+        sent_path=decode_path(raw) if raw[:1] == b"/" and raw.isascii() else scope["path"],
         query=scope["query_string"],
         address=client[0] if client else None,
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.base.telemetry import ANSWERS, KEY_CHECKS, REQUESTS
 from service.base.terms import Quota, Terms
-from service.connection.request_parser import decode_path
+from service.request.request import decode_path
 from tests.support.doors import SPRINGFIELD, TARGETS, Doors, facts_of, request
 from tests.support.served import FORECAST
 from tests.support.waiting import until

@@ -40,7 +40,7 @@ def test_a_key_in_another_header_does_not_count(worker: Served) -> None:
 
 def test_two_key_headers_are_a_400(worker: Served) -> None:
     """Also if both are the same good key: which one counts must never be a question."""
-    answer = worker.ask(GOOD, x_api_key=worker.key)
+    answer = worker.ask_by_wire(GOOD, x_api_key=worker.key)
     assert problem(answer) == (400, "bad_request")
     assert "once" in answer.json()["detail"]
 

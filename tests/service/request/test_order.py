@@ -1,9 +1,12 @@
 """What every request meets in the same order, over HTTP: checks, methods, paths; and what every answer carries."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served
+from tests.support.wire import Answer
 
 GOOD = f"{FORECAST}?zip_code=36436"
 METHODS = ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get", "Head", "FOO", "M-SEARCH"]
@@ -48,7 +51,7 @@ def test_the_parameters_come_before_the_match(worker: Served) -> None:
 @pytest.mark.parametrize("path", [GOOD, "/v1/", "/v1/openapi.json"])
 def test_other_methods_are_405_with_allow(worker: Served, method: str, path: str) -> None:
     """Also those that frameworks answer on their own, and those that no parser knows."""
-    answer = worker.ask(path, method)
+    answer = worker.ask_by_wire(path, method)
     assert problem(answer) == (405, "method_not_allowed")
     assert answer.header("allow") == "GET, HEAD"
 
@@ -102,7 +105,7 @@ def test_other_paths_are_404_and_name_the_index(worker: Served, path: str) -> No
         "/v1/releases/current%2fforecast.parquet", "/v1/releases/current%2Fchanges?area=forecast", "/v1%2Freleases",
         "/v1/population-housing-forecast%2f?zip_code=36436", "/v1/population-housing-forecast%2Fbatch?zip_code=36436",
         "/v1%2Fpopulation-housing-forecast?zip_code=36436", "%2Fv1/releases", "/v1/releases/%2e%2e/releases",
-        "/v1/%2e/releases", "/v1/releases/../releases", "/v1//releases", "//v1/releases", "/v1/releases//",
+        "/v1/%2e/releases", "/v1//releases", "//v1/releases", "/v1/releases//",
         "/v1/releases%00", "/v1/releases/current%00/forecast.parquet", "/v1/releases/current/forecast.parquet%00",
         "/v1/releases/current/forecast.parquet%2500", "/v1/releases;a=b", "/v1/releases/current;a/forecast.parquet",
         "/v1/population-housing-forecast;zip_code=36436", "/v1/population-housing-forecast;?zip_code=36436",
@@ -114,11 +117,17 @@ def test_other_paths_are_404_and_name_the_index(worker: Served, path: str) -> No
         "/docs%2f", "/V1/releases", "/v1/population-housing-forecast/%20?zip_code=36436",
     ],
 )  # fmt: skip
-def test_an_encoded_separator_is_none(worker: Served, path: str) -> None:
+@pytest.mark.parametrize("ask", [Served.ask, Served.ask_by_wire], ids=["application", "connection"])
+def test_an_encoded_separator_is_none(worker: Served, ask: Callable[[Served, str], Answer], path: str) -> None:
     """Each of these names no endpoint, however often it was asked for."""
     for _ in range(3):
-        answer = worker.ask(path)
+        answer = ask(worker, path)
         assert (answer.status, answer.json()["code"]) in {(404, "not_found"), (400, "bad_request")}
+
+
+def test_dots_lead_nowhere(worker: Served) -> None:
+    """Clients of HTTP resolve them before they send a request."""
+    assert problem(worker.ask_by_wire("/v1/releases/../releases")) == (404, "not_found")
 
 
 @pytest.mark.parametrize("path", ["/%761/releases", "/v1/population%2Dhousing-forecast?zip_code=36436"])
