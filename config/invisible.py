@@ -1,4 +1,4 @@
-"""Characters that nobody sees in a text: byte-order marks, zero-width characters, marks of direction.
+"""Invisible characters in a text: byte-order marks, zero-width characters, marks of direction.
 
 They come with what is copied from web pages and documents, and with exported files. Rules for drops, messages, and
 errors for partners share this table.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 class OncePerTurn:
     """Calls `act` in the next turn of the event loop, once, however often `soon` is called in this one.
 
-    Whoever gathers work has one for as long as it lives, and uses it from one event loop.
+    Its owner gathers work, and uses it from one event loop.
     """
 
     __slots__ = ("_act", "_due")

@@ -1,4 +1,4 @@
-"""The standard streams of our processes. Text that is written to them is harmless, whoever writes it: a command, a
+"""The standard streams of our processes. Text that is written to them is harmless, whatever writes it: a command, a
 library, a traceback. An error names its stream. None of the three is missing.
 """
 
@@ -54,7 +54,7 @@ class _Writer(io.BufferedWriter):
 
 @contextmanager
 def _errors_of(called: str) -> Iterator[None]:
-    """Names the stream in errors. Those of standard error are left out: nobody can be told."""
+    """Names the stream in errors. Those of standard error are dropped: there is nowhere to report them."""
     try:
         yield
     except OSError as error:

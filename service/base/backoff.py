@@ -10,7 +10,7 @@ CALM_SECONDS = 60.0
 
 
 class Backoff:
-    """The pause before a process is started again; whoever keeps a process alive owns one.
+    """The pause before a process is started again; the keeper of a process owns one.
 
     It is `at_least` seconds after a process that had settled, and longer and longer while processes die of their start.
     """

@@ -1,4 +1,4 @@
-"""What is sent or asked for some at a time, so that whoever answers serves others in between."""
+"""Splits work into batches, so that the server that does it serves others in between."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice

@@ -1,7 +1,7 @@
 """Ctrl-C: one line and exit code 130, at whatever moment it comes.
 
 Python raises KeyboardInterrupt wherever it happens to be. DuckDB turns it into an error of its own, and in a finalizer
-it is lost. So it is noted here, and whoever ends the command asks whether an error is one at all.
+it is lost. So it is noted here, and the end of the command looks here whether an error is one at all.
 """
 
 import os
@@ -59,7 +59,7 @@ def arm() -> None:
     def interrupt(number: int, _: FrameType | None) -> None:
         begun = _asked is not None
         if number == signal.SIGALRM and not begun:
-            return  # somebody else's alarm
+            return  # another alarm
         note(signal.SIGINT)
         if _held:
             return

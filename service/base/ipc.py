@@ -29,7 +29,7 @@ SampleKind = Literal["query", "missed", "unknown", "key", "limited", "refused"]
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True):
-    """How often one worker saw something since it last told of it: an estimate from a sample."""
+    """How often one worker saw something since its last report: an estimate from a sample."""
 
     kind: SampleKind
     name: str  # a query, a key id, an address
@@ -80,7 +80,7 @@ class Shared(msgspec.Struct, frozen=True):
 class Orders(msgspec.Struct, frozen=True):
     """The first line to a worker. It is no argument of the process because it holds secrets.
 
-    `takes_over`: another worker serves meanwhile, so this one serves nobody before it has opened a release.
+    `takes_over`: another worker serves meanwhile, so this one accepts no connection before it has opened a release.
     """
 
     settings: Settings
@@ -110,7 +110,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     cache_away: tuple[str, ...] = ()  # what of a cluster cannot be asked: nodes, and slots without one
     cache_refusal: str | None = None  # why the shared cache takes no answers
     push_connected: bool  # the key store pushes changes now
-    can_verify: bool  # at least some partners' keys can be told good from bad
+    can_verify: bool  # at least some partners' keys can be verified
     can_answer: bool = True  # look-ups work, or caches answer (http/lookups.py)
     keys_problem: str | None  # what an operator must mend
     keys_went_back: str | None = None  # what the key store lost of what this worker has seen
@@ -135,11 +135,11 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
 class LameDuck(NamedTuple):
     """How long a stopping instance still takes connections, in seconds: balancers need time to notice.
 
-    A closing listener would reset whoever waits in its queue, so workers empty the queue first (Decision 21).
+    A closing listener would reset the connections in its queue, so workers empty the queue first (Decision 21).
     """
 
     inviting: float  # new connections are let in
-    accepting: float  # nobody new is let in; those who wait are accepted
+    accepting: float  # no new connection is let in; those in the queue are accepted
 
     @classmethod
     def within(cls, drain: float) -> "LameDuck":

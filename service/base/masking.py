@@ -1,4 +1,4 @@
-"""Masks keys wherever text is shown or logged: somebody may paste one by mistake.
+"""Masks keys wherever text is shown or logged: one may have been pasted by mistake.
 
 A key is masked in any letter case, percent-encoded or escaped several times, and with characters in it that cannot be
 seen. Each text can be read in one way only by the pattern, so that it takes time in proportion to its length.

@@ -17,7 +17,7 @@ class _Flight(Generic[T]):
 
 
 class SingleFlight(Generic[T]):
-    """Runs fills, one at a time per key. Whoever makes it owns it.
+    """Runs fills, one at a time per key. Its maker owns it.
 
     Fills run detached: a caller that goes away does no harm to the others that wait for the same.
     """
@@ -26,7 +26,7 @@ class SingleFlight(Generic[T]):
         """Args:
         linger: For how many seconds the result of a finished fill is used again; 0: only by those who wait for it.
         most: Results that are used again; the oldest make room.
-        abandons: Whether a fill that nobody waits for any more is cancelled.
+        abandons: Whether a fill is cancelled when its last caller goes away.
         """
         self._linger = linger
         self._most = most

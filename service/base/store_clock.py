@@ -8,7 +8,7 @@ _SLACK_SECONDS = 0.1
 
 class StoreClock:
     """Seconds since 1970, as the key store would say now: what it said last, and what has passed since by a clock that
-    nobody sets. Before the store has said anything, it is this machine's time of day.
+    is never set. Before the store has said anything, it is this machine's time of day.
 
     `base`: what to add to monotonic seconds; None until the store has said something.
     """

@@ -98,7 +98,7 @@ class JointCount:
     """Requests that count in several figures at once, for the life of its Telemetry: each adds 1 to some counters, and
     its time to a histogram.
 
-    They are added when the figures are read, or when nobody counts here any more. Adding each to every figure made an
+    They are added when the figures are read, or when the counter is dropped. Adding each to every figure made an
     answer 1 % longer.
     """
 

@@ -46,7 +46,7 @@ class Alarm:
 class OldestFirst:
     """One alarm for all who wait in a row, as one for each would cost more than a reply.
 
-    `due` returns when the time of the oldest is up (monotonic seconds), or None if nobody waits. `late` is called with
+    `due` returns when the time of the oldest is up (monotonic seconds), or None if no call waits. `late` is called with
     the time until which it is up.
     """
 
@@ -59,7 +59,7 @@ class OldestFirst:
         self._until = 0.0
 
     def watch(self) -> None:
-        """Somebody waits."""
+        """A call waits from now on."""
         if self._alarm is None and (due := self._due()) is not None:
             self._until, self._alarm = due, Alarm(max(0.0, due - monotonic()), self._ring)
 

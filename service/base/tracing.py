@@ -83,7 +83,7 @@ class _Untraced:
     """The step of a request that is not traced."""
 
     def set(self, name: str, value: str | int) -> None:
-        """Nobody wants to know."""
+        """Does nothing."""
 
     def __enter__(self) -> "_Untraced":
         return self

@@ -14,7 +14,7 @@ from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.name_store import NameCommand, NameStore, checked, named_command
 
-# Names that one command looks at. Redis serves nobody else meanwhile: some 0.2 ms.
+# Names that one command looks at. It blocks Redis meanwhile, for some 0.2 ms.
 _STEP = 500
 # Of the names that one step finds, at most so many are measured.
 _MEASURED = 10
@@ -55,7 +55,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     away: tuple[str, ...] = ()  # why servers of a cluster are left out
 
 
-async def survey(store: NameStore, seconds: float, tell: Callable[[int], None]) -> Contents:
+async def survey(store: NameStore, seconds: float, progress: Callable[[int], None]) -> Contents:
     """Counts the entries for at most about `seconds`, in steps between which Redis serves others.
 
     A server of a cluster that does not answer is left out.
@@ -74,7 +74,7 @@ async def survey(store: NameStore, seconds: float, tell: Callable[[int], None]) 
                 found[_release_of(name)].measured += 1
                 found[_release_of(name)].measured_bytes += size
         seen += len(names)
-        tell(seen)
+        progress(seen)
         if time.monotonic() > end:
             complete = False
             break

@@ -35,5 +35,5 @@ def release_of(name: bytes) -> bytes | None:
 
 
 def is_trial(name: bytes) -> bool:
-    """Whether nobody asked for what has this name."""
+    """Whether the name is that of a trial, not of an answer."""
     return name.startswith(TRIAL_NAME.encode())

@@ -28,7 +28,7 @@ class NearCache:
     """Answers of one worker, which owns it: at most `max_bytes` of memory (0: off), for `ttl` seconds each.
 
     Only entries of the current release are let in, with the header lines that `prepare` makes of release and entry.
-    `get(digest)` is the map's own (sieve.py): it counts its hits, and whoever asks the next tier calls `missed`.
+    `get(digest)` is the map's own (sieve.py): it counts hits, and the caller counts misses by `missed`.
     """
 
     def __init__(

@@ -20,15 +20,15 @@ Observe = Callable[[str, str, float], None]
 # A look-up in the shared cache, where it is traced.
 SHARED_STEP: Attributes = {"db.system.name": "redis", "db.operation.name": "GET"}
 
-# Longer than a cache look-up may take, so that whoever missed just before the fill was stored still finds it.
+# Longer than a cache look-up may take, so that a request that missed just before the fill was stored still finds it.
 _LINGER_SECONDS = 0.25
 
 
 class ReadThrough:
     """The tiers of one worker, which owns it: `near`, `shared`, and the warehouse behind `fill`.
 
-    `observe` is told (tier, outcome, seconds) of every look-up except those in the near cache, which counts its own:
-    telling would take longer than finding.
+    `observe` is called with (tier, outcome, seconds) for every look-up. The near cache counts its own, because a call
+    would take longer than the look-up.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ReadThrough:
             self.near.put(key, lookup.entry, generation)
 
     async def _fill(self, key: CacheKey, fill: Fill) -> CacheEntry:
-        """Runs once for all who wait. The entry is stored once too, and nobody waits for that."""
+        """Runs once for all requests that wait. The entry is stored once too, in the background."""
         generation = self.near.generation
         entry = await self._made(fill)
         self.near.put(key, entry, generation)

@@ -1,4 +1,4 @@
-"""Removes entries from the shared cache: those of releases that nobody needs, or all of them on an operator's order.
+"""Removes entries from the shared cache: those of releases that are not needed, or all of them on an operator's order.
 
 The key store stays as it is, even on the same Redis.
 """
@@ -13,7 +13,7 @@ from service.redis.errors import StoreUnavailable
 from service.redis.opening import opened
 
 _REPLY_SECONDS = 1.0
-# Names that one command visits. Redis serves nobody else meanwhile: some 0.2 ms.
+# Names that one command visits. It blocks Redis meanwhile, for some 0.2 ms.
 _STEP = 500
 
 

@@ -73,7 +73,7 @@ class SharedCache:
         return _found(key, data)
 
     def put(self, key: CacheKey, entry: CacheEntry) -> asyncio.Future[bool]:
-        """Stores `entry`. The future tells whether that succeeded; nobody has to wait for it."""
+        """Stores `entry`. The future says whether that succeeded; it need not be awaited."""
         return self._writer.put(key.name, envelope.encode_entry(entry, key.digest))
 
 

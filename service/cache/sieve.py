@@ -35,7 +35,7 @@ class Node:
 
 
 class Sieve(Generic[K, V]):
-    """The map. Whoever makes it owns it; it belongs to one event loop and has no locks. Costs are in bytes.
+    """The map. Its maker owns it. It belongs to one event loop and has no locks. Costs are in bytes.
 
     `get`, `discard` and, amortised, `put` take constant time.
     """

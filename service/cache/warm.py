@@ -35,7 +35,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[int], None]) -> int:
-    """Stores the answers. Returns how many. `progress` is told how many are stored so far.
+    """Stores the answers. Returns how many. `progress` is called with the number stored so far.
 
     Raises:
         WarmError: if not all could be stored; of a cluster, those of other nodes than the one that is away are.

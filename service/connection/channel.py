@@ -188,7 +188,7 @@ class Channel:
             self.abort()
 
     def abort(self) -> None:
-        """Ends it at once, unless it is over. The connection is told that it is lost."""
+        """Ends it at once, unless it is over. Notifies the connection."""
         connection, self.connection = self.connection, None
         if connection is None:
             return

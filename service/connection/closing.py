@@ -1,4 +1,4 @@
-"""How a socket ends: what the kernel still has to send, and how it is told to drop that."""
+"""How a socket ends: what the kernel still has to send, and how to make it drop that."""
 
 import contextlib
 import fcntl

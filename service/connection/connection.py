@@ -71,7 +71,7 @@ class Connection:
             self._deadlines.watch()
 
     def _is_reset(self) -> bool:
-        """One of too many to be told so."""
+        """Resets the connection if too many are waiting for their refusal; returns whether it did."""
         if not self.turned_away or self._over <= limits.MOST_TURNED_AWAY:
             return False
         self._door.rejected("unavailable")
@@ -136,7 +136,7 @@ class Connection:
             self._turn = asyncio.get_running_loop().call_soon(self._guard, self._go_on)
 
     def _guard(self, act: Callable[[], None]) -> None:
-        """A defect ends the connection: nobody else would."""
+        """A defect ends the connection: nothing else would."""
         try:
             act()
         except Exception:

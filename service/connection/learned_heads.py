@@ -31,7 +31,7 @@ _MOST_BEFORE = 2
 _MOST_NAME_BYTES = 1_000
 _MOST_MATCHERS = 1_000
 _MOST_ADDRESSES = 1_000  # addresses
-# Of a longer head nothing is kept: a connection keeps up to six times its bytes. Reading one anew takes some 10 µs.
+# Longer heads are not kept: a connection keeps up to six times the bytes. Reading one from scratch takes some 10 µs.
 _LONGEST_KEPT = 2_000
 # Matchers of heads without a verified key, whose senders must not keep a worker busy.
 _MOST_UNVERIFIED = 100
@@ -50,7 +50,7 @@ _FIELDS = {
     b"connection": "connection",
     **dict.fromkeys(_FOR_PARSER, _UNUSUAL),
 }
-# Attributes that may differ from head to head on a connection; it is read anew where others do.
+# Attributes that may differ from head to head on a connection; where others do, the head is read from scratch.
 _VARYING = ("request_id", "presented", "if_none_match", "accept_encoding")
 # What matches a value: one that matters, one without meaning, and an id, which may be one that cannot be used.
 _VALUE = b"([!-~]*)"
@@ -192,7 +192,7 @@ class HeadReader:
         self._fields = fields
         self._tries = _TRIES  # heads that are still compared
         self._before: dict[_Names, list[bytes]] = {}  # by their names, lines of heads that nothing was learned from
-        self._read = b""  # what was read anew last,
+        self._read = b""  # the last head that was read from scratch,
         self._lines: list[bytes] = []  # its lines,
         self._values: HeaderValues | None = None  # and what its values are
 

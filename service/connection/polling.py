@@ -70,7 +70,7 @@ class Polling:
             self._epoll.unregister(file)
 
     def close(self) -> None:
-        """Whoever is left is lost."""
+        """Connections that are left are lost."""
         self.write_now()
         for channel in list(self._channels.values()):
             channel.abort()

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 FILES = "appendonlydir"  # as the server names it
-# For some thousand changes of keys, and for the usage of thousands of keys until it is told to take no more.
+# For some thousand changes of keys, and for the usage of thousands of keys until it must reject writes.
 RESERVED_BYTES = 4 << 20
 # With less free space than this a disk is full; with more than RESERVED_BYTES, no longer.
 _FULL_BYTES = RESERVED_BYTES // 4

@@ -90,7 +90,7 @@ class EmbeddedServers:
             return
         deadline = time.monotonic() + _START_SECONDS
         if self.claim():
-            self.look_at_disk()  # a server that starts on a full disk is told from the beginning
+            self.look_at_disk()  # a server that starts on a full disk knows from the beginning
         self.tend()
         while not self.answers():
             if not self.owned:
@@ -130,7 +130,7 @@ class EmbeddedServers:
         return started
 
     def look_at_disk(self) -> None:
-        """Reserves space for the keys, and tells their server whether its disk is full. Call it often, apart from the
+        """Reserves space for the keys, and lets their server know whether its disk is full. Call it often, outside the
         event loop: it may hang."""
         server = self._servers.get("keys")
         if server is not None and self.owned:

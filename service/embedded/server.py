@@ -82,7 +82,7 @@ class Server:
         return ["--maxmemory", str(DISK_FULL_BYTES), "--auto-aof-rewrite-percentage", "0"] if self._told_full else []
 
     def look_at_disk(self, socket: str) -> None:
-        """Reserves space for its append-only file, and tells it whether its disk is full. May hang."""
+        """Reserves space for its append-only file, and lets it know whether its disk is full. May hang."""
         before, folder = self._disk_error, self._log.parent
         self._disk_error = error = disk_error(folder, was_full=is_full(before))
         if error is not None and before is None:

@@ -216,8 +216,8 @@ def explain_miss(area: PartnerArea, miss: NoMatch | Nothing) -> str:
     """Why nothing matches in `area`, and what would."""
     if isinstance(miss, Nothing):
         return miss.detail
-    told = explain_no_match(miss, *area.nothing)
-    return told if isinstance(miss, OtherCity) else f"{told} {area.coverage}".rstrip()
+    detail = explain_no_match(miss, *area.nothing)
+    return detail if isinstance(miss, OtherCity) else f"{detail} {area.coverage}".rstrip()
 
 
 def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:

@@ -67,7 +67,7 @@ class Index(msgspec.Struct, frozen=True):
 
 
 class IndexAnswer:
-    """Answers the index. One per application: live, and of test keys. It keeps what keys were told last."""
+    """Answers the index. One per application: live, and of test keys. It caches the last answer to each key."""
 
     def __init__(self, follower: ReleaseFollower, policy: CachePolicy, *, guide: bool) -> None:
         self._follower = follower

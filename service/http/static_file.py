@@ -49,7 +49,7 @@ class StaticFile(msgspec.Struct, frozen=True):
 
 
 def static_file(name: str, body: bytes, policy: bytes, cache_control: bytes = b"no-cache") -> StaticFile:
-    """The file called `name`, whose suffix tells its type. `policy` is its Content-Security-Policy."""
+    """The file called `name`, whose suffix gives its type. `policy` is its Content-Security-Policy."""
     return StaticFile(
         _TYPES.get(name.rpartition(".")[2], b"text/plain; charset=utf-8"),
         body,

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a line of the trail says: somebody changed a key, or the store."""
+    """What a line of the trail says: a change of a key, or of the store."""
 
     what: str  # issued, rotated, extended, changed, revoked, imported, adopted; purged: the caches
     by: str

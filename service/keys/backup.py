@@ -132,7 +132,7 @@ class Dump:
         if isinstance(key, DamagedKey):
             self.damaged.append(key)
             return
-        if not key.pepper:  # a record of the first version: a reader could not tell
+        if not key.pepper:  # a record of the first version, which does not say
             made_with = _UNKNOWN_PEPPER if identity.voids(key) else self._store.fingerprint
             key = msgspec.structs.replace(key, pepper=made_with)
         self.keys += 1

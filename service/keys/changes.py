@@ -88,7 +88,7 @@ def _refuse_dead(key: ApiKey, identity: StoreIdentity | None) -> None:
 
 
 async def _refuse_second(store: KeyStore, old: ApiKey) -> None:
-    """A script that runs twice must not leave keys behind that nobody knows of: nor behind a successor's successor."""
+    """A script that runs twice must not leave unknown keys behind, nor a successor's successor."""
     passed = {old.key_id}
     next_id = old.rotated_to
     while next_id is not None and next_id not in passed:
@@ -107,7 +107,7 @@ async def adopt(store: KeyStore) -> None:
     What the workers knew before no longer counts; keys of another pepper become void.
 
     Raises:
-        KeyStoreError: if somebody else adopts it at the same moment.
+        KeyStoreError: if another operator adopts it at the same moment.
         StoreUnavailable: if the store does not answer.
     """
     raw, identity = await store.raw_identity()

@@ -1,4 +1,4 @@
-"""Why the key store cannot do what somebody asked for."""
+"""Errors of the key store that the operator can do something about."""
 
 
 class KeyStoreError(Exception):
@@ -10,4 +10,4 @@ class NoSuchKeyError(KeyStoreError):
 
 
 class ForeignStoreError(KeyStoreError):
-    """The store is not the one that our keys are in, or its identity is damaged, so that nobody knows (Decision 10)."""
+    """The store is not the one that our keys are in, or its identity is damaged (Decision 10)."""

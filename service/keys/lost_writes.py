@@ -1,4 +1,4 @@
-"""A key store that lost changes, as a failover can: nobody who has seen them goes back with it.
+"""Changes that a key store lost, as in a failover: workers keep the newest revision that they have seen.
 
 The newest record that a worker has seen of a key holds, and a revocation holds in any case, until an operator decides
 otherwise (an import, or adopting the store).
@@ -67,7 +67,7 @@ class LostWrites:
         self._suspected &= self.revoked
 
     def _note(self, key_id: str, *, revived: bool) -> None:
-        """Two look-ups may overtake each other; the next one tells."""
+        """Two look-ups may overtake each other, so the next one decides."""
         if key_id not in self._suspected:
             self._suspected.add(key_id)
             return

@@ -48,7 +48,7 @@ def is_lost(configured: str | None, data: Path) -> bool:
     """Whether there is no pepper any more, though keys were made with one: the data folder has seen their store."""
     try:
         return configured is None and not file_of(data).exists() and (data / SEEN).exists()
-    except OSError:  # it cannot be told
+    except OSError:  # unknown
         return False
 
 
@@ -58,7 +58,7 @@ def file_of(data: Path) -> Path:
 
 
 def fingerprint(pepper: bytes) -> str:
-    """A value that tells peppers apart and reveals none."""
+    """A value that identifies a pepper without revealing it."""
     return hmac.new(pepper, b"fingerprint", sha256).hexdigest()[:16]
 
 

@@ -21,7 +21,7 @@ NO_TERMS = Terms()
 # A moment without a time zone could not be compared with others.
 Moment = Annotated[datetime, Meta(tz=True)]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-# The latest moment that may tell stores apart: an operator's next decision must be later.
+# The latest moment that may identify a store: an operator's next decision must be later.
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 # In the key store: what the names of key records begin with, and the name of the store's identity.
@@ -60,7 +60,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     test: bool = False  # it is answered from fixed test data, and on no bill
     rotated_from: str | None = None  # the key that this one replaces
     rotated_to: str | None = None  # the key that replaces this one
-    unrotated: KeyExpiry | None = None  # the end before a rotation shortened it, until somebody sets another
+    unrotated: KeyExpiry | None = None  # the end before a rotation shortened it, until an operator sets another
     pepper: str = ""  # fingerprint of the pepper that the digest was made with; empty in records of the first version
     revision: Annotated[int, Meta(ge=0, le=MOST)] = 0  # changes since it was issued: the higher record is newer
 
@@ -86,7 +86,7 @@ class StoreIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     @property
     def since(self) -> datetime:
-        """The moment that tells this store from another (store_identity.py)."""
+        """The moment that identifies this store (store_identity.py)."""
         return self.accepted_at or self.created_at
 
     def voids(self, key: ApiKey) -> bool:
@@ -133,7 +133,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, key: ApiKey, identity: StoreIdentity | None = None) -> "KeyView":
-        """`identity` is the identity of the store that `key` is from; without it nothing is void."""
+        """`identity` is that of the store that `key` is from; without it nothing is void."""
         status: ShownStatus = key.status()
         if status != "revoked" and identity is not None and identity.voids(key):
             status = "void"

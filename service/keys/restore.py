@@ -95,7 +95,7 @@ class Restored(msgspec.Struct, kw_only=True):
 class Restore:
     """One import, run once.
 
-    `lines` opens the file anew for each pass; the file must have been checked (backup.check). `before_ours` imports
+    `lines` opens the file again for each pass; the file must have been checked (backup.check). `before_ours` imports
     what else must be there before workers believe the store: usage, which quotas need.
     """
 

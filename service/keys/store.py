@@ -39,7 +39,7 @@ from service.redis.refusals import WRONG_TYPE
 
 # Of a command: more than the server has for confirming that a change is on disk (`audit.confirmed`).
 _TIMEOUT_SECONDS = 3.0
-# A try fails if somebody else changed the key meanwhile.
+# A try fails if the key was changed meanwhile.
 _TRIES = 10
 
 _LISTED_AT_ONCE = 1000  # names
@@ -56,7 +56,7 @@ Found = FoundKey | StoreUnavailable | ForeignStoreError  # errors say why nothin
 
 
 class KeyStore:
-    """The keys in one Redis, for one worker or command; whoever opened `redis` stops it.
+    """The keys in one Redis, for one worker or command. The opener of `redis` stops it.
 
     `memory`: which store is ours, as of the data folder. `replicas` must have a change before it is durable.
     """
@@ -153,8 +153,8 @@ class KeyStore:
         except StoreRefused as error:
             raise StoreRefused(f"{error}; nothing was issued", error.why) from None
         except StoreUnavailable as error:
-            told = f"{error}; if `forecast keys show {key_id}` finds a key, nobody has it: revoke it{and_then}"
-            raise StoreUnavailable(told) from None
+            message = f"{error}; if `forecast keys show {key_id}` finds a key, nobody has it: revoke it{and_then}"
+            raise StoreUnavailable(message) from None
         if not done:
             raise KeyStoreError("the record was changed from elsewhere meanwhile; nothing was issued: try again")
 
@@ -172,7 +172,7 @@ class KeyStore:
         for _ in range(_TRIES):
             raw, before = await self.read(key_id)
             after = edit(before)
-            if after == before:  # an earlier try may have made it, and nobody confirmed it
+            if after == before:  # an earlier try may have made it without a confirmation
                 await audit.confirm(self.redis, {record_name(key_id): raw}, self.replicas)
                 return before, after
             after = msgspec.structs.replace(after, revision=before.revision + 1)
@@ -234,7 +234,7 @@ class KeyStore:
         self.check_identity(identity)
 
     def new_identity(self) -> StoreIdentity:
-        # to the microsecond, because the moment tells this store from every other
+        # to the microsecond, because the moment identifies this store
         return StoreIdentity(pepper_fingerprint=self.fingerprint, created_at=datetime.now(UTC))
 
 
@@ -249,7 +249,7 @@ def _identity_of(reply: object) -> StoreIdentity | None:
 def edit_of(
     raw: bytes | None, before: ApiKey | None, after: ApiKey, what: str, rotated: str | None = None, by: str = ""
 ) -> Edit:
-    """The edit of one record, with its line; `by` makes it, else whoever runs this process."""
+    """The edit of one record, with its line; `by` makes it; by default the user of this process."""
     change = Change(
         what=what,
         by=by or whoami(),

@@ -7,7 +7,7 @@ the store is away, a key is good until 60 s old; after that nothing is known abo
 
 A wrong key is wrong for 3 s without another look-up, unless any key changes: who repeats one costs the store one
 look-up in that time. Of different ones, each costs one; a bounded number run or wait at a time, and the rest get a 503
-at once. Whoever presents a key that is being looked up waits for that look-up.
+at once. Requests with a key that is being looked up wait for that look-up.
 """
 
 import asyncio

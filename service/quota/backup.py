@@ -56,7 +56,7 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 async def generation_of(store: RedisStore, begun: datetime | None) -> str:
     """The store's generation, written into the store if it has none yet. Raises StoreUnavailable.
 
-    `begun` is the moment that tells one key store from another. A new generation follows from it, so that an older copy
+    `begun` is the moment that identifies a key store. A new generation follows from it, so that an older copy
     of the same store has the same one. A store that has lost its keys counts as a new store.
     """
     made = _made(begun)

@@ -1,7 +1,7 @@
 """Stores what a worker counted in the key store, every half second and when the worker stops (Decision 18).
 
 While the store takes nothing, counts wait in memory. From a quarter of a second on they are also in the spool, which is
-written anew every half second. So a killed worker loses at most about a second of counts, with or without the store;
+rewritten every half second. So a killed worker loses at most about a second of counts, with or without the store;
 another worker stores what it spooled (orphaned_usage.py).
 """
 

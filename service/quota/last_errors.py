@@ -76,7 +76,7 @@ class LastErrors:
         self._task = keep_running("keep errors of keys", self._flush_in_time, stopping=self._stopping)
 
     async def stop(self) -> None:
-        """Stores what waits, unless the store just failed: nobody shall wait for it twice."""
+        """Stores what waits, unless the store just failed: no caller waits for it twice."""
         self._stopping.set()
         if self._task is not None:
             await self._task

@@ -33,8 +33,8 @@ class Leases(Protocol):
     def lease(self, key_id: str, rate: Rate, wanted: int, least: int) -> asyncio.Future[Lease]:
         """Leases up to `wanted` (at least 1) tokens of the key, or none if there are fewer than `least`.
 
-        Whoever goes away does not cancel it. The future raises StoreUnavailable, if Redis is away or refuses, or if its
-        answer makes no sense.
+        A caller that goes away does not cancel it. The future raises StoreUnavailable if Redis is unreachable or
+        refuses, or replies something unexpected.
         """
 
     async def stop(self) -> None: ...

@@ -13,7 +13,7 @@ UNBOUNDED = 1 << 60  # requests
 
 
 class QuotaState(msgspec.Struct, frozen=True):
-    """How much of a quota is used, as one answer tells its partner."""
+    """How much of a quota is used, as one answer shows it."""
 
     used: int  # may exceed the quota (overshoot)
     remaining: int
@@ -30,7 +30,7 @@ class QuotaState(msgspec.Struct, frozen=True):
 
     @property
     def unwarned(self) -> int:
-        """How many more billable answers carry no warning. Each tells what is left after it, and warns of that."""
+        """How many more billable answers carry no warning. Each shows what is left after it, and warns of that."""
         return 0 if self.withheld else max(0, self.warn_from - 1 - self.used)
 
     def after(self, billed: int) -> "QuotaState":

@@ -9,15 +9,15 @@ left, each request asks.
 
 The bound: a quota is exceeded by at most what all workers answer within TRUST_SECONDS and the time of a call, and by no
 more than a quarter of what was left at the beginning of that time, or one request for each worker if that is more; and
-by requests that are under way. An exhausted quota stays exhausted until the period ends or the terms change. Nobody
+by requests that are under way. An exhausted quota stays exhausted until the period ends or the terms change. No request
 waits longer than WAIT_SECONDS for the store, and a key waits again only after TRUST_SECONDS.
 
 While the store is unreachable, each worker spends at most its share of what was left when it last heard of the key
 (quota_state.py): all of it, divided by the number of workers of all instances; a share of the whole quota if it never
-heard of it. Then the key gets a 503: nobody knows whether its quota is exhausted. A worker gets another share only
-SETTLED_SECONDS after its last call that failed, when all others have stored what they spent. So outages let a quota be
-exceeded by requests under way, if all workers heard of the key in the TRUST_SECONDS before. One that did not may add
-what the others stored since, divided by the number of workers.
+heard of it. Then the key gets a 503, because it is unknown whether its quota is exhausted. A worker gets another share
+only SETTLED_SECONDS after its last call that failed, when all others have stored what they spent. So outages let a
+quota be exceeded by requests under way, if all workers heard of the key in the TRUST_SECONDS before. One that did not
+may add what the others stored since, divided by the number of workers.
 """
 
 import asyncio

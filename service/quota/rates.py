@@ -7,8 +7,8 @@ until Redis would grant one again. Concurrent requests share one call.
 
 In any window of `w` seconds, all workers together accept at most burst + rate * (w + 0.05): what they hold when it
 begins, and what Redis grants meanwhile. That exceeds the bucket's own bound, burst + rate * w, by at most 5 % in any
-second, 0.25 % in any 20 s, and nothing in the long run. A token that nobody spends is lost after a second. (One that
-somebody waits for is used when it arrives, which the store's budget bounds.)
+second, 0.25 % in any 20 s, and nothing in the long run. A token that is not spent is lost after a second. (One that
+a request waits for is used when it arrives, which the store's budget bounds.)
 
 While Redis is away, each worker grants its share of rate and burst, from what was left when it last heard. An outage
 may grant one more burst, if the workers had not heard that it is spent. When the outage ends, what they granted is
@@ -39,7 +39,7 @@ REMEMBERED_KEYS, REMEMBERED_SECONDS = 20_000, 600.0
 
 
 class Recent(Generic[T]):
-    """Keeps at most about `most` values. One that nobody asks for during `seconds`, or up to twice that, is forgotten.
+    """Keeps at most about `most` values. One that is not used for `seconds`, or up to twice that, is dropped.
 
     Its owner has it for as long as it lives. There are two generations: a value that is asked for moves to the young
     one. When that is full or has had its time, it becomes the old one, and what is left in the old one is dropped. So
@@ -84,7 +84,7 @@ class RateLimiter:
         self._clock = clock
         self._token_leases: Recent[TokenLease] = Recent(REMEMBERED_KEYS, REMEMBERED_SECONDS)
         self._under_way = 0  # leases that were asked for
-        self._all_told: asyncio.Future[None] | None = None  # somebody waits until there are none
+        self._all_told: asyncio.Future[None] | None = None  # ends when there are none
 
     def try_take(self, key_id: str, rate: Rate, now: float | None = None) -> Decision | None:
         """The decision on one request, if it can be made here; None if `take` must ask. Needs a running loop.
@@ -133,7 +133,7 @@ class RateLimiter:
         decision = self._without_tokens(token_lease, now, number)
         if decision is not None:
             return decision
-        # a lease of its own: whoever waits for the next one may be fewer
+        # a lease of its own: fewer requests may wait for the next one
         wanted = min(number + token_lease.local.debt(now), pace_of(rate).burst)
         try:
             lease = await self._leases.lease(key_id, rate, wanted, wanted)
@@ -148,7 +148,7 @@ class RateLimiter:
         return allowed(rate, lease.remaining)
 
     async def stop(self) -> None:
-        """Waits for the leases under way: who waits for one is told."""
+        """Waits for the leases under way, and so for the requests that wait for one."""
         while self._under_way:
             self._all_told = asyncio.get_running_loop().create_future()
             await self._all_told

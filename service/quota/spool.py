@@ -77,7 +77,7 @@ class Spool:
 
     @contextmanager
     def held(self, path: Path) -> Iterator[bool]:
-        """Whether the file is ours until the block ends: its worker has ended, and nobody else has taken it."""
+        """Whether the file is ours until the block ends: its worker has ended, and no other process has taken it."""
         with exclusive(self._lock(path.stem)) as held:
             try:
                 yield held
@@ -87,7 +87,7 @@ class Spool:
                     self._lock(path.stem).unlink(missing_ok=True)
 
     def claim(self, path: Path) -> ExitStack | None:
-        """Takes the file until the result is closed; None if it is somebody else's."""
+        """Takes the file until the result is closed; None if another process has it."""
         stack = ExitStack()
         if stack.enter_context(self.held(path)):
             return stack

@@ -16,7 +16,7 @@ from service.quota.lease_store import Lease
 LEASED_FROM_PER_SECOND = 50
 # All workers together hold at most what the rate allows in this time: this is what held tokens can add to any window.
 HELD_SECONDS = 0.05
-# Tokens that nobody has spent by then are lost, so that a worker that is idle holds none.
+# Tokens that are not spent by then are lost, so that a worker that is idle holds none.
 LIFE_SECONDS = 1.0
 # After a refusal, a leased key asks again after this long, or later if Redis says so.
 PAUSE_SECONDS = 0.01
@@ -86,9 +86,9 @@ class TokenLease:
     """The tokens of one key in one worker's RateLimiter, which forgets it when the key is idle.
 
     Times are in seconds of one clock that never goes back. `tokens` may be spent until `renew_at`. At `low` tokens,
-    more are to be leased. `passed` is the decision for whoever spends one: at least that many are left. `alone` is how
-    long the key does without Redis after the last call, in seconds; 0 if that was answered. `asks`: a lease is asked
-    for now.
+    more are to be leased. `passed` is the decision for a request that spends one: at least that many are left. `alone`
+    is how long the key does without Redis after the last call, in seconds; 0 if Redis replied. `asks`: a lease is under
+    way.
 
     While `tokens` exceeds `low`, and before `renew_at`, an allowance may spend a token itself.
     """
@@ -129,7 +129,7 @@ class TokenLease:
             self._begin()
 
     def _begin(self) -> None:
-        """Starts anew with this rate: what was leased or refused under another one no longer counts."""
+        """Resets the lease to this rate: what was leased or refused under another one no longer counts."""
         rate = self.rate
         pace = pace_of(rate)
         self.is_leased = rate.per_second >= LEASED_FROM_PER_SECOND  # ahead of demand
@@ -169,7 +169,7 @@ class TokenLease:
 
     def ask(self, sent: float) -> None:
         """A lease is asked for. If it is for the one token that has come since a refusal, all others are refused until
-        the next one comes: a crowd would wait, to be told just that."""
+        the next one comes: a crowd would wait for just that."""
         self.asks = True
         if self._token_at <= sent < self._token_at + self._cost:
             self._token_at += self._cost
@@ -185,7 +185,7 @@ class TokenLease:
         return max(0, self._ahead - (self.tokens if now < self.renew_at else 0))
 
     def receive(self, lease: Lease, debt: int, sent: float, now: float) -> None:
-        """Serves those who wait, in order, and keeps the rest. After a refusal nobody waits."""
+        """Serves the requests that wait, in order, and keeps the rest. After a refusal none waits."""
         self.alone = 0.0
         self.local.heard(lease.remaining, now)
         granted = max(0, lease.granted - debt)
@@ -208,7 +208,7 @@ class TokenLease:
             self.denied_until = self._token_at = _NEVER
 
     def settle(self, decide: Callable[[], Decision]) -> None:
-        """Nobody waits any longer: each is told what `decide` says."""
+        """Ends every wait with what `decide` returns."""
         while self.waiting:
             waiter = self.waiting.popleft()
             if not waiter.done():

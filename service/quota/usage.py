@@ -31,8 +31,8 @@ def outcome_of(status: int, outcome: str) -> UsageOutcome | None:
 
 
 class Tally:
-    """The count of one cell of one key. UsageCounters makes it, and closes it when the count is to be stored. Whoever
-    has it may add to it until then, while its hour lasts."""
+    """The count of one cell of one key. UsageCounters makes it, and closes it when the count is to be stored.
+    Until then its holders may add to it, while its hour lasts."""
 
     __slots__ = ("closed", "n")
 
@@ -174,8 +174,8 @@ class UsageCounters:
         """What is not known to be in the store, by key and in order; of what was never sent, only the keys `only`.
 
         Call `spool_written` afterwards. Until then, only what was sent before is sent again: under each number, the
-        store must get what the file has. Only the newest file counts, because nobody else takes a file while its worker
-        lives (spool.py).
+        store must get what the file has. Only the newest file counts, because no other worker takes the file of one
+        that lives (spool.py).
         """
         for key_id in [key_id for key_id in self._open if only is None or key_id in only]:
             cells = self._close(key_id)

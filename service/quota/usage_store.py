@@ -127,7 +127,7 @@ def _reply_of(answer: Reply | StoreUnavailable) -> Reply:
 def _arguments(
     worker_id: str, key_id: str, batch: Batch, today: int, kept: ConfirmedBatches, call: int
 ) -> list[str | int]:
-    """What follows the script's name. `call` is its number, so that a reply tells whose it is."""
+    """What follows the script's name. `call` is its number, so that a reply shows which call it belongs to."""
     date = date_of(today)
     names = [sequences_name(key_id), counts_name(key_id, month_of(date)), STORE]
     lines: list[str] = []

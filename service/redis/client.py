@@ -54,7 +54,7 @@ class _DemotedError(RedisConnectionError):
 
 
 class RedisStore:
-    """A named Redis behind a circuit breaker. Whoever opens one stops it; a worker's live as long as the worker.
+    """A named Redis behind a circuit breaker. Its opener stops it; a worker's live as long as the worker.
 
     `healthy` is False until the first answer, and while the store is away. `place` says where the store is, and `open`
     makes a client for its URL; without them it stays where `client` leads.

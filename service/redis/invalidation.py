@@ -1,4 +1,4 @@
-"""Pushed invalidations: Redis tells us when a record under a prefix changes (client-side caching, RESP3).
+"""Pushed invalidations: Redis notifies us when a record under a prefix changes (client-side caching, RESP3).
 
 A lost connection costs speed only: users re-check on their own (Decision 4).
 """
@@ -113,7 +113,7 @@ class InvalidationListener:
         await connection.send_command("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", self._prefix)
         await connection.read_response()
         self.connected, self.refused = True, False
-        self._invalidate(None)  # what changed while nobody listened is unknown
+        self._invalidate(None)  # what changed in between is unknown
         while True:
             message = await connection.read_response(timeout=_IDLE_SECONDS, push_request=True)
             if message is None:

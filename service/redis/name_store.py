@@ -21,7 +21,7 @@ class NameCommand(NamedTuple):
 
 
 class NameStore(Protocol):
-    """A Redis that keeps names: a RedisStore, or a ClusterStore. Whoever opens one stops it."""
+    """The common interface of a RedisStore and a ClusterStore. The opener stops it."""
 
     name: str
 
@@ -52,7 +52,7 @@ class NameStore(Protocol):
     ) -> asyncio.Future[T]:
         """Sends a command about `name`, with the others of this turn; returns what will be made of its reply.
 
-        Whoever goes away does not cancel the command. Needs a running loop. The future raises StoreRefused if the
+        A caller that goes away does not cancel the command. Needs a running loop. The future raises StoreRefused if the
         server answers with an error, StoreUnavailable if it does not answer.
         """
 

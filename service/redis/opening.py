@@ -29,7 +29,7 @@ CachePlace = Primary | ClusterPlace
 
 
 def cache_place(url: str) -> CachePlace:
-    """Where a valid `url` leads. Whoever asks for it starts and stops it."""
+    """Returns where a valid `url` leads. The caller starts and stops it."""
     listed = server_list(url)
     return ClusterPlace(listed) if listed is not None and listed.kind == "cluster" else Primary(url)
 

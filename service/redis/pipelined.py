@@ -118,7 +118,7 @@ class Owner(Protocol):
 class PipelinedConnection(asyncio.Protocol):
     """One connection of its `owner`. `timeout`, in seconds, is for each reply. `is_open` until anything fails.
 
-    `opener` is only held: from Python 3.11.5 on, a StreamWriter closes its transport when nobody holds the writer.
+    `opener` is only held: from Python 3.11.5 on, a StreamWriter closes its transport when nothing refers to it.
     """
 
     def __init__(self, transport: asyncio.WriteTransport, timeout: float, owner: Owner, opener: object = None) -> None:
@@ -217,7 +217,7 @@ async def open_pipelined(client: Redis, owner: Owner) -> PipelinedConnection:
     writer = connection._writer  # noqa: SLF001 - the library is pinned for such uses
     transport = writer.transport
     if transport.is_closing() or connection._reader.at_eof():  # noqa: SLF001 - as above
-        await connection.disconnect(nowait=True)  # nobody would be notified later
+        await connection.disconnect(nowait=True)  # there is nothing to notify later
         raise ConnectionResetError("closed before it was used")
     # the object that opened the connection must not close it
     connection._reader = connection._writer = None  # noqa: SLF001 - as above

@@ -32,12 +32,12 @@ _ANSWER_SECONDS = 0.5
 # A server that says again and again that it is not the primary costs new connections this often.
 _DOUBT_SECONDS = 5.0
 
-# Told the plain URL of the primary when its connections must be made anew; None: there is none now.
+# Told the plain URL of the primary when its connections must be made again; None: there is none now.
 Moved = Callable[[str | None], None]
 
 
 class Primary:
-    """One URL's primary, for all stores on it in one process. Whoever makes one starts and stops it.
+    """One URL's primary, for all stores on it in one process. Its maker starts and stops it.
 
     `url` is plain; None while there is no primary. `agreed_at` (monotonic seconds) is when a majority of the Sentinels
     last named it, as of when they were asked; for the URL of one server there is no such moment, so it never passes.
@@ -64,7 +64,7 @@ class Primary:
         self._followers.append(moved)
 
     async def find(self) -> None:
-        """Asks once, for whoever does not `start` it. Raises StoreUnavailable if there is no majority."""
+        """Asks once, for callers that do not `start` it. Raises StoreUnavailable if there is no majority."""
         if self._listed is not None:
             try:
                 await self._ask(self._listed)
@@ -80,13 +80,13 @@ class Primary:
 
     async def stop(self) -> None:
         await end_task(self._task)
-        for asking in list(self._asking):  # of whoever is silent
+        for asking in list(self._asking):  # Sentinels that are silent
             await end_task(asking)
         for sentinel in self._sentinels:
             await sentinel.aclose(close_connection_pool=True)
 
     def doubt(self) -> None:
-        """The server said that it is not the primary, or says nothing. All connections are made anew, so a name is
+        """The server said that it is not the primary, or says nothing. All connections are made again, so a name is
         resolved again, or Sentinels are asked before their time."""
         self._asked_again.set()
         now = time.monotonic()

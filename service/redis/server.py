@@ -11,7 +11,7 @@ from service.redis.errors import StoreRefused
 # From this version on, WAITAOF confirms that a change is on disk, however often the server writes by itself.
 _CONFIRMS_SINCE = (7, 2)
 # The memory limit by which the owner of an embedded server says that its disk is full: it then refuses all but what is
-# urgent. Nobody else sets this one.
+# urgent. Only we set this one.
 DISK_FULL_BYTES = 1021
 
 

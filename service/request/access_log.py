@@ -18,11 +18,11 @@ from service.base.ipc import AccessLogEntry
 NEVER = 1 << 62
 # Smaller shares are none: one request in a billion.
 _LEAST_SHARE = 1e-9
-# Errors that are alike are told again after so long, together.
+# Errors that are alike are logged again after so long, together.
 FOLD_SECONDS = 10.0
 _MOST_FOLDED = 1_000  # kinds of errors
 _MOST_KEPT = 10_000  # lines that `find` knows
-# Of errors alike, until they are told together. A flood of them pushes out no others, and its records use the same
+# Of errors alike, until they are logged together. A flood of them pushes out no others, and its records use the same
 # memory again: written all over the processor's caches, they cost a tenth of an answer.
 _MOST_ALIKE = 1_000
 
@@ -83,7 +83,7 @@ class _Folded(msgspec.Struct):
 class RequestLog:
     """The request log of one worker, which owns it. `share`: of the requests that are no errors, and not slow.
 
-    `errors` tells whether those are logged. `write` writes one line.
+    `errors`: whether those are logged. `write` writes one line.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class RequestLog:
             self._write(request)
 
     def add_error(self, kind: Kind, make: Make, now: float) -> None:
-        """The same for an error whose line is made only if somebody wants it. `now` is by the clock of the log."""
+        """The same for an error whose line is made only when it is read. `now` is by the clock of the log."""
         folded = self._folded.get(kind)
         if folded is not None and now < folded.until:
             folded.count += 1

@@ -1,4 +1,4 @@
-"""What a key passes with in one area, and how an answer tells what is left of its limits."""
+"""What a key passes with in one area, and how an answer shows what is left of its limits."""
 
 from service.base.terms import Terms
 from service.keys.record import ApiKey

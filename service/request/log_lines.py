@@ -90,7 +90,7 @@ class LineWriter:
         while lines:
             try:
                 lines = lines[os.write(self._descriptor, lines) :]
-            except OSError:  # nobody reads standard error any more
+            except OSError:  # standard error was closed
                 self.dropped += lines.count(b"\n")
                 return
 

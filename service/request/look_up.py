@@ -23,7 +23,7 @@ from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 
 log = logging.getLogger("forecast.request")
 
-# How long a failure is shown. Only look-ups that no longer fail tell that a file is whole again.
+# How long a failure is shown. Only a look-up that succeeds shows that a file is whole again.
 _PROBLEM_SECONDS = 30.0
 # Batches of a worker that look up at once, and how long others wait for their turn: each may bring a hundred look-ups,
 # and the warehouse's queue is to have room for requests of one.
@@ -195,7 +195,7 @@ class LookUps:
         except ApiError as error:
             if error.code not in LACKING:
                 raise
-            # the current release may have it: nobody is told that there is none
+            # the current release may have it, so this is no 404
             raise ApiError("unavailable") from error
         self._watch.answered()
         return made, previous.release, max(1, round(time.monotonic() - previous.since))

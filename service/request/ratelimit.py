@@ -22,8 +22,8 @@ def limit_headers(
 
     A limit of which nothing is known at the moment (`decision` or `standing` is None) is left out.
     """
-    told = _told(rate, decision, quota, standing)
-    return (told[0], (b"ratelimit", told[1])) if told is not None else ()
+    shown = _shown(rate, decision, quota, standing)
+    return (shown[0], (b"ratelimit", shown[1])) if shown is not None else ()
 
 
 def rate_limited_headers(
@@ -40,7 +40,7 @@ def quota_exhausted_headers(rate: Rate | None, quota: Quota, standing: QuotaStat
     return (_policy(rate, quota, standing.window), *_refusal(b"quota", standing.remaining, max(1, standing.resets_in)))
 
 
-def _told(
+def _shown(
     rate: Rate | None, decision: Decision | None, quota: Quota | None, standing: QuotaState | None
 ) -> tuple[Header, bytes] | None:
     """The policy, and what is left."""

@@ -44,7 +44,7 @@ class Recorder:
 
     def record(self, request: Request, status: int, outcome: str, seconds: float) -> None:
         """Counts and logs a request that was answered with `status`, `seconds` after its head had arrived."""
-        if request.is_test:  # a 503 on purpose must alarm nobody
+        if request.is_test:  # a 503 on purpose must raise no alarm
             self._telemetry.count(TEST_REQUESTS, str(status), outcome)
             self._watch.look(AccessRecord.of(request, status, outcome, seconds)(), seconds, request.trace)
             return

@@ -141,7 +141,7 @@ def accepts_gzip(accept_encoding: bytes) -> bool:
 
 
 def _weight(parameter: bytes) -> float:
-    """An invalid weight is 0: everybody can read plain bytes."""
+    """An invalid weight is 0: every client can read plain bytes."""
     if parameter.partition(b"=")[0].strip() != b"q":
         return 1.0
     valid = _WEIGHT.fullmatch(parameter.strip())

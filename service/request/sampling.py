@@ -27,7 +27,7 @@ _MOST_LOOKED_AT = 1_000  # characters: an escaped key is several times as long
 
 
 class Samples:
-    """Counts of one worker, which owns it: by kind, name and detail, until they are told."""
+    """Counts of one worker, which owns it: by kind, name and detail, until they are reported."""
 
     def __init__(self) -> None:
         self._seen: dict[SampleKind, dict[tuple[str, str], int]] = {}

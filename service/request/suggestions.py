@@ -28,7 +28,7 @@ _PARSER_ERRORS = {
     "Invalid header token": "A header's name has a character in it that names cannot have, perhaps an invisible one.",
     "Unexpected (start char in url|char in url schema)": NO_TARGET,
 }
-# What begins a connection in another protocol, where a byte tells it by that: a network may cut anywhere. Version 2 of
+# How connections in another protocol begin, as far as one byte shows it: a network may cut anywhere. Version 2 of
 # PROXY begins with empty lines, which are skipped.
 _OTHER_PROTOCOLS = {
     rb"PROXY (TCP4|TCP6|UNKNOWN)\b": "The PROXY protocol (version 1) arrived, which is not supported. Turn it off at "

@@ -96,7 +96,7 @@ class Worker:
         self._send_report()
 
     def _drain(self) -> None:
-        """From now on, answers close their connections; new ones are accepted until the supervisor lets nobody in."""
+        """From now on, answers close their connections; new ones are accepted until the supervisor stops that."""
         self._app.pipeline.draining = True
         loop, lame_duck = asyncio.get_running_loop(), ipc.LameDuck.within(self._settings.drain)
 
@@ -108,7 +108,7 @@ class Worker:
 
     def _send_report(self) -> None:
         if not self._started:
-            self._writer.write(ipc.STARTING)  # the first report tells the supervisor that this worker serves
+            self._writer.write(ipc.STARTING)  # the first report shows the supervisor that this worker serves
             return
         app = self._app
         release, hang = app.follower.current, app.follower.hang
@@ -151,7 +151,7 @@ class Worker:
 def settle() -> None:
     """Exempts code and key sets from garbage collection. Call when a release has been opened.
 
-    A collection takes some 80 ms, in which nobody is answered. Here it runs once, for what the release before left.
+    A collection takes some 80 ms, in which no request is answered. Here it runs once, for what the release before left.
     """
     gc.unfreeze()
     gc.collect()

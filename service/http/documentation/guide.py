@@ -29,8 +29,8 @@ def render_guide(about: About) -> str:
     body = body.replace("<pre>", '<pre tabindex="0">')  # so that keys scroll it
     template = pages.joinpath("guide.html").read_text(encoding="utf-8")
     contents = "\n".join(f'<li><a href="#{anchor}">{escape(text)}</a></li>' for anchor, text in sections)
-    told = {"title": TITLE, "contents": contents, "contact": _contact(about.contact), "body": body}
-    return Template(template).substitute(told)
+    values = {"title": TITLE, "contents": contents, "contact": _contact(about.contact), "body": body}
+    return Template(template).substitute(values)
 
 
 def _contact(contact: str | None) -> str:

@@ -77,7 +77,7 @@ class Downloads:
                 raise OSError("the file became shorter")
             at += len(block)
             await send({"type": "http.response.body", "body": block, "more_body": True})
-        # also if nobody reads on: what was sent counts
+        # also if the client has gone: what was sent counts
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     @contextmanager
@@ -97,7 +97,7 @@ class Downloads:
 
 
 def _open(path: Path, size: int) -> FileIO:
-    """An object, and no descriptor: it is closed also if the disk hangs, and nobody waits for it any more."""
+    """An object, and no descriptor: it is closed also if the disk hangs and the request has ended."""
     file = FileIO(path)
     if os.fstat(file.fileno()).st_size == size:
         return file

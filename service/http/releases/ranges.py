@@ -25,7 +25,7 @@ class Unsatisfiable(Exception):  # noqa: N818 - what the status is called
 def asked_part(headers: list[tuple[bytes, bytes]], etag: bytes, size: int, modified: int | None = None) -> Part | None:
     """The part that lower-case `headers` ask for of a file of `size` bytes; None: the whole file.
 
-    Of another file than `If-Range` names, by the strong `etag` or the exact date `modified`, nobody wants a part.
+    It is the whole file, too, if `If-Range` names another one, by its strong `etag` or the exact date `modified`.
 
     Raises:
         Unsatisfiable

@@ -20,7 +20,7 @@ from warehouse.schema.errors import WarehouseError
 log = logging.getLogger("forecast.http")
 
 CURRENT = "current"
-# So long an answer of the disk is used again. A switch asks anew at once.
+# For so long an answer of the disk is used again. After a switch, the disk is read at once.
 _FRESH_SECONDS = 2.0
 # One request is not kept waiting for longer by a disk that hangs: the current release is known without it.
 _DISK_SECONDS = 2.0

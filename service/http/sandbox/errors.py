@@ -18,7 +18,7 @@ from service.request.response import Header, Response
 
 # Names the code of an error, on any path.
 ERROR_HEADER = b"x-test-error"
-# For clients that cannot send it: ZIP codes that nobody has, 00 and a status.
+# For clients that cannot send it: ZIP codes that do not exist, 00 and a status.
 ERROR_ZIPS = {
     "00400": "invalid_parameter",
     "00401": "invalid_api_key",

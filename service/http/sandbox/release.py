@@ -166,4 +166,4 @@ def _site(zip_code: str | None, latitude: float | None) -> ProjectLocation:
 
 
 def _open_nothing(*_: Any) -> Engine:
-    raise LookupError("the release of test keys is opened by nobody")
+    raise LookupError("the release of test keys is never opened")

@@ -28,7 +28,7 @@ class SlotMap(msgspec.Struct, frozen=True):
 
 
 class Redirect(NamedTuple):
-    """Where a node sends whoever asks for a name that it does not have.
+    """Where a node redirects a call for a name that it does not have.
 
     `asking`: for this once, and with ASKING before it, because the slot is on its way there. Else for good.
     """

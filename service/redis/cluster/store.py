@@ -26,12 +26,12 @@ T = TypeVar("T")
 
 log = logging.getLogger("forecast.redis")
 
-# For a map, which nobody waits for; of a cluster with many ranges it is large.
+# For a map, which no request waits for; of a cluster with many ranges it is large.
 _MAP_SECONDS = 1.0
 _LOOK_SECONDS = 10.0
 # At least between two looks, however many replies say that the map is old.
 _PAUSE_SECONDS = 0.2
-# After this time, a node that has no slots any more, and that nobody was sent to, is forgotten.
+# After this time, a node without slots, to which no call was redirected, is dropped.
 _FORGET_SECONDS = 60.0
 # More than any cluster has. A node that lies must not make us open connections without end.
 _MOST_NODES = 1_000
@@ -61,7 +61,7 @@ class ClusterNode(RedisStore):
 
 
 class ClusterStore:
-    """The nodes of one cluster. Whoever opens one starts and stops it; a worker's live as long as the worker.
+    """The nodes of one cluster. Its opener starts and stops it; a worker's live as long as the worker.
 
     `timeout`, in seconds, is for each call, redirections included, and for each reply of a node. A reply that comes
     later is dropped. A node that is away costs only its slots.
@@ -108,7 +108,7 @@ class ClusterStore:
         return self._primaries
 
     async def start(self) -> None:
-        """Learns who has which slot. If nobody says it within a second, it goes on trying. Twice is once."""
+        """Fetches the slot map. If no node replies within a second, it keeps trying. Idempotent."""
         if self._following is not None:
             return
         self._old.set()
