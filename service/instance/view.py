@@ -95,6 +95,7 @@ class InstanceView:
         self._hang = hang
         self._files = FileAccess(_FILE_THREADS)
         self._disk = FileAccess(_FILE_THREADS)
+        self._disk_looks = Rounds(self._look_at_disk)
         self._reading = asyncio.Lock()
         self._looks = Rounds(self._look)
         self._news = FolderNews()
@@ -145,7 +146,13 @@ class InstanceView:
         )
 
     async def look_at_disk(self) -> None:
-        """Lets the embedded key store reserve space, and notices whether there is none."""
+        """Lets the embedded key store reserve space, and notices whether there is none.
+
+        A look that began before this call does not count: the disk may have become full since.
+        """
+        await self._disk_looks.get()
+
+    async def _look_at_disk(self) -> None:
         if self._servers.owned:
             with suppress(FilesHang):  # `state` says so
                 await self._disk.run(
