@@ -23,10 +23,9 @@ class SingleFlight(Generic[T]):
     """
 
     def __init__(self, linger: float = 0.0, *, most: int = 100_000, abandons: bool = False) -> None:
-        """Args:
-        linger: For how many seconds the result of a finished fill is used again; 0: only by those who wait for it.
-        most: Results that are used again; the oldest make room.
-        abandons: Whether a fill is cancelled when its last caller goes away.
+        """`linger`: for how many seconds the result of a finished fill is used again; 0: only by callers that wait.
+        `most`: how many results are used again; the oldest make room. `abandons`: a fill is cancelled when its last
+        caller goes away.
         """
         self._linger = linger
         self._most = most

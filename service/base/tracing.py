@@ -93,7 +93,7 @@ class _Untraced:
 
 
 class Trace:
-    """What is noted of one traced request. What is noted after it was recorded is lost.
+    """The steps of one traced request. A step that ends after the request was recorded is lost.
 
     Its trace id is the caller's, if there is a `caller`. `began`: in monotonic seconds.
     """

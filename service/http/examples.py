@@ -1,4 +1,4 @@
-"""Bodies that the OpenAPI description shows, beside those of the areas. A test holds them against the structs."""
+"""Bodies that the OpenAPI description shows, beside those of the areas."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -101,7 +101,7 @@ class About(msgspec.Struct, frozen=True):
     local_url: str = ""
 
 
-_UNTOLD = About()
+_NO_SETTINGS = About()
 
 
 def about_of(settings: Settings) -> About:
@@ -116,7 +116,7 @@ def _local_url(settings: Settings) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.listen_port}"
 
 
-def describe_api(about: About = _UNTOLD, live: Mapping[str, LiveExample] = MappingProxyType({})) -> Document:
+def describe_api(about: About = _NO_SETTINGS, live: Mapping[str, LiveExample] = MappingProxyType({})) -> Document:
     """The document. `live` are examples by operation id; those of other operations are made up, and say so."""
     _, schemas = msgspec.json.schema_components(
         (*(endpoint.operation.body for _, endpoint in _ENDPOINTS), *RELEASE_SCHEMAS, *USAGE_SCHEMAS, Index, Problem),

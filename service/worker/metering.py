@@ -19,7 +19,7 @@ from service.redis.name_store import NameStore
 from service.redis.opening import CachePlace, open_cache
 from service.redis.primary import Primary, open_store
 
-# No request waits for a flush, and a slow one must not make the key check believe that its store is away.
+# No request waits for a flush, and a slow one must not make the key check believe that its store is unreachable.
 _USAGE_TIMEOUT_SECONDS = 1.0
 _ERRORS_TIMEOUT_SECONDS = 1.0  # for the same reason
 

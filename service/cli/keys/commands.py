@@ -213,9 +213,8 @@ def adopt_store(yes: bool, as_json: bool) -> None:
         click.confirm(_QUESTION, abort=True, err=True)
     settings = load_settings().settings
     if pepper.is_lost(settings.keys_pepper, settings.data_path):
-        with_store(
-            lambda store: store.raw_identity(), begins=True
-        )  # if it is away, a new file would only hide the loss
+        # if the store is unreachable, a new file would only hide the loss
+        with_store(lambda store: store.raw_identity(), begins=True)
     pepper.obtain(settings.keys_pepper, settings.data_path, anew=True)
     _, warnings = changing(adopt, begins=True)
     if as_json:

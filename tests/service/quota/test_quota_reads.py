@@ -48,7 +48,7 @@ class Store:
 
 
 class Scene:
-    """`told` has the names of the requests that went on, in order."""
+    """`went_on` has the names of the requests that went on, in order."""
 
     def __init__(self) -> None:
         self.clock = noon()
@@ -56,7 +56,7 @@ class Scene:
         self.counters = UsageCounters(self.clock)
         store: Any = self.store
         self.guard = QuotaGuard(self.counters, store, clock=self.clock)
-        self.told: list[str] = []
+        self.went_on: list[str] = []
         self.waiting: list[asyncio.Task[None]] = []
 
     async def wait(self, name: str, seconds: float = WAIT_SECONDS) -> None:
@@ -65,7 +65,7 @@ class Scene:
 
     async def prime(self, name: str, seconds: float = WAIT_SECONDS) -> None:
         await self.guard.prime("a", seconds)
-        self.told.append(name)
+        self.went_on.append(name)
 
     def count(self, number: int) -> None:
         self.counters.count("a", "forecast", "answered", number)
@@ -86,12 +86,12 @@ async def test_all_requests_that_wait_share_one_read_and_go_on_when_it_ends(scen
     for name in ("first", "second"):
         await scene.wait(name)
     [question] = scene.store.asked
-    assert scene.told == []
+    assert scene.went_on == []
     await question.reply(Totals(TODAY, 7, 7))
-    assert (scene.told, scene.used) == (["first", "second"], 7)
+    assert (scene.went_on, scene.used) == (["first", "second"], 7)
     await scene.wait("third")
     assert len(scene.store.asked) == 2
-    assert scene.told == ["first", "second"]
+    assert scene.went_on == ["first", "second"]
 
 
 async def test_a_request_that_went_on_may_wait_again_at_once(scene: Scene) -> None:
@@ -104,9 +104,9 @@ async def test_a_request_that_went_on_may_wait_again_at_once(scene: Scene) -> No
     waiting = asyncio.create_task(twice())
     await settled()
     await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
-    assert (len(scene.store.asked), scene.told) == (2, [])
+    assert (len(scene.store.asked), scene.went_on) == (2, [])
     await scene.store.asked[1].reply(Totals(TODAY, 8, 8))
-    assert (scene.told, scene.used) == (["again"], 8)
+    assert (scene.went_on, scene.used) == (["again"], 8)
     await waiting
 
 
@@ -114,10 +114,10 @@ async def test_a_request_that_waited_too_long_goes_on_and_the_answer_is_taken_wh
     """Meanwhile the next ones neither wait nor read."""
     scene.count(3)
     await scene.wait("first", 0.01)
-    await eventually(lambda: scene.told == ["first"])
+    await eventually(lambda: scene.went_on == ["first"])
     assert scene.used == 3
     await scene.store.asked[0].reply(Totals(TODAY, 9, 9))
-    assert (scene.used, scene.told, len(scene.store.asked)) == (9, ["first"], 1)
+    assert (scene.used, scene.went_on, len(scene.store.asked)) == (9, ["first"], 1)
 
 
 async def test_a_read_that_nobody_waits_for_sets_no_alarm(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ async def test_a_store_that_is_away_leaves_what_is_known(scene: Scene) -> None:
     scene.count(2)
     await scene.wait("second")
     await scene.store.asked[1].reply(StoreUnavailable("away"))
-    assert (scene.told, scene.used) == (["first", "second"], 9)
+    assert (scene.went_on, scene.used) == (["first", "second"], 9)
 
 
 async def test_what_waits_is_stored_with_the_question(scene: Scene) -> None:
@@ -156,18 +156,18 @@ async def test_a_store_that_takes_no_batch_is_asked_for_totals_alone(scene: Scen
     scene.count(2)
     await scene.wait("first")
     await scene.store.asked[0].reply(Refused("OOM"))
-    assert scene.told == []
+    assert scene.went_on == []
     again = scene.store.asked[1]
     assert (again.worker_id, again.key_id, again.batch) == ("", "a", NO_BATCH)
     await again.reply(Totals(TODAY, 40, 40))
-    assert (scene.told, scene.used, scene.counters.waits) == (["first"], 42, 2)
+    assert (scene.went_on, scene.used, scene.counters.waits) == (["first"], 42, 2)
 
 
 async def test_a_store_that_refuses_that_as_well_leaves_what_is_known(scene: Scene) -> None:
     await scene.wait("first")
     await scene.store.asked[0].reply(Refused("NOPERM"))
     await scene.store.asked[1].reply(Refused("NOPERM"))
-    assert (scene.told, scene.used, len(scene.store.asked)) == (["first"], 0, 2)
+    assert (scene.went_on, scene.used, len(scene.store.asked)) == (["first"], 0, 2)
 
 
 async def test_what_the_store_lost_is_taken_back_with_its_total(scene: Scene) -> None:
@@ -180,7 +180,7 @@ async def test_what_the_store_lost_is_taken_back_with_its_total(scene: Scene) ->
     scene.count(1)
     await scene.wait("third")
     await scene.store.asked[2].reply(Gap(0, Totals(TODAY, 7, 7)))
-    assert (scene.told, scene.used, scene.counters.waits) == (["first", "second", "third"], 13, 6)
+    assert (scene.went_on, scene.used, scene.counters.waits) == (["first", "second", "third"], 13, 6)
 
 
 async def test_a_defect_in_what_is_made_of_a_reply_keeps_nobody_waiting(
@@ -192,7 +192,7 @@ async def test_a_defect_in_what_is_made_of_a_reply_keeps_nobody_waiting(
     await scene.wait("first")
     monkeypatch.setattr(scene.guard, "stored", fail)
     await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
-    assert (scene.told, scene.used) == (["first"], 0)
+    assert (scene.went_on, scene.used) == (["first"], 0)
     assert "a defect" in caplog.text
 
 
