@@ -111,7 +111,6 @@ class UsageFlusher:
                 pairs = await self._send(pairs)
         except StoreUnavailable as error:
             log.debug("usage waits: %s", error)
-            self._quotas.unheard()
             self._doubtful = True
             return False
         finally:

@@ -15,9 +15,9 @@ waits longer than WAIT_SECONDS for the store, and a key waits again only after T
 While the store is unreachable, each worker spends at most its share of what was left when it last heard of the key
 (quota_state.py): all of it, divided by the number of workers of all instances; a share of the whole quota if it never
 heard of it. Then the key gets a 503, because it is unknown whether its quota is exhausted. A worker gets another share
-only SETTLED_SECONDS after its last call that failed, when all others have stored what they spent. So outages let a
-quota be exceeded by requests under way, if all workers heard of the key in the TRUST_SECONDS before. One that did not
-may add what the others stored since, divided by the number of workers.
+only SETTLED_SECONDS after a call or its connection failed last, when all others have stored what they spent. So outages
+let a quota be exceeded by requests under way, if all workers heard of the key in the TRUST_SECONDS before. One that did
+not may add what the others stored since, divided by the number of workers.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ class QuotaGuard:
         self._overdue: set[str] = set()  # keys whose read took too long for a request that waited
         self._soon: set[str] = set()
         self._asked = 0
-        self._unheard_at = -math.inf  # when a call failed last, in monotonic seconds
+        self._overdue_at = -math.inf  # when a call took too long last, in monotonic seconds
         self._day = -1
         self._bounds: dict[QuotaPeriod, tuple[int, int]] = {}
 
@@ -160,10 +160,6 @@ class QuotaGuard:
             self._tell(key_id, known, known.quota, batch)
         known.good(self._clock(), self._share(key_id, known, spare))
 
-    def unheard(self) -> None:
-        """The store did not answer, so that other workers may spend what it will know only later."""
-        self._unheard_at = time.monotonic()
-
     def store_lacks(self, key_id: str, gap: Gap, asked: int) -> bool:
         """The store lost batches that it had confirmed: they wait again. Returns whether there were any.
 
@@ -185,7 +181,8 @@ class QuotaGuard:
 
     def _share(self, key_id: str, known: QuotaReading, spare: int = UNBOUNDED) -> int:
         """How many requests this worker may admit before it asks again. `spare`: the rest of its last share."""
-        known.cut_off = time.monotonic() < self._unheard_at + SETTLED_SECONDS
+        lost_at = max(self._overdue_at, self._store.lost_at)  # other workers may have spent what it does not know yet
+        known.cut_off = time.monotonic() < lost_at + SETTLED_SECONDS
         return known.share(self._used(key_id, known), spare, self._workers(), _PART, self._clock())
 
     def _adopt(self, key_id: str, known: QuotaReading, quota: Quota, now: float) -> None:
@@ -261,7 +258,7 @@ class QuotaGuard:
         """Makes what is known good for another while; of a store that is unreachable, within this worker's share."""
         known = self._remembered(key_id)
         if cut_off:
-            self.unheard()
+            self._overdue_at = time.monotonic()
         known.cut_off = cut_off
         known.good(self._clock(), max(0, known.most - self._used(key_id, known)) if cut_off else UNBOUNDED)
 

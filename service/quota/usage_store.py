@@ -70,6 +70,11 @@ class UsageStore:
         self._store = store
         self._calls = 0
 
+    @property
+    def lost_at(self) -> float:
+        """When a call or a connection failed last, in monotonic seconds."""
+        return self._store.lost_at
+
     async def add(
         self,
         worker_id: str,

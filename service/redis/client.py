@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
@@ -56,7 +57,8 @@ class _DemotedError(RedisConnectionError):
 class RedisStore:
     """A named Redis behind a circuit breaker. Its opener stops it; a worker's live as long as the worker.
 
-    `healthy` is False until the first answer, and while the store is away. `place` says where the store is, and `open`
+    `healthy` is False until the first answer, and while the store is away. `lost_at` is when a call or a connection
+    failed last, in monotonic seconds: an idle store notices an outage, too. `place` says where the store is, and `open`
     makes a client for its URL; without them it stays where `client` leads.
     """
 
@@ -70,6 +72,7 @@ class RedisStore:
     ) -> None:
         self.name = name
         self.healthy = False
+        self.lost_at = -math.inf
         self._where = mask_url(url)
         self._client = client
         self._place = place
@@ -212,7 +215,7 @@ class RedisStore:
                     self._place.doubt()
             said = describe_refusal(error)
             return StoreRefused(f"{self.name}: {said}", server_refusal(error), said)
-        self.healthy = False
+        self.healthy, self.lost_at = False, time.monotonic()
         was_open = self._breaker.is_open
         if isinstance(error, _DemotedError):
             self._demoted(error)
@@ -293,6 +296,7 @@ class RedisStore:
             if client is self._client:
                 self._demoted(error)
         except Exception as error:  # as in `_attempt`
+            self.lost_at = time.monotonic()
             log.debug("%s: its role is unknown: %s", self.name, error)
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,7 @@ class Line:
         error = StoreUnavailable(f"{self._store.name}: {reason}")
         if connection is self._connection:
             self._connection = None
+            self._store.lost_at = time.monotonic()
             if calls:
                 error = self._store.failed(ConnectionError(reason), answered=False)
         _fail(calls, error)

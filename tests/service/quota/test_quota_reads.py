@@ -1,6 +1,7 @@
 """How QuotaGuard reads a total: once for all who wait. The test is the store."""
 
 import asyncio
+import math
 from typing import Any
 
 import msgspec
@@ -37,6 +38,8 @@ class Question(msgspec.Struct):
 
 class Store:
     """Replies when the test does."""
+
+    lost_at = -math.inf
 
     def __init__(self) -> None:
         self.asked: list[Question] = []
