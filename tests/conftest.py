@@ -32,7 +32,8 @@ from tests.support.skipped import MAY_SKIP_NOTHING, fails_for_skipping, line_of_
 from tests.support.valkey import ValkeyProcess
 from warehouse.drops import disk_budget
 from warehouse.publishing import publish as publisher
-from warehouse.publishing.publish import PublishOptions, dry_run, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import dry_run, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.sql import connections
 
@@ -165,7 +166,7 @@ def _small_drops() -> Iterator[None]:
         for call in (publish, dry_run):
             assert call.__kwdefaults__ is not None
             patched.setitem(call.__kwdefaults__, "reader", reader)
-        patched.setattr(publisher._Publication, "_compare", comparing_once())
+        patched.setattr(publisher.Publication, "_compare", comparing_once())
         yield
 
 

@@ -73,23 +73,11 @@ def data_folder_member(settings: Settings) -> dict[str, str]:
 
 def tell_data_folder(settings: Settings) -> None:
     """The same for a person: a forgotten FORECAST_DATA_DIR is a common surprise."""
-    _tell_dimly(f"data folder {settings.data_path.absolute()}")
+    print_dimly(f"data folder {settings.data_path.absolute()}")
 
 
-def releases_member(settings: Settings) -> dict[str, str]:
-    """The JSON member of commands that act on releases: where those are."""
-    return data_folder_member(settings) if settings.releases_url is None else {"store": settings.releases_url}
-
-
-def tell_releases(settings: Settings) -> None:
-    """The same for a person."""
-    if settings.releases_url is None:
-        tell_data_folder(settings)
-    else:
-        _tell_dimly(f"store of releases {settings.releases_url}")
-
-
-def _tell_dimly(text: str) -> None:
+def print_dimly(text: str) -> None:
+    """Prints what explains a result, such as where it is, on standard error."""
     stderr().print(shown(text), style="dim", markup=False, soft_wrap=True)
 
 

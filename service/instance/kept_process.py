@@ -1,22 +1,22 @@
 """A process of an instance as the supervisor sees it: kept alive, and what keeps it from working."""
 
 import asyncio
-import contextlib
 import logging
 import signal
 
 import msgspec
 
-from config.processes import FAILED
 from service.base.backoff import Backoff
 from service.base.tasks import keep_running
-from service.instance.children import Child, ended, failure_in
+from service.instance.children import ControlledChild
 from service.instance.forks import Forks
 
 log = logging.getLogger("forecast.supervisor")
 
 # Before a process that had settled is started again.
 _PAUSE_SECONDS = 0.2
+# Of one line: a problem in a sentence.
+_LINE_BYTES = 64 << 10
 # It abandons what is under way, and only tidies up.
 _STOP_SECONDS = 3.0
 
@@ -37,16 +37,13 @@ class KeptProcess:
         self._module = module
         self._forks = forks
         self._orders = b""
-        self._process: Child | None = None
+        self._process: ControlledChild | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._backoff = Backoff(_PAUSE_SECONDS)
         self._stopping = asyncio.Event()
 
     def start(self, orders: msgspec.Struct) -> None:
-        """Keeps a process alive until `stop`. Call from the main thread: it dies with the thread that started it.
-
-        `orders` are no arguments of the process because they hold secrets.
-        """
+        """Keeps a process alive until `stop`. Call from the main thread: it dies with the thread that started it."""
         self._orders = msgspec.json.encode(orders) + b"\n"
         self._keeping = keep_running(f"keep the {self._name}", self._keep, stopping=self._stopping)
 
@@ -76,27 +73,18 @@ class KeptProcess:
 
     def signal(self, number: int) -> None:
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self._process.send_signal(number)
+            self._process.signal(number)
 
     async def _run(self) -> str:
         """Runs one process, from its start to its end; says how it ended."""
-        self._process, control_socket = await self._forks.start(self._module)
+        process, control_socket = await self._forks.start(self._module)
+        self._process = ControlledChild(process, control_socket, self._orders, self._take, _LINE_BYTES)
         if self._stopping.is_set():  # meanwhile
             self.signal(signal.SIGTERM)
-        reader, writer = await asyncio.open_connection(sock=control_socket)
-        self.problem, failure = None, ""
-        try:
-            writer.write(self._orders)
-            while line := await reader.readline():
-                if line.startswith(FAILED):
-                    failure = failure_in(line)
-                    continue
-                self.problem = msgspec.json.decode(line, type=ProcessProblem).problem
-        except (ConnectionError, ValueError, msgspec.DecodeError):
-            self.signal(signal.SIGKILL)  # it is gone, or talks nonsense
-        finally:
-            writer.close()
-        status = await ended(self._process) + failure
+        self.problem = None
+        status = await self._process.ended()
         self._process = None
         return status
+
+    def _take(self, line: bytes) -> None:
+        self.problem = msgspec.json.decode(line, type=ProcessProblem).problem

@@ -14,8 +14,7 @@ from config.processes import name_process
 from service.base import logs
 from service.base.ipc import MirrorOrders
 from service.instance.kept_main import Control, teller
-from service.publishing.publisher import forget_releases
-from service.publishing.releases_store import open_store
+from service.publishing.releases import forget_releases, open_releases_store
 from service.publishing.warming import warm_release
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.upstream.mirror import Mirror
@@ -33,7 +32,7 @@ def _mirror_of(orders: MirrorOrders) -> Mirror:
         return tuple(finding.message for finding in warm_release(settings, folder, manifest, lambda _: None))
 
     forget = partial(forget_releases, settings)
-    return Mirror(open_store(settings), Catalog(settings.data_path), orders.instance, warm, forget)
+    return Mirror(open_releases_store(settings), Catalog(settings.data_path), orders.instance, warm, forget)
 
 
 def _work(mirror: Mirror) -> None:

@@ -35,8 +35,7 @@ from service.instance.workers import FirstWords, Workers
 from service.keys import pepper
 from service.operators.actions import Actions
 from service.operators.listener import OperatorsListener
-from service.publishing import releases_store
-from service.publishing.rollback import rolling_back
+from service.publishing.releases import open_releases
 from service.redis.primary import Primary, open_store
 from warehouse.files.file_access import FileAccess, returned_within
 from warehouse.releases.catalog import RELEASE_FORMAT
@@ -139,7 +138,7 @@ class Supervisor:
     def _check_releases_url(self) -> None:
         """What no store is needed for: whether it is away is told by `state`, because an instance serves on without."""
         try:
-            releases_store.open_store(self._settings)
+            open_releases(self._settings)
         except StoreError as error:
             raise StartError(f"FORECAST_RELEASES_URL: {error}") from None
 
@@ -176,11 +175,8 @@ class Supervisor:
         for number in stop_signals():
             loop.add_signal_handler(number, self._told_to_stop, number)
         endpoints = self._orders.endpoints
-        view, folder = self._view, self._settings.data_path
-        replicas, roll_back = self._settings.keys_replicas, rolling_back(self._settings)
-        changes = Actions(
-            endpoints.keys_url, endpoints.pepper, folder, view.purge, view.events.add, replicas, roll_back
-        )
+        view = self._view
+        changes = Actions(self._settings, endpoints.keys_url, endpoints.pepper, view.purge, view.events.add)
         self._listener = OperatorsListener(self._settings, self._operators, changes)
         self._peers = self._make_peers(endpoints.keys_url)
         await self._view.start(endpoints, self._peers, self._servers)

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from config.processes import FAILED
 from service.base import ipc
 from service.base.ipc import AccessLogEntry, Sample
-from service.instance.children import Child, ended, failure_in
+from service.instance.children import Child, ControlledChild
 from service.instance.forks import Forks
 from service.instance.silence import Silence, take_sample
 
@@ -45,13 +44,12 @@ class WorkerProcess:
         self.leaving = False  # it was told to stop
         self.on_samples: Callable[[list[Sample]], None] = lambda _: None
         self._finding: dict[str, list[asyncio.Future[list[AccessLogEntry]]]] = {}
-        self._process = process
         self._on_report = on_report
-        self._writer: asyncio.StreamWriter | None = None
         self._heard = False
-        self._failure = ""  # why it cannot serve
         self._waiters: list[asyncio.Future[None]] = []
-        self._listening = asyncio.create_task(self._listen(control_socket, orders), name=f"worker {self.pid}")
+        self._process = ControlledChild(
+            process, control_socket, ipc.encode_message(orders), self._take, ipc.LINE_LIMIT_BYTES
+        )
 
     @classmethod
     async def start(
@@ -63,14 +61,12 @@ class WorkerProcess:
 
     async def ended(self) -> str:
         """Waits for the end of the process; returns how it ended, and why if it said so."""
-        await self._listening
-        return await ended(self._process) + self._failure
+        return await self._process.ended()
 
     def signal(self, number: int) -> None:
         if number == signal.SIGTERM:
             self.leaving = True
-        with contextlib.suppress(ProcessLookupError):
-            self._process.send_signal(number)
+        self._process.signal(number)
 
     def look(self) -> None:
         """Sees whether the worker has reported since the last look, and asks it to. Call every `LOOK_SECONDS`."""
@@ -93,7 +89,7 @@ class WorkerProcess:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PURGE_SECONDS):
                 # a report may have been sent before the order arrived
-                while self._purges == before and not self._listening.done():
+                while self._purges == before and self._process.is_heard:
                     await self.fresh_report()
 
     @property
@@ -101,8 +97,7 @@ class WorkerProcess:
         return self.report.purges if self.report is not None else 0
 
     def tell(self, line: bytes) -> None:
-        if self._writer is not None and not self._writer.is_closing():
-            self._writer.write(line)
+        self._process.send(line)
 
     async def fresh_report(self) -> None:
         """Waits for a report that is younger than this call, but not for long."""
@@ -130,24 +125,14 @@ class WorkerProcess:
         except (OSError, IndexError, ValueError):
             return 0
 
-    async def _listen(self, control_socket: socket.socket, orders: ipc.Orders) -> None:
-        reader, self._writer = await asyncio.open_connection(sock=control_socket, limit=ipc.LINE_LIMIT_BYTES)
-        self._writer.write(ipc.encode_message(orders))
-        try:
-            while line := await reader.readline():
-                self._heard = True
-                if line.startswith(FAILED):
-                    self._failure = failure_in(line)
-                    continue
-                self.silence = Silence()
-                if line != ipc.STARTING:
-                    self._take(msgspec.json.decode(line, type=ipc.WorkerReport))
-        except (ConnectionError, ValueError, msgspec.DecodeError):
-            self.signal(signal.SIGKILL)  # it is gone, or talks nonsense
-        finally:
-            self._writer.close()
+    def _take(self, line: bytes) -> None:
+        """Takes a line of the worker. Raises ValueError if it is nonsense."""
+        self._heard = True
+        self.silence = Silence()
+        if line != ipc.STARTING:
+            self._take_report(msgspec.json.decode(line, type=ipc.WorkerReport))
 
-    def _take(self, report: ipc.WorkerReport) -> None:
+    def _take_report(self, report: ipc.WorkerReport) -> None:
         self.report = report
         self.on_samples(report.samples)
         self._on_report()

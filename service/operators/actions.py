@@ -2,20 +2,19 @@
 
 import logging
 from collections.abc import Awaitable, Callable
-from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from config.settings import Settings
 from service.keys import form
 from service.keys.audit import PURGED, Change, note, said
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.record import KeyView
 from service.keys.store import KeyStore, open_key_store
 from service.operators.overview import EventKind
-from service.publishing.rollback import RollBack, RolledBack, roll_back_and_wait
+from service.publishing.releases import RolledBack, open_releases, roll_back_and_wait
 from service.redis.errors import StoreUnavailable
 from service.redis.primary import Primary
 from service.request.errors import ApiError
@@ -53,28 +52,24 @@ class Actions:
 
     `keys_url` and `secret` (the pepper) open the key store at the first revocation: most instances see none. `purge`
     empties the caches; it raises StoreUnavailable if it could empty only those of the workers. `happened` is told of
-    what was done, unless the data folder or the audit trail tell of it. `replicas` must have a revocation before it is
-    reported done.
+    what was done, unless the data folder or the audit trail tell of it.
     """
 
     def __init__(
         self,
+        settings: Settings,
         keys_url: str,
         secret: bytes,
-        data: Path,
         purge: Callable[[], Awaitable[Purged]],
         happened: Callable[[EventKind, str], None] = lambda _kind, _text: None,
-        replicas: int = 0,
-        roll_back: RollBack | None = None,
     ) -> None:
-        """`roll_back` is how releases are rolled back; None: in the data folder."""
         self._purge = purge
         self._happened = happened
         self._primary = Primary(keys_url)
-        self._replicas = replicas
+        self._replicas = settings.keys_replicas
         self._secret = secret
-        self._data = data
-        self._roll_back = roll_back or partial(roll_back_and_wait, data)
+        self._data = settings.data_path
+        self._releases = open_releases(settings)
         self._keys: KeyStore | None = None
 
     async def stop(self) -> None:
@@ -110,8 +105,9 @@ class Actions:
         try:
             # in a thread: it reads whole files and waits for all instances, this one included
             done = await FileAccess().run(
-                f"rolling back in {self._data}",
-                self._roll_back,
+                f"rolling back in {self._releases.place}",
+                roll_back_and_wait,
+                self._releases,
                 release,
                 _who(remote),
                 wait=_ROLL_BACK_SECONDS,

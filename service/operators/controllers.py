@@ -31,7 +31,7 @@ from service.operators.overview import History, Overview
 from service.operators.page_files import INDEX, Page, wants_page
 from service.operators.problems import OPERATOR_CODES
 from service.operators.state import Health, InstanceState, readiness
-from service.publishing.rollback import RolledBack
+from service.publishing.releases import RolledBack
 from service.request import response
 from service.request.errors import ApiError, Problem
 from service.request.request import valid_request_id

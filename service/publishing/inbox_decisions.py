@@ -24,7 +24,7 @@ from service.publishing.inbox_status import StatusFile
 from service.publishing.publisher import Published, inbox_options_of, origin_of, publish_and_wait
 from warehouse.files.reading import read_regular
 from warehouse.publishing.approval import SeenWhenHeld
-from warehouse.publishing.publish import PublishOutcome, Result
+from warehouse.publishing.outcome import PublishOutcome, Result
 from warehouse.rules.acceptance import accept_found
 from warehouse.rules.folding import fold
 from warehouse.schema.errors import InboxError

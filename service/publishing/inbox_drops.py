@@ -21,7 +21,7 @@ from service.publishing.inbox_report import TextOf, make_drop_report, nothing_ne
 from service.publishing.inbox_status import Failing, StatusFile
 from service.publishing.publisher import Published, inbox_options_of, origin_of, publish_and_wait
 from service.publishing.refusal_hook import run_command
-from warehouse.publishing.publish import PublishOptions, PublishOutcome
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import BusyError, DropError, InboxError, NoReleaseError, WarehouseError

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from warehouse.publishing.publish import PublishOutcome
+from warehouse.publishing.outcome import PublishOutcome
 
 log = logging.getLogger("forecast.inbox")
 

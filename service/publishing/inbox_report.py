@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from warehouse.publishing.publish import PublishOutcome
+from warehouse.publishing.outcome import PublishOutcome
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.findings import Finding, make_report
 

@@ -1,7 +1,5 @@
 """Publishing as the command line and the inbox do it: with the settings' limits, warming, and retirement."""
 
-import asyncio
-import logging
 import os
 import socket
 from collections.abc import Sequence
@@ -12,28 +10,19 @@ from typing import Literal
 
 import msgspec
 
-from config.first_line import first_line
 from config.printable import printable
-from config.settings import Settings, SettingsError
+from config.settings import Settings
 from service.base.whoami import whoami
-from service.embedded import owner
-from service.embedded.runtime import EmbeddedError
-from service.publishing.rollback import SERVED_WITHIN_SECONDS
-from service.publishing.upstream import publish_in_store
-from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
-from warehouse.releases.catalog import Catalog, Manifest, Origin
+from service.publishing.releases import open_releases
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
+from warehouse.releases.catalog import Origin
 from warehouse.releases.deliveries import note_delivery
-from warehouse.releases.instances import InstanceRecord, check_readers, wait_until_served
-from warehouse.releases.retire import in_use, retire_all_but
+from warehouse.releases.instances import InstanceRecord
 from warehouse.rules.acceptance import parse_acceptance
 from warehouse.schema.errors import WarehouseError
-from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 
-log = logging.getLogger("forecast.publishing")
-
 _MOST_PATHS = 20  # kept in a manifest
-_FORGET_SECONDS = 5.0  # some 0.5 s for three releases of the whole country
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,68 +81,19 @@ def publish_and_wait(
     *,
     leave_behind: bool = False,
 ) -> Published:
-    """Publishes, waits for the live instances, and retires surplus releases, in the cache too.
+    """Publishes, waits for the live instances, and retires surplus releases.
 
-    Where a store of releases is set, all of that happens there. `leave_behind`: although an instance cannot read it.
-    Raises as `publish`, and StoreError.
+    `leave_behind`: although an instance cannot read the release. Raises as `publishing`.
     """
-    if settings.releases_url is not None:
-        outcome, behind, retired = publish_in_store(settings, paths, options, progress, leave_behind=leave_behind)
-        if outcome.manifest is not None and outcome.result in ("published", "already_current"):
-            _note_delivery(settings, outcome.manifest.id)
-        return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
-    check_readers(settings.data_path, leave_behind=leave_behind)
-    catalog = Catalog(settings.data_path)
-
-    def warmed(folder: Path, manifest: Manifest, tell: ProgressCallback) -> list[Finding]:
-        # here, because checks need no client of Redis, which takes a tenth of a second to import
-        from service.publishing.warming import warm_release
-
-        return warm_release(settings, folder, manifest, tell)
-
-    outcome = publish(catalog, paths, options, progress, warm=warmed)
+    releases = open_releases(settings)
+    outcome = releases.publish(paths, options, progress, leave_behind=leave_behind)
     if outcome.manifest is None or outcome.result in ("refused", "held"):
         return Published(outcome=outcome)
-    _note_delivery(settings, outcome.manifest.id)
-    late = wait_until_served(settings.data_path, outcome.manifest.id, SERVED_WITHIN_SECONDS, progress)
-    gone: list[str] = []
-    if outcome.result == "published":
-        try:
-            gone = retire_all_but(catalog, settings.keep_releases)
-        except WarehouseError:
-            gone = []  # another publisher is at work, and retires as well
-        forget_unused(settings, catalog, gone)
-    return Published(outcome=outcome, behind=tuple(late), retired=tuple(gone))
-
-
-def _note_delivery(settings: Settings, release: str) -> None:
     with suppress(OSError):  # the drop is live all the same, and its release has the time
-        note_delivery(settings.data_path, release)
-
-
-def forget_unused(settings: Settings, catalog: Catalog, retired: Sequence[str]) -> None:
-    """Removes from the shared cache what belongs to `retired` releases, and to those kept on disk that nobody uses.
-
-    The current release, the one to roll back to, and those that live instances serve stay warm. Never raises: what
-    cannot be removed goes by its TTL.
-    """
-    try:
-        unused = {*retired, *catalog.names()} - in_use(catalog)
-    except (WarehouseError, OSError) as error:
-        log.info("answers of old releases stay in the shared cache for now: %s", first_line(error))
-    else:
-        forget_releases(settings, unused)
-
-
-def forget_releases(settings: Settings, unused: set[str]) -> None:
-    """Removes from the shared cache what belongs to releases that nobody uses. Never raises, as `forget_unused`."""
-    # here, because checks need no client of Redis, which takes a tenth of a second to import
-    from service.cache.removing import forget
-    from service.redis.errors import StoreUnavailable
-
-    try:
-        url = owner.running_url(settings, "cache")
-        if unused and url is not None:
-            asyncio.run(forget(url, unused, _FORGET_SECONDS))
-    except (SettingsError, EmbeddedError, OSError, StoreUnavailable) as error:
-        log.info("answers of old releases stay in the shared cache for now: %s", first_line(error))
+        note_delivery(settings.data_path, outcome.manifest.id)
+    behind = releases.wait_until_served(outcome.manifest.id, progress)
+    retired: list[str] = []
+    if outcome.result == "published":
+        with suppress(WarehouseError):  # the release is live all the same; the next publish retires
+            retired = releases.retire_all_but(settings.keep_releases)
+    return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))

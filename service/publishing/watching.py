@@ -17,7 +17,7 @@ from service.publishing.inbox_events import Event
 from service.publishing.inbox_folders import Inbox
 from service.reports import terminal
 from service.reports.text_table import WIDTH, HarmlessConsole
-from warehouse.publishing.publish import PublishOutcome
+from warehouse.publishing.outcome import PublishOutcome
 
 
 def make_watcher(

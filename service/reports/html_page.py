@@ -11,7 +11,7 @@ from string import Template
 
 from service.reports import html_parts, wording
 from service.reports.html_comparison import render_comparison
-from warehouse.publishing.publish import PublishOutcome
+from warehouse.publishing.outcome import PublishOutcome
 from warehouse.schema.findings import Finding
 
 _SIGNS = {"error": "✕", "warning": "!", "info": "i"}

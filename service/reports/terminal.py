@@ -14,7 +14,7 @@ from service.reports import html_page, wording
 from service.reports.terminal_comparison import print_comparison
 from service.reports.text_table import NARROW, TextTable, plain, text_table
 from warehouse.files.atomic import write_atomically
-from warehouse.publishing.publish import PublishOutcome
+from warehouse.publishing.outcome import PublishOutcome
 from warehouse.releases.catalog import Manifest, Origin
 from warehouse.releases.pointer import Pointer
 from warehouse.rules.failures import FailureFile

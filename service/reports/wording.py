@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from config.printable import printable
-from warehouse.publishing.publish import PublishOutcome
+from warehouse.publishing.outcome import PublishOutcome
 from warehouse.releases.catalog import Manifest
 from warehouse.schema.comparison import Comparison, FigureChange, Mover, StateChange
 from warehouse.schema.findings import Finding, ValidationReport

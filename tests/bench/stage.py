@@ -26,7 +26,8 @@ from tests.support.instance import Instance, environment, forecast, serving
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
 from warehouse.publishing.illustrative import make_drops
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.rules.all_rules import PLAUSIBILITY_RULES
 

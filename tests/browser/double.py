@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 
 from config.settings import Settings
 from service.base.sockets import bind, url_of
@@ -65,7 +64,7 @@ class Double:
         self._open.close()
 
     async def _serve(self, bound: socket.socket) -> None:
-        changes = Actions("unix:///nowhere", PEPPER, Path(self._settings.data_dir), purge)
+        changes = Actions(self._settings, "unix:///nowhere", PEPPER, purge)
         listener, made = OperatorsListener(self._settings, bound, changes), _Made(self)
         listener.start(made)
         while not self._stopping:

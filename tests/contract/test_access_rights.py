@@ -8,6 +8,7 @@ import pytest
 from redis import Redis as BlockingRedis
 from redis.exceptions import NoPermissionError
 
+from config.settings import Settings
 from service.base.ipc import Endpoints
 from service.base.terms import Terms, parse_rate
 from service.cache.contents import look_at, survey
@@ -228,7 +229,7 @@ async def test_a_worker_s_user_can_revoke_where_the_listener_may(
 ) -> None:
     """The supervisor, with a write token and the rights that go with it; it can still delete nothing."""
     _, key = await KeyStore(opened("forecast-keys"), PEPPER, tmp_path).issue("acme", "", None)
-    changes = Actions(url(server, "forecast-worker"), PEPPER, tmp_path, purge)
+    changes = Actions(Settings(data_dir=str(tmp_path)), url(server, "forecast-worker"), PEPPER, purge)
     try:
         with pytest.raises(ApiError) as refused:
             await changes.revoke(key.key_id, "127.0.0.1")

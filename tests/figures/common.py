@@ -20,7 +20,8 @@ from tests.support.drops import project, write_drop
 from tests.support.instance import FORECAST, Instance, environment
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 _START_SECONDS = 30.0

@@ -21,7 +21,8 @@ import msgspec
 
 from tests.figures.common import milliseconds, say, site
 from tests.support.instance import FORECAST, environment, forecast, serving
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 _SEED = 15

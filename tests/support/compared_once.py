@@ -16,16 +16,16 @@ _NEEDED = {one.name for one in TABLES if one.needed}
 
 
 def comparing_once() -> Callable[..., _Compared]:
-    """In place of `_Publication._compare`. Lives as long as the tests of a process.
+    """In place of `Publication._compare`. Lives as long as the tests of a process.
 
     Not where failing rows are written, a needed table is missing, or a test has replaced a part of the publisher; what
     took too much of the machine is not kept.
     """
-    really, parts = publisher._Publication._compare, dict(vars(publisher))
+    really, parts = publisher.Publication._compare, dict(vars(publisher))
     known: dict[object, _Compared] = {}
 
     def compare(
-        publication: publisher._Publication, connection: Any, kept: Sequence[Manifest], tables: Any, budget: Any
+        publication: publisher.Publication, connection: Any, kept: Sequence[Manifest], tables: Any, budget: Any
     ) -> _Compared:
         options = publication._options
         key = None
@@ -43,7 +43,7 @@ def comparing_once() -> Callable[..., _Compared]:
     return compare
 
 
-def _releases(publication: publisher._Publication, kept: Sequence[Manifest]) -> object:
+def _releases(publication: publisher.Publication, kept: Sequence[Manifest]) -> object:
     """The tables of the drop, of the current release, and of the baseline with its name, which findings have."""
     oldest = baseline_of(kept) if kept else None
     folders = [publication._catalog.folder(one.id) / "tables" for one in (*kept[:1], *([oldest] if oldest else []))]

@@ -11,7 +11,7 @@ from service.publishing.inbox_drops import Publish, Stopped
 from service.publishing.inbox_events import Event
 from service.publishing.inbox_folders import Inbox
 from service.publishing.publisher import Published
-from warehouse.publishing.publish import PublishOptions, PublishOutcome
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import BusyError, CatalogError
 from warehouse.schema.findings import ValidationReport, make_report

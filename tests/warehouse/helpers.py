@@ -22,7 +22,7 @@ from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.places.keyset import KeySet
 from warehouse.publishing import build
 from warehouse.publishing import publish as publisher
-from warehouse.publishing.publish import PublishOptions, PublishOutcome
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import NO_LIMIT, RULES
 from warehouse.schema.findings import Finding, ValidationReport, make_report

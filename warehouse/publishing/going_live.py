@@ -9,7 +9,7 @@ import msgspec
 
 from config.urls import EMBEDDED, same_store
 from warehouse.releases.catalog import Manifest
-from warehouse.releases.instances import InstanceRecord, unreadable
+from warehouse.releases.instances import unreadable
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import CatalogError, LostRaceError
 from warehouse.schema.findings import Finding
@@ -129,22 +129,6 @@ class GoingLive:
             self._store.change(self.known, msgspec.structs.replace(self.known.pointer, next=None))
         except (CatalogError, LostRaceError):
             return  # the next publisher does
-
-
-def wait_until_served(
-    store: ReleasesStore, release: str, seconds: float, progress: ProgressCallback = lambda _: None
-) -> list[InstanceRecord]:
-    """Waits until every live instance serves `release`. Returns those that do not after `seconds`."""
-    now, began = store.now(), time.monotonic()
-    while True:
-        waited = time.monotonic() - began
-        beats = store.live(now + timedelta(seconds=waited)).values()
-        records = [beat.instance for beat in beats]
-        behind = [record for record in records if record.releases and not record.serves(release)]
-        if not behind or waited > seconds:
-            return behind
-        progress(f"waiting for {len(behind)} instance(s)")
-        time.sleep(_POLL_SECONDS / 2)
 
 
 def _to_warm(beats: Mapping[str, Beat]) -> list[str]:

@@ -1,10 +1,10 @@
 """Publishes a drop: reads it, compares it, builds a release, warms the cache, switches. Or refuses it as a whole."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 import duckdb
 import msgspec
@@ -18,86 +18,36 @@ from warehouse.drops.disk_budget import DiskBudget, connect_within, disk_budget_
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.reader import DropReader, read_in_subprocess
 from warehouse.files.remedies import with_remedy
-from warehouse.publishing import build
-from warehouse.publishing.approval import SeenWhenHeld, approval_findings
+from warehouse.publishing.approval import approval_findings
+from warehouse.publishing.build import ReleaseContents, build_release, rewrite_report
 from warehouse.publishing.bulk import ReleaseBefore
 from warehouse.publishing.history import baseline_of, delivered_before, kept_releases, older_than_current
-from warehouse.releases.catalog import Catalog, Manifest, Origin, TableInfo
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome, Result
+from warehouse.releases.catalog import Catalog, Manifest, TableInfo
 from warehouse.releases.table_files import content_of, table_file
-from warehouse.rules.acceptance import check_acceptance, check_hold, check_severities, judge, used
+from warehouse.rules.acceptance import judge, used
 from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.failures import FailureFile, prepare_folder
 from warehouse.rules.folding import fold
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.errors import CatalogError, DropError, NoReleaseError
-from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport, make_report
+from warehouse.schema.findings import Finding, make_report
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import TABLES, first_open_year, table_named
 
-# folder and manifest of the next release; its findings are added to the report
-WarmCallback = Callable[[Path, Manifest, ProgressCallback], Sequence[Finding]]
 
-
-# folder and manifest of the built release, which it makes current; the findings it returns are told, and not kept
-MakeCurrent = Callable[[Path, Manifest], Sequence[Finding]]
-
-# "held": refused, but a person may approve it; "passed": a dry run without errors
-Result = Literal["published", "already_current", "refused", "held", "passed"]
-
-
-class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to publish. Made by the caller for one publish."""
-
-    attribution: tuple[str, ...] = ()  # used if the files name no sources
-    limits: dict[str, float] = {}  # by rule
-    severities: dict[str, Severity] = {}  # by rule
-    strict: bool = False  # warnings refuse the drop as well
-    withdrawn: tuple[str, ...] = ()  # tables to leave out
-    required: tuple[str, ...] = ()  # tables that the drop must bring
-    hold: tuple[str, ...] = ()  # rules whose findings, whatever their severity, hold the drop for approval
-    acceptance: Acceptance | None = None
-    seen: SeenWhenHeld | None = None  # of a drop that was held, and is approved now
-    origin: Origin | None = None
-    failures: str | None = None  # a folder for all failing rows; files of an earlier run there are replaced
-    compared: bool = True  # False: the drop is checked as if nothing had been published
-    partial: bool = False  # needed tables may be missing; for a check only
-
-    def check(self) -> None:
-        """Raises WarehouseError if a limit, severity, rule to hold, acceptance or withdrawn table is not possible."""
-        RuleLimits(self.limits)
-        check_severities(self.severities)
-        check_hold(self.hold)
-        check_acceptance(self.acceptance)
-        optional = [one.name for one in TABLES if not one.needed]
-        for name in self.withdrawn:
-            if name not in optional:
-                raise DropError(f"{name} cannot be withdrawn: only {', '.join(optional)} can")
-
-
-class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a drop. Made once for each publish or dry run."""
-
-    result: Result
-    report: ValidationReport
-    manifest: Manifest | None  # of the release that is current now
-    failures: tuple[FailureFile, ...] = ()  # files of all failing rows, if they were asked for
-    tables: dict[str, str] = {}  # that the drop brings: checksums of their contents, whatever the order of rows
-
-
-def publish(
+@contextmanager
+def publishing(
     catalog: Catalog,
     paths: Sequence[str],
     options: PublishOptions = PublishOptions(),  # noqa: B008 - frozen
     progress: ProgressCallback = lambda _: None,
     *,
-    warm: WarmCallback | None = None,
-    make_current: MakeCurrent | None = None,
     reader: DropReader = read_in_subprocess,
-) -> PublishOutcome:
-    """Publishes the drop at `paths`, or refuses it and leaves everything unchanged.
+) -> Iterator["Publication"]:
+    """Reads the drop at `paths` and builds its release, unless the drop is refused. Holds the publish lock meanwhile.
 
-    `warm` is called with the next release before it becomes current. The findings it returns are added to the report.
-    `make_current` is how it becomes current where that is not the catalog's to say.
+    The caller makes the release current: `adopt`, then `switch`. Without them everything stays unchanged.
 
     Raises:
         DropError: if the paths bring no Parquet file.
@@ -107,8 +57,25 @@ def publish(
     options.check()
     check_paths(paths)
     with catalog.publishing() as staged:
-        publication = _Publication(catalog, staged, options, progress, reader)
-        return msgspec.structs.replace(publication.run(paths, warm, make_current), failures=tuple(publication.failures))
+        publication = Publication(catalog, staged, options, progress, reader)
+        publication.build(paths)
+        yield publication
+
+
+def publish(
+    catalog: Catalog,
+    paths: Sequence[str],
+    options: PublishOptions = PublishOptions(),  # noqa: B008 - frozen
+    progress: ProgressCallback = lambda _: None,
+    *,
+    reader: DropReader = read_in_subprocess,
+) -> PublishOutcome:
+    """Publishes a drop in a data folder that no instance serves. Raises as `publishing`."""
+    with publishing(catalog, paths, options, progress, reader=reader) as publication:
+        if publication.next is not None:
+            publication.adopt()
+            publication.switch()
+    return publication.outcome
 
 
 def dry_run(
@@ -119,78 +86,95 @@ def dry_run(
     *,
     reader: DropReader = read_in_subprocess,
 ) -> PublishOutcome:
-    """Checks the drop as `publish` would, but publishes nothing. Raises as `publish`, except BusyError."""
+    """Checks the drop as `publishing` would, and publishes nothing. Raises as `publishing`, except BusyError."""
     options.check()
     check_paths(paths)
     with catalog.examining() as staged:
-        publication = _Publication(catalog, staged, options, progress, reader)
-        return msgspec.structs.replace(publication.examine(paths)[0], failures=tuple(publication.failures))
+        publication = Publication(catalog, staged, options, progress, reader)
+        publication.examine(paths)
+        return publication.outcome
 
 
-class _Publication:
-    """One drop on its way to a release. Lives for one `publish` or `dry_run`."""
+class Publication:
+    """One drop on its way to a release. Lives for one `publishing` or `dry_run`.
+
+    `outcome` says how it stands. `next` is the manifest of the release that is built in `folder`; None if the drop is
+    not published.
+    """
+
+    outcome: PublishOutcome
+    next: Manifest | None = None
 
     def __init__(
         self, catalog: Catalog, staged: Path, options: PublishOptions, progress: ProgressCallback, reader: DropReader
     ) -> None:
         self._catalog = catalog
-        self._staged = staged
+        self.folder = staged
         self._tables = staged / "tables"
         self._tables.mkdir()
         self._options = options
         self._limits = RuleLimits(options.limits)
         self._progress = progress
         self._reader = reader
-        self.failures: list[FailureFile] = []
+        self._failures: list[FailureFile] = []
 
-    def run(
-        self, paths: Sequence[str], warm: WarmCallback | None, make_current: MakeCurrent | None = None
-    ) -> PublishOutcome:
-        outcome, contents = self.examine(paths)
+    def build(self, paths: Sequence[str]) -> None:
+        """Examines the drop, and builds its release if it may be published."""
+        contents = self.examine(paths)
+        outcome = self.outcome
         if outcome.result != "passed":
-            return outcome
+            return
         self._progress("encoding entries")
-        budget = disk_budget_for(self._tables.iterdir(), self._staged)
+        budget = disk_budget_for(self._tables.iterdir(), self.folder)
         try:
-            with connect_within(budget, self._staged.parent) as connection:
+            with connect_within(budget, self.folder.parent) as connection:
                 options = self._options
                 accepted = used(options.acceptance, outcome.report.findings)
                 current = outcome.manifest
                 before = ReleaseBefore(current.id, self._catalog.folder(current.id)) if current else None
-                manifest, summary = build.build_release(
-                    connection, self._tables, self._staged, contents, outcome.report, accepted, options.origin, before
+                self.next, self._report = build_release(
+                    connection, self._tables, self.folder, contents, outcome.report, accepted, options.origin, before
                 )
         except (duckdb.Error, OSError) as error:
-            excess = budget.excess(error, self._staged)
+            excess = budget.excess(error, self.folder)
             if excess is None:
                 raise CatalogError(with_remedy(f"the release cannot be built: {sql.reason(error)}")) from None
             findings = (make_finding("reader-failed", f"building the release {excess}"), *outcome.report.findings)
-            return msgspec.structs.replace(
-                outcome, result="refused", report=make_report(findings, outcome.report.comparison)
-            )
-        told = warm(self._staged, manifest, self._progress) if warm else ()
-        if told:
-            summary = make_report([*told, *summary.findings], summary.comparison)
-            manifest = build.rewrite_report(self._staged, manifest, summary)
-        self._catalog.adopt(self._staged, manifest)
-        if make_current is not None:
-            told = make_current(self._catalog.folder(manifest.id), manifest)
-            summary = make_report([*told, *summary.findings], summary.comparison)
-        self._progress("switching")
-        self._catalog.switch(manifest.id, self._options.origin.by if self._options.origin else None)
-        return msgspec.structs.replace(outcome, result="published", report=summary, manifest=manifest)
+            report = make_report(findings, outcome.report.comparison)
+            self.outcome = msgspec.structs.replace(outcome, result="refused", report=report)
 
-    def examine(self, paths: Sequence[str]) -> tuple[PublishOutcome, build.ReleaseContents]:
-        """Reads the drop and compares it with the current release. The result is `passed` if it may be published."""
+    def note(self, findings: Sequence[Finding]) -> None:
+        """Adds findings to the report that the built release keeps. Call before `adopt`."""
+        if findings and self.next is not None:
+            self._report = make_report([*findings, *self._report.findings], self._report.comparison)
+            self.next = rewrite_report(self.folder, self.next, self._report)
+
+    def adopt(self) -> Path:
+        """Moves the built release to its place; returns its folder. It is not current yet."""
+        assert self.next is not None  # noqa: S101 - as the callers have checked
+        self._catalog.adopt(self.folder, self.next)
+        self.folder = self._catalog.folder(self.next.id)
+        return self.folder
+
+    def switch(self, findings: Sequence[Finding] = ()) -> None:
+        """Makes the adopted release current. `findings` are reported, but the release does not keep them."""
+        assert self.next is not None  # noqa: S101 - as the callers have checked
+        self._progress("switching")
+        self._catalog.switch(self.next.id, self._options.origin.by if self._options.origin else None)
+        report = make_report([*findings, *self._report.findings], self._report.comparison)
+        self.outcome = msgspec.structs.replace(self.outcome, result="published", report=report, manifest=self.next)
+
+    def examine(self, paths: Sequence[str]) -> ReleaseContents:
+        """Reads the drop and compares it with the current release. The outcome is `passed` if it may be published."""
         current = self._current()
         read = self._read(paths, current)
         before = current if current and current.illustrative == read.illustrative else None
         attribution = read.attribution or self._options.attribution
         kept = kept_releases(self._catalog, before) if before else []
-        budget = disk_budget_for(self._tables.iterdir(), self._staged)
-        with connect_within(budget, self._staged.parent) as connection:
+        budget = disk_budget_for(self._tables.iterdir(), self.folder)
+        with connect_within(budget, self.folder.parent) as connection:
             tables = read.tables | self._carry(connection, before, read.kept)
-            contents = build.ReleaseContents(tables, attribution, read.illustrative)
+            contents = ReleaseContents(tables, attribution, read.illustrative)
             comparison, compared = self._compare(connection, kept, tables, budget)
         options = self._options
         findings = [*read.findings]
@@ -209,8 +193,10 @@ class _Publication:
         elif summary.refused:
             result = "held" if summary.refused_only_by(options.hold) else "refused"
         brought = {name: info.checksum for name, info in read.tables.items()}
-        outcome = PublishOutcome(result=result, report=summary, manifest=current, tables=brought)
-        return outcome, contents
+        self.outcome = PublishOutcome(
+            result=result, report=summary, manifest=current, failures=tuple(self._failures), tables=brought
+        )
+        return contents
 
     def _read(self, paths: Sequence[str], current: Manifest | None) -> ReadResult:
         before = None
@@ -234,7 +220,7 @@ class _Publication:
             raise DropError(read.no_drop)
         if read.failure is not None:
             raise CatalogError(with_remedy(read.failure))
-        self.failures += read.failures
+        self._failures += read.failures
         return read
 
     def _current(self) -> Manifest | None:
@@ -297,10 +283,10 @@ class _Publication:
             judged = judge_plausibility(connection, old, self._tables, self._limits, open_year, baseline)
             findings += judged.findings
             if self._options.failures is not None:
-                self.failures += write_implausible(connection, judged, Path(self._options.failures))
+                self._failures += write_implausible(connection, judged, Path(self._options.failures))
         except duckdb.Error as error:
             than = kept[0].id if kept else "itself"
-            excess = budget.excess(error, self._staged)
+            excess = budget.excess(error, self.folder)
             if excess is not None:
                 return None, [make_finding("reader-failed", f"comparing the drop with {than} {excess}")]
             raise CatalogError(with_remedy(f"cannot compare the drop with {than}: {sql.reason(error)}")) from None

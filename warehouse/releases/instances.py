@@ -5,6 +5,7 @@ Every instance has a record and holds its lock while it lives. Unlike a process 
 
 import os
 import time
+from collections.abc import Callable, Iterable
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 
@@ -92,16 +93,23 @@ def unreadable(needed: int, named: str) -> str:
 
 
 def wait_until_served(
-    data: Path, release: str, seconds: float, progress: ProgressCallback = lambda _: None
+    live: Callable[[], Iterable[InstanceRecord]],
+    release: str,
+    seconds: float,
+    progress: ProgressCallback = lambda _: None,
+    pause: float = 0.02,
 ) -> list[InstanceRecord]:
-    """Waits until every live instance serves `release`. Returns those that do not after `seconds`."""
+    """Waits until every one of the `live` instances serves `release`. Returns those that do not after `seconds`.
+
+    It pauses between two looks, in seconds.
+    """
     deadline = time.monotonic() + seconds
     while True:
-        behind = [record for record in live_instances(data) if record.releases and not record.serves(release)]
+        behind = [record for record in live() if record.releases and not record.serves(release)]
         if not behind or time.monotonic() > deadline:
             return behind
         progress(f"waiting for {len(behind)} instance(s)")
-        time.sleep(0.02)
+        time.sleep(pause)
 
 
 def _locked(lock: Path) -> int:

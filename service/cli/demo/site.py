@@ -21,7 +21,8 @@ from service.publishing.publisher import origin_of
 from service.redis.primary import Primary, open_store
 from warehouse.files.atomic import write_atomically
 from warehouse.publishing.illustrative import make_drops
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import BusyError, NoReleaseError, WarehouseError
 

@@ -16,6 +16,7 @@ from service.cli.extracts.releases import (
     diff,
     explains_interruption,
     list_releases,
+    print_place,
     retire_releases,
     rollback,
     show,
@@ -28,18 +29,16 @@ from service.cli.output import (
     load_settings,
     print_error,
     print_json,
-    releases_member,
     reports_errors,
     shown,
     stderr,
-    tell_releases,
 )
 from service.publishing.publisher import options_of, origin_of, publish_and_wait
-from service.publishing.upstream import reading
+from service.publishing.releases import FolderReleases, open_releases
 from service.reports import terminal
 from warehouse.drops.collection import is_inside
-from warehouse.publishing.publish import PublishOptions, PublishOutcome, dry_run
-from warehouse.releases.catalog import Catalog
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
+from warehouse.publishing.publish import dry_run
 from warehouse.schema.errors import WarehouseError
 from warehouse.sql import connections
 
@@ -139,14 +138,15 @@ def publish_drop(
     settings = load_settings().settings
     options = _options(settings, paths, withdrawn, accepted, reason, strict=strict)
     options = msgspec.structs.replace(options, failures=_failures_folder(failures, paths))
-    with explains_interruption(settings), terminal.progress(stderr()) as tell:
+    releases = open_releases(settings)
+    with explains_interruption(releases), terminal.progress(stderr()) as tell:
         published = publish_and_wait(settings, paths, options, tell, leave_behind=leave_behind)
     if as_json:
-        print_json(outcome_as_json(published.outcome, failures) | aftermath(published) | releases_member(settings))
+        print_json(outcome_as_json(published.outcome, failures) | aftermath(published) | releases.member)
     else:
         print_published(published, failures)
-        tell_releases(settings)
-    warn_behind(settings, list(published.behind))
+        print_place(releases)
+    warn_behind(releases, published.behind)
     _end(published.outcome, as_json=as_json)
 
 
@@ -214,18 +214,19 @@ def check_drop(
     options = msgspec.structs.replace(
         options, failures=_failures_folder(failures, paths), compared=not alone, partial=partial
     )
-    with terminal.progress(stderr()) as tell, _compared_with(settings, alone=alone) as catalog:
-        outcome = dry_run(catalog, paths, options, tell)
+    releases = FolderReleases(settings) if alone else open_releases(settings)
+    with terminal.progress(stderr()) as tell, releases.reading(to_compare=True) as reader:
+        outcome = dry_run(reader.catalog, paths, options, tell)
     if html is not None:
         terminal.write_html(html, outcome, " ".join(paths))
     if as_json:
-        print_json(outcome_as_json(outcome, failures) | ({} if alone else releases_member(settings)))
+        print_json(outcome_as_json(outcome, failures) | ({} if alone else releases.member))
     else:
         print_outcome(outcome, failures)
         if alone:
             stderr().print("[dim]not compared with a release (--no-release)[/dim]")
         else:
-            tell_releases(settings)
+            print_place(releases)
     _end(outcome, as_json=as_json)
 
 
@@ -243,16 +244,6 @@ def _options(
     origin = origin_of(paths, "command")
     with _wrong_usage():
         return options_of(settings, withdrawn, accepted, reason.strip(), origin, strict=strict)
-
-
-@contextmanager
-def _compared_with(settings: Settings, *, alone: bool) -> Iterator[Catalog]:
-    """The releases that a check compares with."""
-    if alone:
-        yield Catalog(settings.data_path)
-        return
-    with reading(settings, to_compare=True) as reader:
-        yield reader.catalog
 
 
 @contextmanager

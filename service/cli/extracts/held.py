@@ -31,6 +31,7 @@ from service.publishing import inbox_decisions
 from service.publishing.inbox_decisions import Decided
 from service.publishing.inbox_events import Event, log_event
 from service.publishing.inbox_held import HeldDrop, current_release, held_drops
+from service.publishing.releases import open_releases
 from service.publishing.watching import make_watcher, report_text, stoppable
 from service.reports import terminal
 from service.reports.text_table import plain
@@ -137,7 +138,8 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_jso
       forecast extracts approve 2026-10-20261005T123015Z --reason "as above" --over-newer
     """
     settings, inbox = _inbox(folder)
-    with explains_interruption(settings), terminal.progress(stderr()) as tell:
+    releases = open_releases(settings)
+    with explains_interruption(releases), terminal.progress(stderr()) as tell:
         decided = inbox_decisions.approve(
             settings, inbox, name, _said(reason), report_text, tell, over_newer=over_newer
         )
@@ -150,7 +152,7 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_jso
     else:
         print_published(published)
         tell_data_folder(settings)
-    warn_behind(settings, list(published.behind))
+    warn_behind(releases, published.behind)
     if decided.to_do is not None:
         summary = outcome.report.summary()
         print_error(f"{shown(decided.drop)} stays held: {summary}; {shown(decided.to_do)}")

@@ -9,7 +9,7 @@ from service.cli.output import shown, stderr
 from service.publishing.publisher import Published
 from service.reports import terminal
 from service.reports.text_table import plain
-from warehouse.publishing.publish import PublishOutcome
+from warehouse.publishing.outcome import PublishOutcome
 
 
 def print_published(published: Published, failures: Path | None = None) -> None:

@@ -1,13 +1,12 @@
 """forecast extracts: the commands for releases. Those for drops are in drops.py."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
 import msgspec
 
-from config.settings import Settings
 from service.base import interruption
 from service.base.whoami import whoami
 from service.cli.output import (
@@ -15,27 +14,21 @@ from service.cli.output import (
     fail,
     json_option,
     load_settings,
+    print_dimly,
     print_json,
-    releases_member,
     reports_errors,
     shown,
     stderr,
     stdout,
-    tell_releases,
 )
-from service.publishing import releases_store
-from service.publishing.publisher import forget_unused
-from service.publishing.rollback import SERVED_WITHIN_SECONDS, rolling_back
-from service.publishing.upstream import reading
+from service.publishing.releases import Releases, open_releases, roll_back_and_wait
 from service.reports import terminal
 from service.reports.terminal_comparison import print_comparison
 from service.reports.text_table import plain
 from warehouse.compare.release_comparison import compare_releases, write_release_changes
-from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.catalog import Manifest
 from warehouse.releases.instances import InstanceRecord
-from warehouse.releases.retire import retire, retire_all_but
 from warehouse.schema.errors import CatalogError
-from warehouse.upstream import changes
 
 _FORMS = (".csv", ".parquet")
 
@@ -55,8 +48,8 @@ def list_releases(as_json: bool) -> None:
       forecast extracts list
       forecast extracts list --json
     """
-    settings = load_settings().settings
-    with reading(settings) as reader:
+    place = open_releases(load_settings().settings)
+    with place.reading() as reader:
         lost = reader.lost
         pointer = reader.catalog.pointer() if lost is None else None
         releases = reader.catalog.all()
@@ -64,11 +57,11 @@ def list_releases(as_json: bool) -> None:
         fail(lost, FAILED, as_json=as_json)
     if as_json:
         current = pointer.release if pointer else None
-        print_json([_summary(manifest, current) | releases_member(settings) for manifest in releases])
+        print_json([_summary(manifest, current) | place.member for manifest in releases])
     elif releases:
-        terminal.print_releases(stdout(), _place(settings), releases, pointer)
+        terminal.print_releases(stdout(), (place.kind, place.place), releases, pointer)
     elif lost is None:
-        click.echo(f"No releases yet in {shown(_place(settings)[1])}: run `forecast extracts publish PATH`.")
+        click.echo(f"No releases yet in {shown(place.place)}: run `forecast extracts publish PATH`.")
     if lost is not None:
         fail(lost, FAILED)
 
@@ -89,8 +82,8 @@ def show(release: str | None, as_json: bool) -> None:
       forecast extracts show
       forecast extracts show 20261005T090000Z-0123456789ab
     """
-    settings = load_settings().settings
-    with reading(settings) as reader:
+    place = open_releases(load_settings().settings)
+    with place.reading() as reader:
         catalog = reader.catalog
         name = release or reader.current()
         reader.need_findings(name)
@@ -101,9 +94,9 @@ def show(release: str | None, as_json: bool) -> None:
         report = catalog.findings(manifest.id)
     if as_json:
         said = {"current": pointer is not None, "switched_by": pointer.by if pointer else None}
-        print_json(said | {"manifest": manifest, "findings": report.findings} | releases_member(settings))
+        print_json(said | {"manifest": manifest, "findings": report.findings} | place.member)
         return
-    terminal.print_manifest(stdout(), _place(settings), manifest, pointer)
+    terminal.print_manifest(stdout(), (place.kind, place.place), manifest, pointer)
     terminal.print_report(stdout(), report)
 
 
@@ -128,15 +121,15 @@ def rollback(release: str | None, as_json: bool) -> None:
       forecast extracts rollback
       forecast extracts rollback 20261005T090000Z-0123456789ab
     """
-    settings = load_settings().settings
-    with explains_interruption(settings):
-        done = rolling_back(settings)(release, whoami())
+    releases = open_releases(load_settings().settings)
+    with explains_interruption(releases):
+        done = roll_back_and_wait(releases, release, whoami())
     if as_json:
-        print_json(msgspec.structs.asdict(done) | releases_member(settings))
+        print_json(msgspec.structs.asdict(done) | releases.member)
         return
     click.echo(shown(done.release))
-    tell_releases(settings)
-    warn_behind(settings, list(done.behind))
+    print_place(releases)
+    warn_behind(releases, done.behind)
 
 
 @click.command()
@@ -166,7 +159,7 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
         raise click.UsageError(f"--to must end in {' or '.join(_FORMS)}")
     if to is not None and to.exists():  # an extract has such a name, too
         raise click.UsageError(f"--to {shown(str(to))} exists: name a new file")
-    with reading(load_settings().settings) as reader:
+    with open_releases(load_settings().settings).reading() as reader:
         names = (old, new or reader.current())
         reader.need_tables(*names)
         comparison = compare_releases(reader.catalog, *names)
@@ -180,7 +173,7 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
 
 
 @click.command(name="retire")
-@click.argument("releases", nargs=-1)
+@click.argument("names", nargs=-1, metavar="[RELEASES]...")
 @click.option(
     "--keep",
     type=click.IntRange(min=1),
@@ -188,7 +181,7 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
 )
 @json_option
 @reports_errors
-def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) -> None:
+def retire_releases(names: tuple[str, ...], keep: int | None, as_json: bool) -> None:
     """Remove old releases for good.
 
     Name RELEASES, or give --keep. The current release, the one that a rollback returns to, and every release that an
@@ -202,64 +195,47 @@ def retire_releases(releases: tuple[str, ...], keep: int | None, as_json: bool) 
       forecast extracts retire 20261005T090000Z-0123456789ab
       forecast extracts retire --keep 5
     """
-    if bool(releases) == (keep is not None):
+    if bool(names) == (keep is not None):
         raise click.UsageError("name releases, or give --keep N")
-    settings = load_settings().settings
-    gone = _retire(settings, releases, keep)
+    releases = open_releases(load_settings().settings)
+    gone = releases.retire(names) if keep is None else releases.retire_all_but(keep)
     if as_json:
-        print_json({"retired": gone} | releases_member(settings))
+        print_json({"retired": gone} | releases.member)
         return
     stdout().print("\n".join(map(plain, gone)) if gone else "Nothing to retire.")
-    tell_releases(settings)
-
-
-def _retire(settings: Settings, releases: tuple[str, ...], keep: int | None) -> list[str]:
-    if settings.releases_url is not None:
-        store = releases_store.open_store(settings)
-        return changes.retire(store, releases) if keep is None else changes.retire_all_but(store, keep)
-    catalog = Catalog(settings.data_path)
-    gone = retire(catalog, releases) if keep is None else retire_all_but(catalog, keep)
-    forget_unused(settings, catalog, gone)
-    return gone
-
-
-def _place(settings: Settings) -> tuple[str, str]:
-    """Where releases are: what kind of place, and which."""
-    if settings.releases_url is not None:
-        return "store of releases", settings.releases_url
-    return "data folder", str(settings.data_path.absolute())
+    print_place(releases)
 
 
 @contextmanager
-def explains_interruption(settings: Settings) -> Iterator[None]:
+def explains_interruption(releases: Releases) -> Iterator[None]:
     """If a command that switches releases is interrupted, its last line says which release is current."""
-    before = _current(settings)
+    before = _current(releases)
     try:
         yield
     except BaseException:
         if interruption.asked():
-            now = _current(settings)
+            now = _current(releases)
             interruption.explain_result("nothing was changed" if now == before else f"{now} is current now")
         raise
 
 
-def _current(settings: Settings) -> str | None:
+def _current(releases: Releases) -> str | None:
     try:
-        if settings.releases_url is not None:
-            return releases_store.open_store(settings).pointer().current()
-        pointer = Catalog(settings.data_path).pointer()
+        return releases.current()
     except CatalogError:
         return None
-    return pointer.release if pointer else None
 
 
-def warn_behind(settings: Settings, behind: list[InstanceRecord]) -> None:
-    in_store = settings.releases_url is not None
-    seconds = releases_store.SERVED_WITHIN_SECONDS if in_store else SERVED_WITHIN_SECONDS
+def print_place(releases: Releases) -> None:
+    """A forgotten setting is a common surprise."""
+    print_dimly(f"{releases.kind} {releases.place}")
+
+
+def warn_behind(releases: Releases, behind: Iterable[InstanceRecord]) -> None:
     for record in behind:
         stderr().print(
             f"[yellow]warning[/] {plain(record.name)} does not serve it yet, after "
-            f"{seconds:g} s; see {plain(record.operator_url)}/health/ready"
+            f"{releases.served_within:g} s; see {plain(record.operator_url)}/health/ready"
         )
 
 

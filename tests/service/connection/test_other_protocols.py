@@ -58,7 +58,7 @@ def test_another_protocol_is_called_by_its_name(worker: Served, kind: str, befor
 async def test_so_it_is_on_the_operators_listener(tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str) -> None:
     """The log tells of each once: a balancer asks every second."""
     sent, name, setting = PROTOCOLS[kind]
-    async with listened(Settings(data_dir=str(tmp_path)), tmp_path) as port:
+    async with listened(Settings(data_dir=str(tmp_path))) as port:
 
         def ask() -> str:
             with Wire(port, 30) as wire:

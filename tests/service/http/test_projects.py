@@ -15,7 +15,8 @@ from service.http.projects import PATH
 from service.request.errors import CODES
 from tests.support.drops import Rows, project, write_drop
 from tests.support.served import FORECAST, Served, served
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 SAINT_LOUIS = [

@@ -38,4 +38,4 @@ async def test_a_purge_has_ended_when_the_worker_says_so() -> None:
     await report(4)
     await asyncio.wait_for(purging, PATIENCE)
     writer.close()
-    await worker._listening
+    await worker._process._listening

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from config.settings import Settings
 from service.keys import audit, form
 from service.keys.store import KeyStore, open_key_store
 from service.operators.actions import Actions
@@ -38,7 +39,7 @@ def server(short: Path) -> Iterator[ValkeyProcess]:
 
 @pytest.fixture
 async def changes(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[Actions]:
-    made = Actions(server.url, PEPPER, tmp_path, purge)
+    made = Actions(Settings(data_dir=str(tmp_path)), server.url, PEPPER, purge)
     yield made
     await made.stop()
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from config.settings import Settings
 from service.base.telemetry import Snapshot
 from service.operators.actions import Actions
 from service.operators.app import build_operators_app
@@ -62,7 +63,7 @@ async def test_the_index_lists_every_endpoint() -> None:
 
 async def test_the_description_names_every_endpoint_and_its_errors_and_takes_the_read_token(tmp_path: Path) -> None:
     """Those that change something are in it where they exist."""
-    changes = Actions("redis://h", PEPPER, tmp_path, purge)
+    changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
     app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
     assert (await ask(app, "/schema/openapi.json")).problem() == (401, "missing_token")
     described = (await ask(app, "/schema/openapi.json", token=READ)).json()
@@ -80,7 +81,7 @@ async def test_options_lists_the_methods() -> None:
 
 async def test_the_index_lists_what_can_be_changed_for_whoever_may(tmp_path: Path) -> None:
     """With the write token; whoever has none does not even learn that there is one."""
-    changes = Actions("redis://h", PEPPER, tmp_path, purge)
+    changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
     app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
     said = [(await ask(app, "/", token=token)).json()["endpoints"] for token in (None, READ, WRITE)]
     assert said[0] == said[1]
@@ -129,7 +130,7 @@ async def test_liveness_never_takes_a_token() -> None:
 
 async def test_a_page_that_gave_this_machine_its_own_name_reads_nothing(tmp_path: Path) -> None:
     """Nor changes anything, whatever it sends. Probes may use any name: they learn the status alone."""
-    changes = Actions("redis://h", PEPPER, tmp_path, purge)
+    changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
     app = operators(lambda: instance(but(cache_up=False)), write=WRITE, changes=changes, hosts=Hosts())
     for path, method in (("/metrics", "GET"), ("/overview", "GET"), ("/events", "GET"), ("/caches/purge", "POST")):
         refused = await ask(app, path, method, token=WRITE, host="rebound.example:8001")
@@ -144,7 +145,11 @@ async def test_a_page_that_gave_this_machine_its_own_name_reads_nothing(tmp_path
 
 async def test_a_page_of_another_site_changes_nothing(tmp_path: Path) -> None:
     """Not even with the token. It may link to what can be read; a page of the listener itself may do both."""
-    app = operators(lambda: instance(WELL), write=WRITE, changes=Actions("redis://h", PEPPER, tmp_path, purge))
+    app = operators(
+        lambda: instance(WELL),
+        write=WRITE,
+        changes=Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge),
+    )
     for refused in (
         await ask(app, "/caches/purge", "POST", token=WRITE, sec_fetch_site="cross-site"),
         await ask(app, "/caches/purge", "POST", token=WRITE, origin="https://elsewhere.example"),

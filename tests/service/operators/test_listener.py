@@ -30,19 +30,19 @@ def audit_level() -> Iterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def listened(settings: Settings, folder: Path) -> AsyncIterator[int]:
+async def listened(settings: Settings) -> AsyncIterator[int]:
     """A listener with `settings` on loopback: its port."""
     with bind("127.0.0.1", 0, "operator_port") as bound:
-        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, folder, purge))
+        listener = OperatorsListener(settings, bound, Actions(settings, "unix:///nowhere", PEPPER, purge))
         listener.start(Watched(lambda: instance(WELL)))
         yield bound.getsockname()[1]
         await listener.stop(30)
 
 
-async def listening(settings: Settings, folder: Path, *requests: tuple[str, str]) -> list[int]:
+async def listening(settings: Settings, *requests: tuple[str, str]) -> list[int]:
     """The statuses of requests for a path under a name, to a listener with `settings`."""
     with bind(settings.operator_host, 0, "operator_port") as bound:
-        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, folder, purge))
+        listener = OperatorsListener(settings, bound, Actions(settings, "unix:///nowhere", PEPPER, purge))
         listener.start(Watched(lambda: instance(WELL)))
         async with httpx.AsyncClient(base_url=url_of(bound)) as client:
             answers = [await client.get(path, headers={"host": host}) for path, host in requests]
@@ -55,7 +55,7 @@ async def test_on_loopback_the_listener_is_read_under_its_own_names_alone(host: 
     """No token is needed there; a name of the settings is one of its own."""
     settings = Settings(data_dir=str(tmp_path), operator_host=host, operator_allowed_hosts=("ops.example",))
     names = ("localhost:8001", "127.0.0.1", "ops.example", "rebound.example")
-    statuses = await listening(settings, tmp_path, *(("/metrics", name) for name in names))
+    statuses = await listening(settings, *(("/metrics", name) for name in names))
     assert statuses == [200, 200, 200, 421]
 
 
@@ -66,7 +66,7 @@ async def test_beyond_loopback_the_listener_takes_a_token_and_any_name(
     """A probe sends the address of its pod. If no token is set, the log says so once."""
     settings = Settings(data_dir=str(tmp_path), operator_host="0.0.0.0", operator_read_token=token)
     requests = ("/health/ready", "192.0.2.7"), ("/metrics", "192.0.2.7"), ("/metrics", "localhost")
-    assert await listening(settings, tmp_path, *requests) == [200, 401, 401]
+    assert await listening(settings, *requests) == [200, 401, 401]
     messages = [record.getMessage() for record in caplog.records if record.name.startswith("forecast")]
     assert [("FORECAST_OPERATOR_READ_TOKEN_FILE" in message) for message in messages] == [True] * told
 
@@ -77,7 +77,7 @@ async def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
     logging.getLogger("forecast.keys.audit").setLevel(logging.ERROR)
     settings = Settings(data_dir=str(tmp_path), operator_read_token=READ, operator_write_token=WRITE)
     with bind("127.0.0.1", 0, "operator_port") as bound:
-        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
+        listener = OperatorsListener(settings, bound, Actions(settings, "unix:///nowhere", PEPPER, purge))
         listener.start(Watched(lambda: instance(WELL)))
         async with httpx.AsyncClient(base_url=url_of(bound), headers={"authorization": f"Bearer {READ}"}) as client:
             got, head = await client.get("/health/ready"), await client.head("/health/ready")
@@ -112,7 +112,7 @@ async def test_what_a_request_may_cost_is_limited_as_it_is_for_partners(
     no error of them, so that strangers cannot fill it."""
     monkeypatch.setattr(limits, "HEAD_SECONDS", 0.3)
     settings = Settings(data_dir=str(tmp_path), operator_write_token=WRITE)
-    async with listened(settings, tmp_path) as port:
+    async with listened(settings) as port:
 
         def ask(request: str) -> tuple[int, str]:
             with Wire(port, 30) as wire:
@@ -166,7 +166,7 @@ async def test_an_answer_before_the_end_of_its_request_is_the_last(tmp_path: Pat
             wire.send_until_closed(good)
             return answer.status, answer.header("connection"), wire.closes()
 
-    async with listened(Settings(data_dir=str(tmp_path), operator_write_token=WRITE), tmp_path) as port:
+    async with listened(Settings(data_dir=str(tmp_path), operator_write_token=WRITE)) as port:
         for kind, (start, lines, behind, status) in EARLY.items():
             told = await asyncio.to_thread(partial(ask, port, start, lines, behind))
             assert told == (status, "close", True), kind
@@ -179,7 +179,7 @@ async def test_the_body_of_a_request_that_offers_another_protocol_is_read(tmp_pa
     lines = ["Host: localhost", f"Authorization: Bearer {WRITE}", "Content-Type: application/json", framing]
     head = "\r\n".join(["POST /caches/purge HTTP/1.1", *lines, "Connection: Upgrade", "Upgrade: h2c", "", ""])
     body = "5\r\n[1,2]\r\n0\r\n\r\n" if "chunked" in framing else "[1,2]"
-    async with listened(Settings(data_dir=str(tmp_path), operator_write_token=WRITE), tmp_path) as port:
+    async with listened(Settings(data_dir=str(tmp_path), operator_write_token=WRITE)) as port:
 
         def ask() -> tuple[int, str]:
             with Wire(port, 30) as wire:
@@ -196,7 +196,7 @@ async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_lo
     """So that nobody keeps a health check out; whoever has just asked stays."""
     monkeypatch.setattr("service.operators.listener.MOST_CONNECTIONS", 2)
     settings = Settings(data_dir=str(tmp_path))
-    async with listened(settings, tmp_path) as port:
+    async with listened(settings) as port:
 
         def ask() -> None:
             request = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -218,7 +218,7 @@ async def test_a_connection_whose_end_lingers_goes_before_any_other(
     monkeypatch.setattr("service.operators.listener.MOST_CONNECTIONS", 2)
     monkeypatch.setattr("service.connection.channel._LOOK_SECONDS", 60.0)
     settings = Settings(data_dir=str(tmp_path))
-    async with listened(settings, tmp_path) as port:
+    async with listened(settings) as port:
 
         def ask() -> None:
             request = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -243,7 +243,7 @@ async def test_a_connection_whose_end_lingers_goes_before_any_other(
     ],
 )  # fmt: skip
 async def test_an_encoded_separator_is_none(path: str, status: int, tmp_path: Path) -> None:
-    async with listened(Settings(data_dir=str(tmp_path)), tmp_path) as port:
+    async with listened(Settings(data_dir=str(tmp_path))) as port:
 
         def ask() -> int:
             with Wire(port) as wire:

@@ -74,7 +74,7 @@ async def test_a_request_is_found_by_its_id() -> None:
 async def test_the_sample_of_the_log_can_be_changed_with_the_write_token(tmp_path: Path) -> None:
     """A share from 0 to 1, and nothing else."""
     found = watched()
-    changes = Actions("redis://h", PEPPER, tmp_path, purge)
+    changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
     app = build_operators_app(found, Access(Tokens(READ, WRITE)), changes)
     body = b'{"rate": 0.05}'
     assert (await ask(app, "/log/sampling", "POST", token=READ, body=body, **JSON)).status == 403
@@ -97,7 +97,7 @@ async def test_a_stream_tells_of_every_overview_until_the_listener_stops(tmp_pat
     seen: list[dict[str, Any]] = []
     settings = Settings(data_dir=str(tmp_path))
     with bind("127.0.0.1", 0, "operator_port") as bound:
-        listener = OperatorsListener(settings, bound, Actions("unix:///nowhere", PEPPER, tmp_path, purge))
+        listener = OperatorsListener(settings, bound, Actions(settings, "unix:///nowhere", PEPPER, purge))
         listener.start(found)
         async with (
             httpx.AsyncClient(base_url=url_of(bound), timeout=30) as client,

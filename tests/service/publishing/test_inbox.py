@@ -15,7 +15,7 @@ from service.publishing.inbox_report import DropReport
 from service.publishing.inbox_status import StatusFile, read_status, shown_status
 from service.publishing.publisher import Published
 from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, Site, stop
-from warehouse.publishing.publish import PublishOptions
+from warehouse.publishing.outcome import PublishOptions
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import BusyError, CatalogError, DropError, InboxError, WarehouseError
 from warehouse.schema.findings import make_report

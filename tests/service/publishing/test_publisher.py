@@ -17,7 +17,7 @@ from service.cache.key import release_of as release_in
 from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
 from service.publishing.publisher import Published, options_of, publish_and_wait
-from service.publishing.rollback import roll_back_and_wait
+from service.publishing.releases import open_releases
 from tests.support.drops import POPULATION, people, write_drop
 from tests.support.served import served
 from tests.support.valkey import ValkeyProcess
@@ -321,7 +321,7 @@ def test_a_release_that_an_instance_serves_stays_warm(ours: Settings, cache: Val
 def test_after_a_rollback_both_releases_stay_warm(ours: Settings, cache: ValkeyProcess, short: Path) -> None:
     """And then the next one and the one that was rolled back to."""
     made = months(ours, short, [0, 1])
-    roll_back_and_wait(ours.data_path, None, "ops")
+    open_releases(ours).roll_back(None, "ops")
     assert warm_ones(cache) == set(made)
     (last,) = months(ours, short, [2])
     assert warm_ones(cache) == {made[0], last}
@@ -365,6 +365,6 @@ def test_a_drop_is_delivered_when_it_goes_live_or_was_already_current(ours: Sett
     bad = write_drop(short / "bad", population=[people("36436", 2023, -1)])
     assert published(ours, bad).outcome.result == "refused"
     assert not delivered_by(lambda: published(ours, bad))
-    assert not delivered_by(lambda: roll_back_and_wait(ours.data_path, None, "ops"))
+    assert not delivered_by(lambda: open_releases(ours).roll_back(None, "ops"))
     assert delivered_by(lambda: published(ours, drop))
     assert published(ours, drop).outcome.result == "already_current"

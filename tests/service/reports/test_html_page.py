@@ -13,7 +13,7 @@ from service.reports import html_page
 from tests.service.conftest import Cli
 from tests.support.drops import location, people, write_drop
 from tests.warehouse.comparisons import ANSWERS, compared, figure, places, state
-from warehouse.publishing.publish import PublishOutcome
+from warehouse.publishing.outcome import PublishOutcome
 from warehouse.schema.comparison import Comparison, Distribution, Mover
 from warehouse.schema.findings import Finding, make_report
 from warehouse.schema.tables import TABLES

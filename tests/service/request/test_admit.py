@@ -13,7 +13,8 @@ from tests.support.caller import Caller
 from tests.support.drops import project, write_drop
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served, served
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 GOOD = f"{FORECAST}?zip_code=36436"

@@ -20,7 +20,8 @@ from tests.support.problems import problem
 from tests.support.served import FORECAST, Served, served, with_keys
 from tests.support.waiting import until
 from tests.warehouse.helpers import NO_LIMITS
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 

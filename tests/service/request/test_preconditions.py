@@ -20,7 +20,8 @@ from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
 from tests.support.served import Served, served
 from tests.support.waiting import until
 from tests.support.wire import Answer
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.rollback import roll_back
 

@@ -17,7 +17,8 @@ from tests.conftest import SPRINGFIELD
 from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
 from tests.support.served import FORECAST, Served, served
 from tests.support.wire import Answer
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 SMALL = f"{FORECAST}?zip_code=36436"

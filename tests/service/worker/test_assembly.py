@@ -12,7 +12,8 @@ from tests.support.drops import people, write_drop
 from tests.support.served import Served, served
 from tests.support.waiting import eventually
 from warehouse import following
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 

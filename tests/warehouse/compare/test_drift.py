@@ -13,7 +13,7 @@ from tests.warehouse.helpers import publish as publish_unlimited
 from tests.warehouse.publishing.test_publish_partial import illustrative
 from warehouse.compare.drift import drift_findings
 from warehouse.publishing import publish as publisher
-from warehouse.publishing.publish import PublishOptions, PublishOutcome
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import RULES, RuleLimits
 from warehouse.rules.drift_rules import DRIFT_RULES

@@ -13,7 +13,7 @@ from tests.warehouse.helpers import ATTRIBUTION, a_month_apart, drops_of, errors
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS, WRONG_TOGETHER, last_month
 from tests.warehouse.real_changes import REAL_CHANGES, REAL_TOGETHER
 from warehouse.publishing import publish as publisher
-from warehouse.publishing.publish import PublishOptions, PublishOutcome
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.table_files import table_file
 from warehouse.rules.acceptance import parse_acceptance

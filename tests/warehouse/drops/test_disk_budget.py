@@ -13,7 +13,8 @@ from warehouse.drops.disk_budget import disk_budget_for
 from warehouse.drops.messages import ReadRequest, ReadResult
 from warehouse.drops.pipeline import read_drop
 from warehouse.files.remedies import with_remedy
-from warehouse.publishing.publish import PublishOptions, dry_run, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import dry_run, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import CatalogError
 
@@ -63,7 +64,7 @@ def test_a_disk_with_less_than_any_drop_may_need_is_at_fault_itself(
         dry_run(Catalog(tmp_path / "data"), [str(swelling)], PublishOptions(limits=NO_LIMITS), reader=read_drop)
 
 
-@pytest.mark.parametrize("step", ["build.build_release", "compare"])
+@pytest.mark.parametrize("step", ["build_release", "compare"])
 def test_building_and_comparing_have_their_bounds_too(
     tmp_path: Path, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -78,7 +79,7 @@ def test_building_and_comparing_have_their_bounds_too(
         with (staged / "x").open("wb") as stream:
             stream.write(bytes(swollen))
         said = "No space left on device"
-        raise OSError(28, said) if step == "build.build_release" else duckdb.IOException(said)
+        raise OSError(28, said) if step == "build_release" else duckdb.IOException(said)
 
     monkeypatch.setattr(f"warehouse.publishing.publish.{step}", full)
     with pytest.raises(CatalogError, match=r"No space left.*extracts retire"):

@@ -6,7 +6,8 @@ from tests.support.drops import HOUSING, LOCATIONS, alias, homes, location, writ
 from tests.warehouse.helpers import NO_LIMITS, finding
 from warehouse.places.keyset_builder import KeySetBuilder
 from warehouse.publishing.build import barren_aliases
-from warehouse.publishing.publish import PublishOptions, publish
+from warehouse.publishing.outcome import PublishOptions
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 

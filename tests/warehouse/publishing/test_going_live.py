@@ -13,11 +13,12 @@ from obstore.store import MemoryStore
 
 from tests.support.drops import homes, people, write_drop
 from tests.warehouse.helpers import NO_LIMITS
-from warehouse.publishing.going_live import GoingLive, wait_until_served
-from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
+from warehouse.publishing.going_live import GoingLive
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
+from warehouse.publishing.publish import publish, publishing
 from warehouse.publishing.working_copy import WorkingCopy
 from warehouse.releases.catalog import RELEASE_FORMAT, Catalog
-from warehouse.releases.instances import InstanceFile, InstanceRecord
+from warehouse.releases.instances import InstanceFile, InstanceRecord, wait_until_served
 from warehouse.schema.errors import CatalogError, LostRaceError, NoSuchReleaseError, StoreError
 from warehouse.upstream import changes
 from warehouse.upstream.documents import POINTER, Beat, StoredPointer, sealed
@@ -50,12 +51,11 @@ class Publisher:
         self.going_live = GoingLive(store, self.known, "ann", **options)
 
     def publish(self, drop: str) -> PublishOutcome:
-        return publish(
-            self.copy.catalog,
-            [drop],
-            OPTIONS,
-            make_current=lambda folder, manifest: self.going_live.make_current(folder, manifest, self.copy.digests()),
-        )
+        with publishing(self.copy.catalog, [drop], OPTIONS) as publication:
+            if publication.next is not None:
+                folder = publication.adopt()
+                publication.switch(self.going_live.make_current(folder, publication.next, self.copy.digests()))
+        return publication.outcome
 
 
 def published(store: ReleasesStore, folder: Path, drop: str, **options: Any) -> str:
@@ -63,6 +63,11 @@ def published(store: ReleasesStore, folder: Path, drop: str, **options: Any) -> 
     assert outcome.result == "published"
     assert outcome.manifest is not None
     return outcome.manifest.id
+
+
+def late(store: ReleasesStore, release: str, seconds: float) -> list[InstanceRecord]:
+    """The instances that do not serve it in time."""
+    return wait_until_served(lambda: [one.instance for one in store.live(store.now()).values()], release, seconds)
 
 
 def check_whole(store: ReleasesStore) -> None:
@@ -294,7 +299,7 @@ def test_instances_have_a_release_before_it_is_current_and_one_warms_it(
     assert had == [True]
     (found,) = [one for one in outcome.report.findings if one.rule == "not-warmed"]
     assert found.message == f"{outcome.manifest.id} was not warmed"
-    assert wait_until_served(store, outcome.manifest.id, 30) == []
+    assert late(store, outcome.manifest.id, 30) == []
 
 
 def test_whoever_is_not_ready_in_time_is_named_and_the_release_goes_live(
@@ -307,7 +312,7 @@ def test_whoever_is_not_ready_in_time_is_named_and_the_release_goes_live(
     (found,) = [one for one in outcome.report.findings if one.rule == "not-ready"]
     assert found.samples == ("instance 3f9c20d1 on host: the disk is full",)
     assert outcome.manifest is not None
-    assert wait_until_served(store, outcome.manifest.id, 0.0) == [record]
+    assert late(store, outcome.manifest.id, 0.0) == [record]
 
 
 def test_what_a_live_instance_cannot_read_is_refused_unless_it_is_left_behind(

@@ -8,7 +8,8 @@ import pytest
 from tests.support.drops import POPULATION, people, write_drop
 from tests.warehouse.helpers import NO_LIMITS, finding
 from warehouse.publishing.approval import SeenWhenHeld
-from warehouse.publishing.publish import PublishOptions, PublishOutcome, publish
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog, Origin
 from warehouse.rules.acceptance import accept_found
 from warehouse.schema.errors import WarehouseError

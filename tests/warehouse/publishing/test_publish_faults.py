@@ -94,7 +94,7 @@ def test_what_a_crashed_publisher_left_is_cleared(catalog: Catalog, drop: Path, 
     assert drop.exists()
 
 
-@pytest.mark.parametrize("step", ["drops.pipeline.write_tables", "publishing.build.build_release"])
+@pytest.mark.parametrize("step", ["drops.pipeline.write_tables", "publishing.publish.build_release"])
 def test_an_interrupted_publish_leaves_the_release_before(
     catalog: Catalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, step: str, first: Manifest
 ) -> None:

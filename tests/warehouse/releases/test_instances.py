@@ -100,7 +100,7 @@ def test_waiting_ends_when_all_serve_the_release(tmp_path: Path) -> None:
     def switch(_: str) -> None:
         files["b"].write(record("b", NEW))
 
-    assert wait_until_served(tmp_path, NEW, 30, switch) == []
+    assert wait_until_served(lambda: live_instances(tmp_path), NEW, 30, switch) == []
     for file in files.values():
         file.close()
 
@@ -111,12 +111,12 @@ def test_who_is_behind_is_named_when_time_is_up(tmp_path: Path, late: tuple[str 
     files = {name: InstanceFile(tmp_path, name) for name in ("a", "b")}
     files["a"].write(record("a", NEW))
     files["b"].write(record("b", *late))
-    assert wait_until_served(tmp_path, NEW, 0.05) == [record("b", *late)]
+    assert wait_until_served(lambda: live_instances(tmp_path), NEW, 0.05) == [record("b", *late)]
     for file in files.values():
         file.close()
 
 
 def test_nobody_is_waited_for_where_nobody_is(tmp_path: Path) -> None:
     told: list[str] = []
-    assert wait_until_served(tmp_path, NEW, 30, told.append) == []
+    assert wait_until_served(lambda: live_instances(tmp_path), NEW, 30, told.append) == []
     assert told == []

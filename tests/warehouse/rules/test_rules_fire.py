@@ -25,7 +25,8 @@ from tests.warehouse.helpers import publish as publish_good
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS
 from tests.warehouse.spoiling import add, dated, file, good_drop, only
 from warehouse.drops.reader import read_in_subprocess
-from warehouse.publishing.publish import PublishOptions, PublishOutcome, dry_run, publish
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
+from warehouse.publishing.publish import dry_run, publishing
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import RULES
 from warehouse.rules.all_rules import make_finding as fired
@@ -138,7 +139,11 @@ def test_a_withdrawn_table_is_told(served: Catalog, tmp_path: Path) -> None:
 
 def test_a_cache_that_could_not_be_warmed_is_a_warning_and_the_release_live(catalog: Catalog, drop: Path) -> None:
     told = [fired("not-warmed", "the cache is away")]
-    outcome = publish(catalog, [str(drop)], PublishOptions(limits=NO_LIMITS), warm=lambda *_: told)
+    with publishing(catalog, [str(drop)], PublishOptions(limits=NO_LIMITS)) as publication:
+        publication.note(told)
+        publication.adopt()
+        publication.switch()
+    outcome = publication.outcome
     assert outcome.result == "published"
     found = finding(outcome, "not-warmed")
     assert (found.severity, found.message) == ("warning", "the cache is away")

@@ -32,8 +32,7 @@ def _nobody_waits() -> Iterator[None]:
     """For instances: there are none."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(GoingLive, "_wait_until_ready", lambda *_: [])
-        patched.setattr("service.publishing.upstream.SERVED_WITHIN_SECONDS", 0.0)
-        patched.setattr("service.publishing.releases_store.SERVED_WITHIN_SECONDS", 0.0)
+        patched.setattr("service.publishing.releases.StoreReleases.served_within", 0.0)
         yield
 
 

@@ -1,0 +1,270 @@
+"""Where releases are published, rolled back and retired: in a data folder, or in a store that many instances follow.
+
+The command line, the inbox and the operators' listener act on releases through `open_releases`. Imports what builds a
+release only to build one: an instance rolls back and never publishes.
+"""
+
+import asyncio
+import logging
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from config.first_line import first_line
+from config.settings import Settings, SettingsError
+from service.embedded import owner
+from service.embedded.runtime import EmbeddedError
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
+from warehouse.publishing.working_copy import TABLES, WorkingCopy
+from warehouse.releases import retire, rollback
+from warehouse.releases.catalog import FINDINGS, Catalog
+from warehouse.releases.instances import InstanceRecord, check_readers, live_instances, wait_until_served
+from warehouse.schema.errors import WarehouseError
+from warehouse.schema.progress import ProgressCallback
+from warehouse.upstream import changes
+from warehouse.upstream.objects import open_objects
+from warehouse.upstream.store import KnownPointer, ReleasesStore
+
+log = logging.getLogger("forecast.publishing")
+
+_FORGET_SECONDS = 5.0  # some 0.5 s for three releases of the whole country
+_LOOK_SECONDS = 0.25  # between two looks at the instances on a store
+# In the data folder; no instance reads it. Kept, so that the next publish fetches less.
+_WORKING_COPY = "publisher"
+
+
+class ReleaseReader:
+    """Releases as a command reads them: in the data folder, or in a copy of what the store has.
+
+    A copy has all manifests; it fetches further files when they are needed.
+    """
+
+    def __init__(self, catalog: Catalog, copy: WorkingCopy | None = None, known: KnownPointer | None = None) -> None:
+        """`copy` and `known`: if there is a store."""
+        self.catalog = catalog
+        self._copy = copy
+        self._known = known
+
+    @property
+    def lost(self) -> str | None:
+        """Why it is unknown which release is current, with the remedy; None if it is known."""
+        return self._known.lost if self._known is not None else self.catalog.lost
+
+    def current(self) -> str:
+        """The id of the current release. Raises NoReleaseError before the first publish, CatalogError if it is lost."""
+        return self._known.current() if self._known is not None else self.catalog.current().id
+
+    def need_findings(self, release: str) -> None:
+        """Raises NoSuchReleaseError, StoreError."""
+        if self._copy is not None:
+            self._copy.fetch(release, FINDINGS)
+
+    def need_tables(self, *releases: str) -> None:
+        """Raises NoSuchReleaseError, StoreError."""
+        if self._copy is not None:
+            for release in releases:
+                self._copy.fetch(release, TABLES)
+
+
+class Releases(Protocol):
+    """The releases of one place. All methods raise CatalogError if the place cannot be read or written, and BusyError
+    if another publisher was first."""
+
+    kind: str  # "data folder" or "store of releases"
+    place: str  # its path or URL
+    member: dict[str, str]  # the place, in the JSON of commands
+    served_within: float  # seconds that a live instance may take to serve another release
+
+    def current(self) -> str | None:
+        """The id of the current release; None before the first publish."""
+
+    def reading(self, *, to_compare: bool = False) -> AbstractContextManager[ReleaseReader]:
+        """The releases, for as long as the block; `to_compare`: with all tables that a drop is compared with."""
+
+    def publish(
+        self, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback, *, leave_behind: bool = False
+    ) -> PublishOutcome:
+        """Publishes the drop at `paths`. `leave_behind`: although a live instance cannot read the release."""
+
+    def roll_back(self, release: str | None, by: str) -> str:
+        """Makes `release` current again on behalf of the user `by`; None: the one before the current. Returns its
+        id."""
+
+    def retire(self, releases: Sequence[str]) -> list[str]:
+        """Removes the given releases; returns their ids. Removes none if one is unknown or in use."""
+
+    def retire_all_but(self, keep: int) -> list[str]:
+        """Removes surplus releases by the rule of `retire.surplus`; returns their ids."""
+
+    def wait_until_served(self, release: str, progress: ProgressCallback = lambda _: None) -> list[InstanceRecord]:
+        """Waits `served_within` until every live instance serves `release`; returns those that do not."""
+
+
+class RolledBack(msgspec.Struct, frozen=True):
+    """The result of a rollback."""
+
+    release: str  # current now
+    behind: tuple[InstanceRecord, ...]  # live instances that do not serve it yet
+
+
+def open_releases(settings: Settings) -> Releases:
+    """The releases that the settings name. Raises StoreError if the extra `releases` is missing."""
+    return FolderReleases(settings) if settings.releases_url is None else StoreReleases(settings)
+
+
+def roll_back_and_wait(releases: Releases, release: str | None, by: str) -> RolledBack:
+    """Rolls back as `Releases.roll_back`, and waits for the live instances."""
+    current = releases.roll_back(release, by)
+    return RolledBack(current, tuple(releases.wait_until_served(current)))
+
+
+class FolderReleases:
+    """The releases in the data folder."""
+
+    kind = "data folder"
+    served_within = 2.0
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._catalog = Catalog(settings.data_path)
+        self.place = str(settings.data_path.absolute())
+        self.member = {"data_folder": self.place}
+
+    def current(self) -> str | None:
+        pointer = self._catalog.pointer()
+        return pointer.release if pointer else None
+
+    @contextmanager
+    def reading(self, *, to_compare: bool = False) -> Iterator[ReleaseReader]:  # noqa: ARG002 - everything is here
+        yield ReleaseReader(self._catalog)
+
+    def publish(
+        self, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback, *, leave_behind: bool = False
+    ) -> PublishOutcome:
+        from warehouse.publishing.publish import publishing
+
+        check_readers(self._settings.data_path, leave_behind=leave_behind)
+        with publishing(self._catalog, paths, options, progress) as publication:
+            if publication.next is not None:
+                # here, because checks need no client of Redis, which takes a tenth of a second to import
+                from service.publishing.warming import warm_release
+
+                publication.note(warm_release(self._settings, publication.folder, publication.next, progress))
+                publication.adopt()
+                publication.switch()
+        return publication.outcome
+
+    def roll_back(self, release: str | None, by: str) -> str:
+        return rollback.roll_back(self._catalog, release, by).id
+
+    def retire(self, releases: Sequence[str]) -> list[str]:
+        return self._forget_unused(retire.retire(self._catalog, releases))
+
+    def retire_all_but(self, keep: int) -> list[str]:
+        return self._forget_unused(retire.retire_all_but(self._catalog, keep))
+
+    def wait_until_served(self, release: str, progress: ProgressCallback = lambda _: None) -> list[InstanceRecord]:
+        data = self._settings.data_path
+        return wait_until_served(lambda: live_instances(data), release, self.served_within, progress)
+
+    def _forget_unused(self, retired: list[str]) -> list[str]:
+        """Removes from the shared cache what belongs to `retired` releases, and to those on disk that are not in use.
+
+        The current release, the one to roll back to, and those that live instances serve stay warm. Never raises: what
+        cannot be removed goes by its TTL.
+        """
+        try:
+            unused = {*retired, *self._catalog.names()} - retire.in_use(self._catalog)
+        except (WarehouseError, OSError) as error:
+            _log_kept(error)
+        else:
+            forget_releases(self._settings, unused)
+        return retired
+
+
+class StoreReleases:
+    """The releases in the store that FORECAST_RELEASES_URL names. Each instance mirrors it into its data folder, warms
+    its cache, and removes what it no longer needs."""
+
+    kind = "store of releases"
+    served_within = 5.0  # an instance looks twice a second, and opens a release of the whole country in about a second
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._store = open_releases_store(settings)
+        self.place = self._store.url
+        self.member = {"store": self.place}
+
+    def current(self) -> str | None:
+        return self._store.pointer().pointer.release
+
+    @contextmanager
+    def reading(self, *, to_compare: bool = False) -> Iterator[ReleaseReader]:
+        with tempfile.TemporaryDirectory(prefix="forecast-releases-") as folder:
+            copy = WorkingCopy(self._store, Path(folder))
+            known = copy.refresh(tables=to_compare)
+            yield ReleaseReader(copy.catalog, copy, known)
+
+    def publish(
+        self, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback, *, leave_behind: bool = False
+    ) -> PublishOutcome:
+        from warehouse.publishing.going_live import GoingLive
+        from warehouse.publishing.publish import publishing
+
+        copy = WorkingCopy(self._store, self._settings.data_path / _WORKING_COPY, progress)
+        by = options.origin.by if options.origin is not None else None
+        going_live = GoingLive(self._store, copy.refresh(whole=True), by, progress, leave_behind=leave_behind)
+        with publishing(copy.catalog, paths, options, progress) as publication:
+            if publication.next is not None:
+                folder = publication.adopt()
+                publication.switch(going_live.make_current(folder, publication.next, copy.digests()))
+        return publication.outcome
+
+    def roll_back(self, release: str | None, by: str) -> str:
+        return changes.roll_back(self._store, release, by).id
+
+    def retire(self, releases: Sequence[str]) -> list[str]:
+        return changes.retire(self._store, releases)
+
+    def retire_all_but(self, keep: int) -> list[str]:
+        return changes.retire_all_but(self._store, keep)
+
+    def wait_until_served(self, release: str, progress: ProgressCallback = lambda _: None) -> list[InstanceRecord]:
+        now, began = self._store.now(), time.monotonic()
+
+        def live() -> list[InstanceRecord]:
+            beats = self._store.live(now + timedelta(seconds=time.monotonic() - began))
+            return [beat.instance for beat in beats.values()]
+
+        return wait_until_served(live, release, self.served_within, progress, _LOOK_SECONDS)
+
+
+def open_releases_store(settings: Settings) -> ReleasesStore:
+    """Raises StoreError if the extra `releases` is missing, SettingsError if no store is set."""
+    if settings.releases_url is None:
+        raise SettingsError("FORECAST_RELEASES_URL is not set")
+    return ReleasesStore(open_objects(settings.releases_url, settings.releases_options), settings.releases_url)
+
+
+def forget_releases(settings: Settings, unused: set[str]) -> None:
+    """Removes `unused` releases from the shared cache. Never raises: what cannot be removed goes by its TTL."""
+    # here, because checks need no client of Redis, which takes a tenth of a second to import
+    from service.cache.removing import forget
+    from service.redis.errors import StoreUnavailable
+
+    try:
+        url = owner.running_url(settings, "cache")
+        if unused and url is not None:
+            asyncio.run(forget(url, unused, _FORGET_SECONDS))
+    except (SettingsError, EmbeddedError, OSError, StoreUnavailable) as error:
+        _log_kept(error)
+
+
+def _log_kept(error: Exception) -> None:
+    log.info("answers of old releases stay in the shared cache for now: %s", first_line(error))

@@ -1,0 +1,56 @@
+"""How a drop is to be published, and what became of it."""
+
+from typing import Literal
+
+import msgspec
+
+from warehouse.publishing.approval import SeenWhenHeld
+from warehouse.releases.catalog import Manifest, Origin
+from warehouse.rules.acceptance import check_acceptance, check_hold, check_severities
+from warehouse.rules.all_rules import RuleLimits
+from warehouse.rules.failures import FailureFile
+from warehouse.schema.errors import DropError
+from warehouse.schema.findings import Acceptance, Severity, ValidationReport
+from warehouse.schema.tables import TABLES
+
+# "held": refused, but a person may approve it; "passed": a dry run without errors
+Result = Literal["published", "already_current", "refused", "held", "passed"]
+
+
+class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How to publish. Made by the caller for one publish."""
+
+    attribution: tuple[str, ...] = ()  # used if the files name no sources
+    limits: dict[str, float] = {}  # by rule
+    severities: dict[str, Severity] = {}  # by rule
+    strict: bool = False  # warnings refuse the drop as well
+    withdrawn: tuple[str, ...] = ()  # tables to leave out
+    required: tuple[str, ...] = ()  # tables that the drop must bring
+    hold: tuple[str, ...] = ()  # rules whose findings, whatever their severity, hold the drop for approval
+    acceptance: Acceptance | None = None
+    seen: SeenWhenHeld | None = None  # of a drop that was held, and is approved now
+    origin: Origin | None = None
+    failures: str | None = None  # a folder for all failing rows; files of an earlier run there are replaced
+    compared: bool = True  # False: the drop is checked as if nothing had been published
+    partial: bool = False  # needed tables may be missing; for a check only
+
+    def check(self) -> None:
+        """Raises WarehouseError if a limit, severity, rule to hold, acceptance or withdrawn table is not possible."""
+        RuleLimits(self.limits)
+        check_severities(self.severities)
+        check_hold(self.hold)
+        check_acceptance(self.acceptance)
+        optional = [one.name for one in TABLES if not one.needed]
+        for name in self.withdrawn:
+            if name not in optional:
+                raise DropError(f"{name} cannot be withdrawn: only {', '.join(optional)} can")
+
+
+class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a drop. Made once for each publish or dry run."""
+
+    result: Result
+    report: ValidationReport
+    manifest: Manifest | None  # of the release that is current now
+    failures: tuple[FailureFile, ...] = ()  # files of all failing rows, if they were asked for
+    tables: dict[str, str] = {}  # that the drop brings: checksums of their contents, whatever the order of rows
