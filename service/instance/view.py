@@ -17,6 +17,7 @@ from service.base.tasks import end_task, keep_running
 from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
 from service.cache.removing import purge_shared
 from service.embedded.owner import EmbeddedServers
+from service.inbox.status import Status, shown_status
 from service.instance.kept_process import KeptProcess
 from service.instance.peers import Peers
 from service.instance.store_checks import StoreChecks
@@ -28,7 +29,6 @@ from service.operators.live import Broadcast, Rounds
 from service.operators.observer import Observer
 from service.operators.overview import History, Overview
 from service.operators.state import InstanceState, WorkerState
-from service.publishing.inbox_status import Status, shown_status
 from warehouse.files.file_access import FileAccess
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.deliveries import last_delivery

@@ -10,9 +10,9 @@ import os
 from config.processes import name_process
 from service.base import logs
 from service.base.ipc import WatchOrders
+from service.inbox.report import log_event
+from service.inbox.watcher import make_watcher, stoppable
 from service.instance.kept_main import Control
-from service.publishing.inbox_events import log_event
-from service.publishing.watching import make_watcher, stoppable
 
 
 def _watch(control: Control) -> None:

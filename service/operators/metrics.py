@@ -7,11 +7,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from service.base.telemetry import COUNTERS, HISTOGRAMS, Snapshot
+from service.inbox.status import Status
 from service.operators import gauges
 from service.operators.gauges import cumulative, gauge
 from service.operators.overview import EventKind
 from service.operators.state import InstanceState, readiness, went_back
-from service.publishing.inbox_status import Status
 
 
 class _Families:

@@ -8,8 +8,8 @@ import msgspec
 
 from config.durations import in_words
 from service.base.ipc import WorkerReport
+from service.inbox.status import Status as InboxStatus
 from service.operators.overview import Keys, Store
-from service.publishing.inbox_status import Status as InboxStatus
 
 # Nodes of a cluster in one sentence.
 _SHOWN_NODES = 5

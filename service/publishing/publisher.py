@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,9 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     outcome: PublishOutcome
     behind: tuple[InstanceRecord, ...] = ()  # live instances that do not serve the release yet
     retired: tuple[str, ...] = ()  # ids of the releases that were removed
+
+
+Publish = Callable[[Settings, Sequence[str], PublishOptions, ProgressCallback], Published]
 
 
 def origin_of(

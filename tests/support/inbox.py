@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from config.settings import Settings
-from service.publishing.inbox import Means, Watcher
-from service.publishing.inbox_drops import Publish, Stopped
-from service.publishing.inbox_events import Event
-from service.publishing.inbox_folders import Inbox
-from service.publishing.publisher import Published
+from service.inbox.drops import Stopped
+from service.inbox.folders import Inbox
+from service.inbox.report import Event
+from service.inbox.watcher import Means, Watcher
+from service.publishing.publisher import Publish, Published
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import BusyError, CatalogError

@@ -27,12 +27,11 @@ from service.cli.output import (
     stdout,
     tell_data_folder,
 )
-from service.publishing import inbox_decisions
-from service.publishing.inbox_decisions import Decided
-from service.publishing.inbox_events import Event, log_event
-from service.publishing.inbox_held import HeldDrop, current_release, held_drops
+from service.inbox import decisions
+from service.inbox.decisions import Decided, HeldDrop, current_release, held_drops
+from service.inbox.report import Event, log_event
+from service.inbox.watcher import make_watcher, report_text, stoppable
 from service.publishing.releases import open_releases
-from service.publishing.watching import make_watcher, report_text, stoppable
 from service.reports import terminal
 from service.reports.text_table import plain
 from warehouse.releases.catalog import Manifest
@@ -140,9 +139,7 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_jso
     settings, inbox = _inbox(folder)
     releases = open_releases(settings)
     with explains_interruption(releases), terminal.progress(stderr()) as tell:
-        decided = inbox_decisions.approve(
-            settings, inbox, name, _said(reason), report_text, tell, over_newer=over_newer
-        )
+        decided = decisions.approve(settings, inbox, name, _said(reason), report_text, tell, over_newer=over_newer)
     published = decided.published
     assert published is not None  # noqa: S101 - an approval publishes, or tries to
     outcome = published.outcome
@@ -178,7 +175,7 @@ def discard(name: str, reason: str, folder: str | None, as_json: bool) -> None:
       forecast extracts discard 2026-10 --reason "exported too early"
     """
     settings, inbox = _inbox(folder)
-    decided = inbox_decisions.discard(settings, inbox, name, _said(reason))
+    decided = decisions.discard(settings, inbox, name, _said(reason))
     if as_json:
         print_json(_decided_as_json(decided) | data_folder_member(settings))
         return

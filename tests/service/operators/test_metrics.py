@@ -6,9 +6,9 @@ import msgspec
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.base.telemetry import COUNTERS, HISTOGRAMS, REQUEST_SECONDS, REQUESTS, Snapshot, Telemetry
+from service.inbox.status import Status
 from service.operators.metrics import render_metrics
 from service.operators.state import InstanceState
-from service.publishing.inbox_status import Status
 from tests.service.operators.test_state import WELL, but, instance
 
 

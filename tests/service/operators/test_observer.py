@@ -5,10 +5,10 @@ import pytest
 
 from service.base.ipc import Sample
 from service.base.telemetry import ANSWERS, REQUEST_SECONDS, REQUESTS, Telemetry
+from service.inbox.status import Status
 from service.operators.observer import Observer, published_at
 from service.operators.overview import Overview
 from service.operators.state import InstanceState
-from service.publishing.inbox_status import Status
 from tests.service.operators.test_state import WELL, but, instance
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from service.base.ipc import WorkerReport
 from service.base.telemetry import Snapshot
+from service.inbox.status import Status
 from service.operators.state import InstanceState, Readiness, WorkerState, readiness
-from service.publishing.inbox_status import Status
 
 WELL = WorkerReport(
     release="r1",

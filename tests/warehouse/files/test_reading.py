@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from config.settings import SettingsError
+from service.inbox.status import Status, read_status
 from service.keys import pepper
-from service.publishing.inbox_status import Status, read_status
 from service.quota.spool import Spool
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.instances import InstanceFile, live_instances

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.publishing.inbox_folders import Inbox
+from service.inbox.folders import Inbox
 from tests.support.disks import mounted
 from tests.support.drops import people, write_drop
 from tests.support.instance import environment, forecast_here

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.publishing.arrivals import Arrivals
+from service.inbox.arrivals import Arrivals
 
 QUIET = 30.0
 

@@ -3,7 +3,7 @@
 <inbox>/<name>                        a drop, arriving or complete: a folder, or one Parquet file
 <inbox>/.claimed/<time>/<name>        a drop that is being published
 <inbox>/published/<name>-<time>/      <name> and its reports
-<inbox>/held/<name>-<time>/           <name> and its reports, until a person decides (`inbox_held`)
+<inbox>/held/<name>-<time>/           <name> and its reports, until a person decides (decisions.py)
 <inbox>/quarantine/<name>-<time>/     <name> and its reports
 
 Each step is one rename, so after a crash a drop is whole and in exactly one place. Nothing is deleted or replaced.
@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from service.publishing.arrivals import Arrivals
+from service.inbox.arrivals import Arrivals
 from warehouse.files.atomic import clear_aside, exclusive, sync, write_atomically
 from warehouse.files.reading import read_struct
 from warehouse.files.remedies import with_remedy
@@ -40,6 +40,10 @@ class _Named(msgspec.Struct):
     """The part of report.json that every look reads."""
 
     drop: str
+
+
+def unusable(inbox: Path, error: OSError) -> InboxError:
+    return InboxError(f"the inbox {inbox} cannot be used: {error.filename}: {error.strerror or error}")
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -115,7 +119,7 @@ class Inbox:
             if self._claimed.is_symlink():
                 raise InboxError(f"{self._claimed} is a link: remove it")
         except OSError as error:
-            raise self._unusable(error) from None
+            raise unusable(self.folder, error) from None
 
     def lock(self) -> AbstractContextManager[bool]:
         """Whether this watcher is the only one; only then may it claim and settle."""
@@ -137,7 +141,7 @@ class Inbox:
                         foreign[os.fsencode(entry.name).decode(errors="replace")] = why
             complete, arriving = self._arrivals.look(drops)
         except OSError as error:
-            raise self._unusable(error) from None
+            raise unusable(self.folder, error) from None
         return Look(tuple(complete), tuple(arriving), foreign)
 
     def awaited(self, name: str) -> str:
@@ -181,7 +185,7 @@ class Inbox:
                 elif not any(folder.iterdir()):
                     folder.rmdir()  # its watcher ended between making the folder and moving the drop
         except OSError as error:
-            raise self._unusable(error) from None
+            raise unusable(self.folder, error) from None
         return found
 
     def destination(self, claim: Claim, place: SettledPlace) -> Path:
@@ -202,9 +206,6 @@ class Inbox:
         """The file system's own clock in ns; on a network it is not this machine's."""
         self._lock.touch()
         return self._lock.stat().st_ctime_ns
-
-    def _unusable(self, error: OSError) -> InboxError:
-        return InboxError(f"the inbox {self.folder} cannot be used: {error.filename}: {error.strerror or error}")
 
 
 def drop_in(folder: Path) -> Path | None:

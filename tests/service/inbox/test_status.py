@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.publishing.inbox_status import StatusFile, read_status
+from service.inbox.status import StatusFile, read_status
 from tests.support.inbox import BAD, CURRENT, GOOD, Site
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.publishing.inbox_drops import Stopped
-from service.publishing.inbox_status import read_status
+from service.inbox.drops import Stopped
+from service.inbox.status import read_status
 from tests.support.inbox import BAD, Site, stop
 
 
@@ -75,7 +75,7 @@ def test_a_command_that_fails_harms_nothing(site: Site, command: str, said: str)
 
 def test_a_command_has_little_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then it is ended, with what it started."""
-    monkeypatch.setattr("service.publishing.refusal_hook.MAX_HOOK_SECONDS", 0.2)
+    monkeypatch.setattr("service.inbox.report.MAX_HOOK_SECONDS", 0.2)
     site.command = "sh -c 'sleep 600'"
     site.put("bad")
     site.answers = [BAD]
@@ -90,7 +90,7 @@ def test_a_command_that_did_not_come_to_its_end_is_run_by_the_next_watcher(site:
     site.put("bad")
     site.answers = [BAD]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("service.publishing.inbox_drops.run_command", lambda *_: stop())
+        patch.setattr("service.inbox.drops.run_command", lambda *_: stop())
         with pytest.raises(Stopped):
             site.watcher().once()
     assert not told.exists()

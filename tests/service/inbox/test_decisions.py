@@ -7,11 +7,10 @@ import msgspec
 import pytest
 
 from service.base.whoami import whoami
-from service.publishing import inbox_decisions, inbox_folders
-from service.publishing.inbox_decisions import Decided
-from service.publishing.inbox_held import deciding, held_drops
-from service.publishing.inbox_report import DropReport
-from service.publishing.inbox_status import read_status
+from service.inbox import decisions, folders
+from service.inbox.decisions import Decided, deciding, held_drops
+from service.inbox.report import DropReport
+from service.inbox.status import read_status
 from service.publishing.publisher import Published
 from tests.support.drops import write_drop
 from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, HELD, Site, text_of
@@ -30,13 +29,13 @@ def site(tmp_path: Path) -> Site:
 
 
 def approve(site: Site, name: str = "2026-10", *, over_newer: bool = False, reason: str = "census base") -> Decided:
-    return inbox_decisions.approve(
+    return decisions.approve(
         site.settings, site.inbox, name, reason, text_of, lambda _: None, over_newer=over_newer, publish=site.publish
     )
 
 
 def discard(site: Site, name: str = "2026-10", reason: str = "too early") -> Decided:
-    return inbox_decisions.discard(site.settings, site.inbox, name, reason)
+    return decisions.discard(site.settings, site.inbox, name, reason)
 
 
 def report_in(folder: Path) -> DropReport:
@@ -320,7 +319,7 @@ def test_a_decision_that_was_interrupted_is_completed_by_the_same_command(
     """Before the rename the drop is held, after it the decision is made; it is whole in either place."""
     site.hold("2026-10")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(inbox_folders, step, crashing)
+        patch.setattr(folders, step, crashing)
         with pytest.raises(Crash):
             act(site)
     at = [path for path in site.inbox.glob("*/*/2026-10") if (path / "part.parquet").exists()]

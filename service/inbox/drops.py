@@ -7,76 +7,74 @@ goes live after a newer one, and none is lost.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
-from config.printable import printable
 from config.settings import Settings
 from service.base import interruption
-from service.publishing.inbox_events import Telling, outcome_event
-from service.publishing.inbox_folders import Claim, Inbox, Look, SettledPlace
-from service.publishing.inbox_held import HeldWatch, held_drops
-from service.publishing.inbox_report import TextOf, make_drop_report, nothing_new, report_files
-from service.publishing.inbox_status import Failing, StatusFile
-from service.publishing.publisher import Published, inbox_options_of, origin_of, publish_and_wait
-from service.publishing.refusal_hook import run_command
-from warehouse.publishing.outcome import PublishOptions, PublishOutcome
+from service.inbox.decisions import held_drops, held_since
+from service.inbox.folders import Claim, Inbox, Look, SettledPlace
+from service.inbox.report import (
+    Event,
+    Telling,
+    TextOf,
+    make_drop_report,
+    nothing_new,
+    outcome_event,
+    read_report,
+    report_files,
+    run_command,
+)
+from service.inbox.status import Failing, Retries, StatusFile
+from service.publishing.publisher import Publish, Published, inbox_options_of, origin_of, publish_and_wait
+from warehouse.publishing.outcome import PublishOutcome
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import BusyError, DropError, InboxError, NoReleaseError, WarehouseError
 from warehouse.schema.findings import make_report
-from warehouse.schema.progress import ProgressCallback
 
 log = logging.getLogger("forecast.inbox")
 
-# Tries of a drop before newer ones are tried as well. A full disk fails those too; a problem of this drop alone does
-# not.
-PATIENCE = 3
-_SHOWN = 3  # problems named in one message
 _PLACES: dict[str, SettledPlace] = {"refused": "quarantine", "held": "held"}  # by result; else published
-
-Publish = Callable[[Settings, Sequence[str], PublishOptions, ProgressCallback], Published]
 
 
 class Stopped(BaseException):
     """A signal asked the watcher to stop. It can be raised at any point, and nothing may swallow it."""
 
 
-class Retries:
-    """The claimed drops that failed. `InboxDrops` owns it; a restarted watcher rebuilds it from the status file."""
+class HeldWatch:
+    """The held drops of one inbox from look to look. `InboxDrops` owns it."""
 
-    def __init__(self, failing: Iterable[Failing] = ()) -> None:
-        self._failing = {one.stamp: one for one in failing}
+    def __init__(self, inbox: Path, telling: Telling) -> None:
+        self._inbox = inbox
+        self._telling = telling
+        self._held: dict[str, datetime] = {}  # since when, by id
 
-    def all(self) -> tuple[Failing, ...]:
-        """Oldest first."""
-        return tuple(self._failing[stamp] for stamp in sorted(self._failing))
+    def look(self, status: StatusFile) -> None:
+        """Tells of drops that are held no more, and keeps the figures in `status` right. Raises InboxError."""
+        before, self._held = self._held, held_since(self._inbox)
+        for drop in before:
+            if drop not in self._held:
+                self._telling.tell_event(self._decided(drop))
+        status.held(list(self._held.values()))
 
-    def of(self, claim: Claim) -> Failing | None:
-        return self._failing.get(claim.stamp)
-
-    def failed(self, claim: Claim, problem: str) -> None:
-        tries = self._failing[claim.stamp].tries if claim.stamp in self._failing else 0
-        self._failing[claim.stamp] = Failing(claim.stamp, printable(claim.name), tries + 1, printable(problem))
-
-    def forget(self, claim: Claim) -> None:
-        self._failing.pop(claim.stamp, None)
-
-    def keep(self, claims: Sequence[Claim]) -> None:
-        """Forgets drops that are not among `claims`: somebody took them away."""
-        there = {claim.stamp for claim in claims}
-        self._failing = {stamp: one for stamp, one in self._failing.items() if stamp in there}
-
-    def may_be_overtaken(self, claim: Claim) -> bool:
-        failing = self.of(claim)
-        return failing is not None and failing.tries >= PATIENCE
-
-    def all_may_be_overtaken(self) -> bool:
-        return all(one.tries >= PATIENCE for one in self._failing.values())
-
-    def problems(self) -> list[str]:
-        return [f"{one.name}: {one.problem}" for one in self.all()[:_SHOWN]]
+    def _decided(self, drop: str) -> Event:
+        for place in ("published", "quarantine"):
+            folder = self._inbox / place / drop
+            report = read_report(folder)
+            if report is not None and report.decision is not None:
+                said = report.decision
+                return Event(
+                    event=said.what,
+                    message=f"{report.drop} was {said.what} by {said.by}: {said.reason}",
+                    drop=report.drop,
+                    release=report.release,
+                    place=str(folder / report.drop),
+                    report=str(folder / "report.txt"),
+                )
+        return Event(event="gone", message=f"{drop} was taken out of held/", drop=drop)
 
 
 class InboxDrops:

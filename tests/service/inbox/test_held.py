@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.publishing.inbox_held import deciding, find_held, held_drops, held_since
-from service.publishing.inbox_status import read_status
+from service.inbox.decisions import deciding, find_held, held_drops, held_since
+from service.inbox.status import read_status
 from tests.support.inbox import BAD, GOOD, HELD, Site
 from warehouse.schema.errors import BusyError, InboxError
 

@@ -1,21 +1,30 @@
 """Watches an inbox: alone, one round after the other, and later and later while something is wrong."""
 
+import io
 import logging
+import math
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
 import msgspec
 
 from config.settings import Settings
-from service.publishing.inbox_drops import InboxDrops, Publish, raise_if_stopped
-from service.publishing.inbox_events import Event, Telling
-from service.publishing.inbox_folders import Inbox
-from service.publishing.inbox_report import TextOf
-from service.publishing.inbox_status import StatusFile, watched
-from service.publishing.publisher import inbox_options_of, publish_and_wait
+from service.base import interruption
+from service.base.signals import stop_signals
+from service.inbox.drops import InboxDrops, Stopped, raise_if_stopped
+from service.inbox.folders import Inbox
+from service.inbox.report import Event, Telling, TextOf
+from service.inbox.status import StatusFile, watched
+from service.publishing.publisher import Publish, inbox_options_of, publish_and_wait
+from service.reports import terminal
+from service.reports.text_table import WIDTH, HarmlessConsole
 from warehouse.files.atomic import exclusive
+from warehouse.publishing.outcome import PublishOutcome
 from warehouse.schema.errors import BusyError, CatalogError, InboxError, WarehouseError
 
 log = logging.getLogger("forecast.inbox")
@@ -141,3 +150,46 @@ class Watcher:
         if problem != self._problem:
             self._problem = problem
             self._means.on_problem(problem)
+
+
+def make_watcher(
+    settings: Settings,
+    folder: str,
+    tell: Callable[[Event], None],
+    on_problem: Callable[[str | None], None] = lambda _: None,
+    *,
+    once: bool = False,
+) -> Watcher:
+    quiet = math.inf if settings.inbox_quiet == "never" else settings.inbox_quiet
+    inbox = Inbox(Path(folder), marker=settings.inbox_marker, quiet=quiet, by_age=once)
+    return Watcher(settings, inbox, Means(tell=tell, text_of=report_text, on_problem=on_problem))
+
+
+def report_text(outcome: PublishOutcome) -> str:
+    """What `publish` prints about a drop, without colours."""
+    written = io.StringIO()
+    console = HarmlessConsole(file=written, width=WIDTH, color_system=None)
+    terminal.print_outcome(console, outcome)
+    return written.getvalue()
+
+
+@contextmanager
+def stoppable(tell: Callable[[Event], None]) -> Iterator[None]:
+    """`stop_signals` abandon the drop under way. That is safe at any point: the next watcher does it."""
+    numbers = stop_signals()
+
+    def stop(number: int, _: FrameType | None) -> None:
+        interruption.note(number)
+        for again in numbers:
+            signal.signal(again, signal.SIG_IGN)  # a second signal must not disturb the cleanup
+        raise Stopped(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    except Stopped as stopped:
+        tell(Event(event="stopped", message=f"stopped by {stopped}; a drop under way is published next time"))
+    finally:
+        interruption.forget()
+        for number, handler in before.items():
+            signal.signal(number, handler)

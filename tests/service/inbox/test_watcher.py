@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from config.settings import Settings
-from service.publishing.inbox_drops import Stopped
-from service.publishing.inbox_folders import Claim, Inbox
-from service.publishing.inbox_report import DropReport
-from service.publishing.inbox_status import StatusFile, read_status, shown_status
+from service.inbox.drops import Stopped
+from service.inbox.folders import Claim, Inbox
+from service.inbox.report import DropReport
+from service.inbox.status import StatusFile, read_status, shown_status
 from service.publishing.publisher import Published
 from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, Site, stop
 from warehouse.publishing.outcome import PublishOptions

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.publishing.inbox_folders import Claim, Inbox
+from service.inbox.folders import Claim, Inbox
 from warehouse.schema.errors import InboxError
 
 NOW = datetime(2026, 10, 5, 12, 30, 15, 250, tzinfo=UTC)
