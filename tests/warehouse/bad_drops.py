@@ -290,7 +290,7 @@ VALUES = (
     Bad(
         "no-name-as-a-word",
         "placeholder-name",
-        "words for a missing",
+        "placeholders or numbers",
         add("zip_locations", location("36437", "None", "AL")),
     ),
     Bad(

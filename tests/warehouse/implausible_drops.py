@@ -182,7 +182,7 @@ ORDER = (
     ),
     Implausible("a-year-shuffled-at-first", "series-shuffled", "likeness", shuffle(census(2017), "TX"), first=True),
     Implausible("homes-shuffled-at-first", "homes-unlike-people", "FL", shuffle((*HOMES, DEMAND), "FL"), first=True),
-    Implausible("cities-shifted", "other-city", "are in another city", shift("city_name", "TX")),
+    Implausible("cities-shifted", "other-city", "moved to another city", shift("city_name", "TX")),
     Implausible("states-exchanged", "zip-of-other-state", "TX", _states_exchanged),
     Implausible("places-given-to-a-neighbour", "state-changed", "in NY, was in CT", _border_moved),
     Implausible("states-shuffled", "zip-of-other-state", "first three digits", shuffle("state_code", share=0.1)),
@@ -215,7 +215,7 @@ SCALE = (
     Implausible("forecasts-doubled", "uniform-scale", "+100.0% in nearly every", scale(FORECAST, 2)),
     Implausible("less-in-every-place", "total-drift", "-4.", noise(COUNTED, 0.03, mean=0.96)),
     Implausible("a-state-of-another-source", "state-drift", "in CA", noise(COUNTED, 0.1, "CA", mean=1.09)),
-    Implausible("another-source", "figures-moved", "moved by over a third", noise(COUNTED, 0.2, "TX")),
+    Implausible("another-source", "figures-moved", "changed by over a third", noise(COUNTED, 0.2, "TX")),
     Implausible(
         "some-a-hundred-times",
         "absurd-figure",
@@ -308,7 +308,7 @@ NONSENSE = (
         "counties-without-their-last-word", "name-cut", "lost a word", edit("county_name", lambda name: name.split()[0])
     ),
     Implausible(
-        "city-and-county-exchanged", "city-like-county", "called a county", exchange("city_name", "county_name")
+        "city-and-county-exchanged", "city-like-county", "named as a county", exchange("city_name", "county_name")
     ),
     Implausible("codes-for-cities", "renamed-city", "another city name", edit("city_name", lambda name: f"{name} CDP")),
     Implausible("mojibake", "garbled-name", "locations.city_name", edit("city_name", _mojibake, share=0.02)),

@@ -1,1 +1,1 @@
-"""Every rule that drops are checked against: name, severity, limit, message, remedy."""
+"""Every rule for drops: name, severity, limit, message, remedy."""

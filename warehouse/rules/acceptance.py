@@ -13,15 +13,15 @@ from warehouse.schema.findings import COUNTRY, Acceptance, Finding, Severity
 from warehouse.schema.states import STATES
 
 _LISTED = "`forecast extracts rules` lists all"
-_ACCEPTABLE = "`forecast extracts rules` marks the errors that can be; warnings and notes can be too"
+_ACCEPTABLE = "`forecast extracts rules` marks the errors that can be; so can warnings and notes"
 _STATES = {state.code for state in STATES}
 
 
 def parse_acceptance(words: Sequence[str], reason: str, by: str, at: datetime) -> Acceptance | None:
-    """The acceptance that `words` ask for: ``total-drift=8%``, ``state-drift:TX=8%``, ``missing-figure``. None without.
+    """Returns the acceptance in `words`, such as ``total-drift=8%``, ``state-drift:TX=8%``; None without any.
 
     Raises:
-        WarehouseError: if a rule cannot be accepted, needs a bound and has none, or has none and is given one.
+        WarehouseError: if a rule cannot be accepted, lacks a bound that it needs, or has a bound that it cannot have.
     """
     limits: dict[str, float] = {}
     names: list[str] = []
@@ -43,7 +43,7 @@ def parse_acceptance(words: Sequence[str], reason: str, by: str, at: datetime) -
 
 
 def accept_found(findings: Iterable[Finding], reason: str, by: str, at: datetime) -> Acceptance:
-    """The acceptance of the errors among `findings`, each as far as it goes, in the states where it does.
+    """Returns an acceptance of the errors among `findings`, each up to its measured value, in its states only.
 
     Raises:
         WarehouseError: if one of them cannot be accepted.
@@ -67,9 +67,9 @@ def judge(
     *,
     strict: bool = False,
 ) -> list[Finding]:
-    """The findings with the severities in force. `strict` makes errors of warnings.
+    """Returns the findings with the severities in force. `strict` turns warnings into errors.
 
-    Errors that `acceptance` covers become warnings that carry its reason, whatever made them errors.
+    Errors that `acceptance` covers become warnings with its reason, also if `strict` or `severities` made them errors.
     """
     judged = []
     for finding in findings:
@@ -90,11 +90,11 @@ def check_severities(severities: Mapping[str, Severity]) -> None:
             raise WarehouseError(f"no rule is called {name}{nearest(name, RULES)}; {_LISTED}")
         rule = RULES[name]
         if rule.severity == "error" and not rule.override:
-            raise WarehouseError(f"{name} must stay an error: what it finds cannot be published")
+            raise WarehouseError(f"{name} must stay an error: its findings cannot be published")
 
 
 def check_acceptance(acceptance: Acceptance | None) -> None:
-    """Raises WarehouseError if it names a rule that cannot be accepted, or lacks a bound where one is needed."""
+    """Raises WarehouseError if `acceptance` names a rule that cannot be accepted, or lacks a bound that it needs."""
     for name in acceptance.rules if acceptance else ():
         rule = _acceptable(name)
         bounded = {what.partition(":")[0] for what in acceptance.limits} if acceptance else ()
@@ -103,24 +103,24 @@ def check_acceptance(acceptance: Acceptance | None) -> None:
 
 
 def check_hold(names: Iterable[str]) -> None:
-    """Raises WarehouseError if `names` has a rule that no approval could let through."""
+    """Raises WarehouseError if `names` has a rule that no approval can override."""
     for name in names:
         _acceptable(name, "held for approval (FORECAST_INBOX_HOLD)")
 
 
 def _acceptable(name: str, what: str = "accepted") -> Rule:
-    """The rule, if its findings can be published: its errors can be overridden, or it makes none by itself."""
+    """Returns the rule, if its findings can be published. `what` describes the use in an error message."""
     rule = RULES.get(name)
     if rule is None:
         near = nearest(name, (rule.name for rule in RULES.values() if rule.acceptable))
         raise WarehouseError(f"{name} cannot be {what}: no rule has this name{near}; {_LISTED}")
     if not rule.acceptable:
-        raise WarehouseError(f"{name} cannot be {what}: what it finds must be corrected; {_ACCEPTABLE}")
+        raise WarehouseError(f"{name} cannot be {what}: its findings must be corrected; {_ACCEPTABLE}")
     return rule
 
 
 def _unbounded(rule: Rule) -> WarehouseError:
-    """Without a bound, an acceptance would also let through what nobody has seen."""
+    """Returns the error for a missing bound. Without one, an acceptance would also cover findings not yet seen."""
     example = "8%" if rule.unit == "share" else "8"
     return WarehouseError(f"{rule.name} needs a bound, such as --accept {rule.name}={example}")
 
@@ -142,7 +142,7 @@ def _covers(acceptance: Acceptance, finding: Finding) -> bool:
 
 
 def used(acceptance: Acceptance | None, judged: Iterable[Finding]) -> Acceptance | None:
-    """What of `acceptance` let a finding through; None if nothing did. Only this is worth remembering."""
+    """Returns the part of `acceptance` that covered a finding; None if none did. Only this part is stored."""
     accepted = {finding.rule for finding in judged if finding.accepted is not None}
     rules = tuple(name for name in acceptance.rules if name in accepted) if acceptance else ()
     if acceptance is None or not rules:
@@ -153,7 +153,7 @@ def used(acceptance: Acceptance | None, judged: Iterable[Finding]) -> Acceptance
 
 def _misplaced(rule: Rule, state: str) -> str:
     if not rule.by_state:
-        return f"{rule.name} does not judge states by themselves"
+        return f"{rule.name} does not check each state by itself"
     return f"no state has the code {state}; for the country as a whole, write {rule.name}:{COUNTRY}=LIMIT"
 
 

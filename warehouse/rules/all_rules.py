@@ -26,7 +26,7 @@ RULES: dict[str, Rule] = {
 
 
 def make_finding(name: str, message: str, **members: Any) -> Finding:
-    """A finding of rule `name`, with the rule's severity and remedy. `members` are other fields of `Finding`."""
+    """Returns a finding of rule `name`, with its severity and remedy. `members` are other fields of `Finding`."""
     rule = RULES[name]
     remedy = members.pop("remedy", rule.remedy)
     found = Finding(severity=rule.severity, rule=name, message=message, remedy=remedy, **members)
@@ -37,12 +37,15 @@ def make_finding(name: str, message: str, **members: Any) -> Finding:
 
 
 def offer(options: Iterable[str]) -> str:
-    """The part of a remedy that says how to publish in spite of an error."""
+    """Returns the part of a remedy that says how to publish in spite of an error."""
     return f"if it is right, publish with {' '.join(options)} --reason TEXT"
 
 
 def accept_options(finding: Finding) -> list[str]:
-    """The options that accept a finding, bounded just above what was measured, in a few states if it is only there."""
+    """Returns the options that accept a finding, bounded just above the measured value.
+
+    If the finding concerns only a few states, they name these states.
+    """
     rule, measured, states = RULES[finding.rule], finding.measured, finding.measured_in
     if rule.limit is None:
         return [f"--accept {rule.name}"]
@@ -52,7 +55,7 @@ def accept_options(finding: Finding) -> list[str]:
 
 
 def shown_limit(unit: Unit, limit: float) -> str:
-    """A limit in words, such as "5%" or "50,000 rows"."""
+    """Returns a limit in words, such as "5%" or "50,000 rows"."""
     return f"{limit * 100:,.4g}%" if unit == "share" else f"{limit:,.0f} {unit}"
 
 
@@ -61,7 +64,7 @@ def _bound(rule: Rule, measured: float) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What to add to a message about an unknown name: those it may stand for, or nothing."""
+    """Returns a suffix for a message about an unknown name: similar names, or an empty string."""
     close = get_close_matches(name.lower().replace("_", "-"), list(known), n=2)
     return f" (did you mean {' or '.join(close)}?)" if close else ""
 
@@ -88,7 +91,7 @@ class RuleLimits:
 
 
 def _check_unit(rule: Rule, limit: float) -> None:
-    """Raises WarehouseError if a limit is hardly meant as it stands: 8 for 8%, or 5% of a count."""
+    """Raises WarehouseError if a limit is probably a mistake: 8 for 8%, or 5% of a count."""
     if rule.unit == "share" and 1 < limit < NO_LIMIT:
         raise WarehouseError(f"the limit of {rule.name} is {limit:.0%}: a share is at most 100%, or 1e9 for no limit")
     if rule.unit != "share" and 0 < limit < 1:

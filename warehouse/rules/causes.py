@@ -1,4 +1,4 @@
-"""Likely causes of values that do not fit their column, told by how the values look, each with its remedy."""
+"""Likely causes of values that do not fit their column, recognised by a pattern, each with its remedy."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ _PAD = "cast to text and pad to five digits"
 _PLAIN = "export plain digits, without signs for thousands, currencies or units"
 _DATES = "export a DATE, or text such as 2026-10-05"
 _DECIMAL = "export decimal degrees, with south and west negative"
-_ROUND = "round in the source: nothing is rounded here"
+_ROUND = "round in the source: the service does not round"
 _INVISIBLE = "".join(rf"\x{{{first:04X}}}-\x{{{last:04X}}}" for first, last in INVISIBLE)
 _SHIFTED = "check whether the columns of the export are shifted"
 
@@ -23,7 +23,7 @@ class Cause(msgspec.Struct, frozen=True):
     """One likely cause. Declared below, constant. The first whose pattern matches a value explains it."""
 
     name: str
-    kinds: tuple[ColumnKind, ...]  # of column
+    kinds: tuple[ColumnKind, ...]  # the kinds of columns that it applies to
     pattern: str  # regular expression (RE2) for the whole value, trimmed and cut to 60 characters
     remedy: str
 
@@ -39,7 +39,7 @@ CAUSES: tuple[Cause, ...] = (
         "an invisible character",
         _EVERY,
         rf".*[\x{{0000}}-\x{{0008}}{_INVISIBLE}].*",
-        "remove characters that cannot be seen, such as zero-width spaces",
+        "remove invisible characters, such as zero-width spaces",
     ),
     Cause(
         "a placeholder for missing",
@@ -48,7 +48,7 @@ CAUSES: tuple[Cause, ...] = (
         r"undefined|suppressed|not available|#(value|ref|div/0|name|num)[!?])",
         "leave missing values empty (NULL)",
     ),
-    Cause("infinity", _DIGITS, r"(?i)[+-]?inf(inity)?", "leave it empty: a division by zero often makes infinity"),
+    Cause("infinity", _DIGITS, r"(?i)[+-]?inf(inity)?", "leave it empty: infinity often comes from a division by zero"),
     Cause("true or false", _EVERY, r"(?i)true|false", _SHIFTED),
     Cause(
         "several values in one",
@@ -121,7 +121,7 @@ CAUSES: tuple[Cause, ...] = (
 
 
 def causes_of(kind: ColumnKind) -> tuple[Cause, ...]:
-    """The causes that columns of a kind can have, in the order in which they are tried."""
+    """Returns the causes for a kind of column, in the order in which they are tried."""
     return tuple(cause for cause in CAUSES if kind in cause.kinds)
 
 

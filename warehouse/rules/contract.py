@@ -1,4 +1,4 @@
-"""The contract for drops, generated from the tables and the rules in force, for whoever exports them.
+"""The contract for drops, for the teams that export them: generated from the tables and the rules in force.
 
 Two forms, as JSON, which is also YAML:
 
@@ -42,7 +42,7 @@ _WIDE = "One column for each year instead of year and tot_population: counted (c
 
 
 def _years(column: Column) -> str:
-    """A pattern of the years in a column's range: whole centuries, then single years."""
+    """Returns a pattern for the years in a column's range: whole centuries, then single years."""
     years = range(int(column.minimum or 0), int(column.maximum or 9999) + 1)
     whole = [century for century in range(100) if century * 100 in years and century * 100 + 99 in years]
     return "|".join(
@@ -60,7 +60,7 @@ _PHYSICAL_TYPES: dict[ColumnKind, str] = {"integer": "INT64", "real": "DOUBLE", 
 
 
 def json_schema(limits: RuleLimits, severities: Mapping[str, Severity]) -> dict[str, Any]:
-    """The contract as JSON Schema. ``x-key`` and ``x-rules`` say what a schema cannot."""
+    """Returns the contract as JSON Schema. ``x-key`` and ``x-rules`` hold what a schema cannot express."""
     schema = {
         "title": _NAME,
         "description": f"{_PURPOSE} {_LIMITATIONS}",
@@ -75,7 +75,7 @@ def json_schema(limits: RuleLimits, severities: Mapping[str, Severity]) -> dict[
 
 
 def open_data_contract(limits: RuleLimits, severities: Mapping[str, Severity]) -> dict[str, Any]:
-    """The contract in the Open Data Contract Standard. Rules and their limits are custom properties."""
+    """Returns the contract in the Open Data Contract Standard. Rules and their limits are custom properties."""
     rules = [_rule(rule, limits, severities) for rule in RULES.values()]
     body = {
         "name": _NAME,
@@ -88,7 +88,7 @@ def open_data_contract(limits: RuleLimits, severities: Mapping[str, Severity]) -
 
 
 def _version(contract: dict[str, Any]) -> str:
-    """Changes whenever the contract does, so that a pipeline can pin it."""
+    """Returns a version that changes with the contract, so that a pipeline can pin it."""
     return f"1.0.0+{blake2b(msgspec.json.encode(contract), digest_size=6).hexdigest()}"
 
 
@@ -160,7 +160,7 @@ def _described(column: Column) -> str:
 
 
 def _options(column: Column) -> dict[str, Any]:
-    """Bounds and forms; both standards name them alike."""
+    """Returns bounds and patterns. Both standards use the same names for them."""
     if column.kind in _PATTERNS:
         return {"pattern": _PATTERNS[column.kind]}
     if column.choices:
@@ -168,17 +168,17 @@ def _options(column: Column) -> dict[str, Any]:
     if column.kind == "text":
         lengths = {"minLength": 1, "maxLength": column.longest} if column.required else {"maxLength": column.longest}
         return lengths | ({"pattern": _name_pattern(column)} if column.short else {})
-    # a figure below `unknown_below` means unknown, and is no error
+    # a figure below `unknown_below` means unknown, which is not an error
     floor = None if column.unknown_below is not None else column.minimum
     bounds = {"minimum": floor, "maximum": column.maximum}
     return {name: int(bound) for name, bound in bounds.items() if bound is not None}
 
 
 def _name_pattern(column: Column) -> str:
-    """No control characters; in a required column something else than spaces, because these are no value."""
+    """Returns a pattern without control characters. A required column needs a character that is not a space."""
     name = f"[^{CONTROL_CHARACTERS}]*"
     pattern = f"^{name}[^{CONTROL_CHARACTERS} \u00a0]{name}$" if column.required else f"^{name}$"
-    return pattern.encode("ascii", "backslashreplace").decode()  # as escapes, which every reader of patterns knows
+    return pattern.encode("ascii", "backslashreplace").decode()  # escapes work in every regex engine
 
 
 def _schema_object(table: Table, severities: Mapping[str, Severity]) -> dict[str, Any]:

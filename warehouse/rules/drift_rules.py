@@ -1,8 +1,8 @@
-"""Rules on what may change from the current release to a drop."""
+"""Rules on changes from the current release to a drop."""
 
 from warehouse.rules.rule import OPEN_FIGURES, Rule
 
-# What an old table brings along.
+# Rules that an old table also breaks.
 _STALE = (
     "vanished-figure",
     "total-drift",
@@ -18,7 +18,7 @@ _STALE = (
 DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="vanished-figure",
-        about="Years and housing figures that the current release has, but no ZIP code of the drop.",
+        about="Years and housing figures that the current release has, and the drop has in no ZIP code.",
         remedy="check the export: an older drop, or one without its forecasts, lacks them",
         limit=0,
         unit="figures",
@@ -26,34 +26,34 @@ DRIFT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="zip-codes-gained",
-        about="ZIP codes that the current release lacks, as a share of those it has.",
+        about="New ZIP codes, as a share of those in the current release.",
         limit=0.02,
         override=True,
     ),
     Rule(
         name="coverage-lost",
         about="Share of the ZIP codes with a figure that lost it, while others keep it; "
-        f"twice as much of {OPEN_FIGURES}.",
+        f"twice as much for {OPEN_FIGURES}.",
         limit=0.02,
         override=True,
         explains=("total-drift", "slow-loss"),
     ),
     Rule(
         name="total-drift",
-        about=f"Change of a national total, up or down, as a share of the old total; twice as much of {OPEN_FIGURES}.",
+        about=f"Change of a national total, up or down, as a share of the old total; twice as much for {OPEN_FIGURES}.",
         limit=0.03,
         override=True,
         explains=("slow-drift", "series-drift"),
     ),
     Rule(
         name="rows-lost",
-        about="Share of its rows that a table without figures and ids (aliases) lost.",
+        about="Share of rows lost by a table without figures and ids (aliases).",
         limit=0.2,
         override=True,
     ),
     Rule(
         name="records-lost",
-        about="Share of the current release's records (projects) that no query would find any more.",
+        about="Share of the current release's records (projects) that no query would find in the drop.",
         limit=0.2,
         override=True,
     ),
@@ -66,14 +66,14 @@ DRIFT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="delivered-before",
-        about="A table of the drop must not be that of an older release, which newer ones replaced.",
+        about="A table of the drop must not be the same as in an older release, if newer releases replaced it.",
         remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
         override=True,
         explains=("older-than-current", *_STALE),
     ),
     Rule(
         name="older-than-current",
-        about="The date that a table carries (UPDATED_AT, MONTH_CODE) must not be before the one that releases knew.",
+        about="The date of a table (UPDATED_AT, MONTH_CODE) must not be earlier than in the releases.",
         remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
         override=True,
         explains=_STALE,
@@ -87,30 +87,30 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="changed-figures",
         severity="info",
-        about="How many ZIP codes were gained, were lost, or have other figures than in the current release.",
+        about="How many ZIP codes were gained, were lost, or changed their figures since the current release.",
     ),
     Rule(
         name="barren-alias",
         severity="info",
-        about="An alias of only ZIP codes without figures, in a town that has some, is answered without figures.",
+        about="An alias is answered without figures if its ZIP codes have none, although their town has some.",
         remedy="if the name means the town, list it for the town's other ZIP codes too",
     ),
     Rule(
         name="not-warmed",
         severity="warning",
-        about="A release that could not be put into the cache in advance goes live anyway, but is slower at first.",
+        about="A release that could not be warmed in the cache goes live anyway, but is slower at first.",
         remedy="check the cache: FORECAST_CACHE_URL",
     ),
     Rule(
         name="not-ready",
         severity="warning",
-        about="With a store of releases: an instance that has not fetched a release in time serves the one before it.",
+        about="With a store of releases: an instance that does not fetch a release in time serves the previous one.",
         remedy="look at /health/ready of these instances",
     ),
     Rule(
         name="warmed-elsewhere",
         severity="warning",
-        about="If the warmed cache is not the one that running instances use, their first requests are slower.",
+        about="If running instances use another cache than the warmed one, their first requests are slower.",
     ),
     Rule(
         name="warming-off",

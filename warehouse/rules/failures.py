@@ -9,7 +9,7 @@ import msgspec
 from warehouse import sql
 from warehouse.rules.all_rules import RULES
 
-# Keeps a file below about 100 MB, however broken a drop is. One cause rarely needs more rows to be found.
+# Keeps a file below about 100 MB, even for a badly broken drop. This many rows usually show the cause.
 MAX_ROWS = 1_000_000
 
 
@@ -19,7 +19,7 @@ class FailureFile(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     path: str  # absolute
     rows: int
-    cut: bool = False  # there are more rows than `MAX_ROWS`, and the file lacks them
+    cut: bool = False  # the file lacks the rows beyond `MAX_ROWS`
 
 
 def prepare_folder(folder: Path) -> None:
@@ -35,7 +35,7 @@ def write_failures(
     """Writes the rows of `select` to ``<folder>/<rule>.parquet``. Several statements go into one file.
 
     The file has the text columns rule, table, file, key, column, value and cause, and the whole number row. A statement
-    need not have all of them; columns of its own come after these: of plausibility, state, old and new.
+    need not have all of them. Its other columns come last: state, old and new for plausibility rules.
     `folder` must exist (`prepare_folder`).
 
     Raises:

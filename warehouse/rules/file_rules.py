@@ -11,12 +11,12 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(name="foreign-file", severity="warning", about="A file beside the extracts that is not Parquet is ignored."),
     Rule(
         name="unread-table",
-        about="A file that may hold a table, but is not Parquet, must not come where the drop lacks a table.",
+        about="If the drop lacks a table, it must not hold a non-Parquet file that may be that table.",
         remedy="export the table as Parquet, or leave the file out",
     ),
     Rule(
         name="table-format",
-        about="The folder of a Delta, Iceberg or Hudi table is no extract: it also has files of deleted rows.",
+        about="A Delta, Iceberg or Hudi table folder is not an extract: it also holds files of deleted rows.",
         remedy="unload the current rows as plain Parquet: COPY (FROM delta_scan('TABLE')) TO 'housing.parquet' in "
         "DuckDB (iceberg_scan for Iceberg), or spark.table('TABLE').write.parquet('FOLDER') in Spark",
     ),
@@ -29,7 +29,7 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(name="truncated-file", about="A file must end with the Parquet marker.", remedy=EXPORT_AGAIN),
     Rule(
         name="not-parquet",
-        about="A file that is named like Parquet, or given by name, must be Parquet: no archive, CSV or other format.",
+        about="A file with a Parquet name, or listed by name, must be Parquet, not an archive, CSV or other format.",
         remedy="export the table as Parquet",
     ),
     Rule(
@@ -40,18 +40,18 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(
         name="changed-file",
         about="A file must not change while it is read, or while its drop is held.",
-        remedy="publish when the export is complete",
+        remedy="publish after the export is complete",
     ),
     Rule(
         name="mixed-months",
-        about="Tables of a drop, and files and rows of a table, must be of the same month.",
-        remedy="drop files of one month only",
+        about="All tables of a drop, and all files and rows of a table, must be of the same month.",
+        remedy="deliver files of one month only",
         override=True,
     ),
     Rule(
         name="wrong-folder",
         about="The year= and month= folders of a file must agree with its UPDATED_AT, MONTH_CODE and year.",
-        remedy="check which month was dropped",
+        remedy="check which month was delivered",
         override=True,
     ),
     Rule(
@@ -64,19 +64,19 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(
         name="missing-date",
         severity="warning",
-        about="A table whose UPDATED_AT or MONTH_CODE the current release knows must carry one again.",
+        about="A table that has UPDATED_AT or MONTH_CODE in the current release must have one of them again.",
         remedy="export UPDATED_AT or MONTH_CODE again, so that an old export is recognised",
     ),
     Rule(
         name="too-many-rows",
-        about="All files together must not claim more rows than the limit.",
+        about="The row counts in the footers of all files must not add up to more than the limit.",
         remedy="check what was exported, or raise the limit",
         limit=50_000_000,
         unit="rows",
     ),
     Rule(
         name="oversized-file",
-        about="A file must not have more columns, row groups, footer or unpacked bytes than any export has.",
+        about="A file must not exceed the limits on columns, row groups, footer bytes and unpacked bytes.",
         remedy="check what was exported: one table, with its own columns only",
     ),
     Rule(
@@ -86,17 +86,17 @@ FILE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="overtaken",
-        about="A drop of the inbox that failed or was held does not replace a newer one that went live meanwhile.",
-        remedy="to publish it over the newer one, move it back into the inbox",
+        about="An inbox drop that failed or was held does not replace a newer drop that went live in the meantime.",
+        remedy="to replace the newer one, move this drop back into the inbox",
     ),
     Rule(
         name="already-held",
-        about="A drop of the inbox must not have the same contents as one that is held.",
-        remedy="approve or discard the one that is held",
+        about="An inbox drop must not have the same contents as a held drop.",
+        remedy="approve or discard the held drop",
     ),
     Rule(
         name="required-table",
-        about="A drop of the inbox must bring the tables that FORECAST_INBOX_TABLES names.",
+        about="An inbox drop must contain the tables that FORECAST_INBOX_TABLES names.",
         remedy="deliver all tables of a month together",
         override=True,
     ),
@@ -105,20 +105,20 @@ FILE_RULES: tuple[Rule, ...] = (
 COLUMN_RULES: tuple[Rule, ...] = (
     Rule(
         name="unrecognised-file",
-        about="The columns of every file must be those of a table.",
+        about="Every file must have the columns of a table.",
         remedy="unload with headers (Snowflake: HEADER = TRUE)",
     ),
     Rule(name="missing-column", about="A table must have all of its columns."),
     Rule(
         name="missing-figure",
-        about="Every housing figure in the answers must be there. If accepted, a missing one is published as null.",
+        about="Every housing figure in the answers needs a column. If accepted, a missing one is published as null.",
         remedy="export it",
         override=True,
         explains=("vanished-figure",),
     ),
     Rule(
         name="ambiguous-column",
-        about="The names of two columns must not differ in case or spaces only.",
+        about="Two column names must not differ only in case or spaces.",
         remedy="export each column once",
     ),
     Rule(name="ignored-column", severity="info", about="Columns that no table needs are ignored."),
@@ -132,6 +132,6 @@ COLUMN_RULES: tuple[Rule, ...] = (
         name="missing-table",
         about="Locations, population and housing must be in the drop or in the current release.",
     ),
-    Rule(name="carried-table", severity="info", about="Tables that the drop does not bring stay as they are."),
-    Rule(name="dropped-table", severity="warning", about="Tables that --drop-table withdraws are left out."),
+    Rule(name="carried-table", severity="info", about="Tables that the drop lacks stay as in the current release."),
+    Rule(name="dropped-table", severity="warning", about="Tables withdrawn by --drop-table are left out."),
 )

@@ -1,4 +1,4 @@
-"""Which errors follow from which: whoever corrects the cause corrects them too, and may accept them with it."""
+"""Folds errors below their cause: correcting the cause corrects them, and accepting it can accept them too."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,10 +14,10 @@ _PLACES = (LOCATIONS.name, ALIASES.name)
 
 
 def fold(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings; errors that are likely to follow from another error name it, and suggest nothing of their own.
+    """Returns the findings. An error that probably follows from another error names it and has no remedy of its own.
 
-    A cause that can be accepted suggests to accept what follows from it as well, as far as it goes: accepting the cause
-    alone would let the drop be refused again. If the cause is accepted, what follows from it stands for itself.
+    The remedy of a cause that can be accepted also accepts its consequences: if only the cause were accepted, they
+    would refuse the drop. Once the cause is accepted, its consequences are findings of their own.
     """
     errors = {at: one for at, one in enumerate(findings) if one.severity == "error" and one.follows is None}
     by_rule: dict[str, list[Finding]] = {}
@@ -26,17 +26,17 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
     causes = {at: _cause(one, by_rule) for at, one in errors.items()}
     above: dict[str, str | None] = {}
     for at, one in errors.items():
-        # a rule with a finding that stands for itself needs no other cause
+        # a rule with a finding of its own needs no other cause
         above[one.rule] = causes[at] and above.get(one.rule, causes[at])
     folded = []
     for at, finding in enumerate(findings):
         root = _root(finding.rule, causes.get(at), above)
         folded.append(msgspec.structs.replace(finding, follows=root, remedy=None) if root else finding)
-    return [_with_followers(finding, folded) for finding in folded]
+    return [_with_consequences(finding, folded) for finding in folded]
 
 
 def _root(rule: str, cause: str | None, above: Mapping[str, str | None]) -> str | None:
-    """The rule at the end of the chain of causes; None without a cause, or if two explain each other."""
+    """Returns the rule at the end of the chain of causes; None without a cause, or if two explain each other."""
     seen = [rule]
     while cause is not None:
         if cause in seen:
@@ -47,34 +47,34 @@ def _root(rule: str, cause: str | None, above: Mapping[str, str | None]) -> str 
 
 
 def _cause(finding: Finding, errors: Mapping[str, Sequence[Finding]]) -> str | None:
-    """The rule whose errors explain `finding`. `errors` are all, by rule."""
+    """Returns the rule whose errors explain `finding`. `errors` are all errors, by rule."""
     if not RULES[finding.rule].acceptable:
         return None
-    unread = _unread(finding, [one for found in errors.values() for one in found])
-    return unread or next((rule for rule, found in errors.items() if _explain(found, finding)), None)
+    unreadable = _unreadable_cause(finding, [one for found in errors.values() for one in found])
+    return unreadable or next((rule for rule, found in errors.items() if _explain(found, finding)), None)
 
 
 def _explain(found: Sequence[Finding], finding: Finding) -> bool:
-    """Whether the findings of one rule, which says that it explains others, explain `finding`."""
+    """Returns whether the findings of one rule explain `finding`, by the `explains` of the rule."""
     if finding.rule == found[0].rule or finding.rule not in RULES[found[0].rule].explains:
         return False
     states = {state for one in found for state in one.measured_in}
     if states and not states.issuperset(finding.measured_in.keys() - {COUNTRY}):
-        return False  # it is in states, too, of which the cause says nothing
+        return False  # it also concerns states that the cause does not
     figures = {figure for one in found for figure in one.figures}
     if figures:
         return figures.issuperset(finding.figures)
     count = sum(one.count for one in found)
     if finding.figures and found[0].table in _PLACES:
-        return count >= finding.count  # a figure is gone from every place
-    # a few places at fault do not explain many
+        return count >= finding.count  # a figure is missing in every place
+    # a few failing places do not explain many
     return finding.table not in _PLACES or 2 * count >= finding.count
 
 
-def _unread(finding: Finding, errors: Iterable[Finding]) -> str | None:
-    """The rule of errors that explain `finding`, because what cannot be read is missing from every comparison.
+def _unreadable_cause(finding: Finding, errors: Iterable[Finding]) -> str | None:
+    """Returns the rule of errors that explain `finding`: unreadable data is missing from every comparison.
 
-    If they count rows, there must be enough of them. Others concern files as a whole.
+    If the errors count rows, there must be enough of them. Other errors concern whole files.
     """
     if finding.measured is None:
         return None
@@ -97,23 +97,23 @@ def _concerns(cause: Finding, finding: Finding) -> bool:
 
 
 def _loses(cause: Finding, figure: str) -> bool:
-    """Whether an error is on a figure, or on the table that it is in."""
+    """Returns whether an error is on a figure, or on the table that holds it."""
     if cause.table != (HOUSING if figure in HOUSING_FIGURES else POPULATION).name:
         return False
     return cause.column not in HOUSING_FIGURES or cause.column == figure
 
 
-def _with_followers(cause: Finding, findings: Iterable[Finding]) -> Finding:
-    """A cause that suggests to accept it; with its followers, or not at all if one of them cannot be accepted."""
+def _with_consequences(cause: Finding, findings: Iterable[Finding]) -> Finding:
+    """Returns a cause whose remedy also accepts its consequences. If one of them cannot be, it accepts nothing."""
     own = offer(accept_options(cause))
     if cause.remedy is None or not cause.remedy.endswith(own):
         return cause
-    followers = [one for one in findings if one.follows == cause.rule and one.severity == "error"]
-    if not followers:
+    consequences = [one for one in findings if one.follows == cause.rule and one.severity == "error"]
+    if not consequences:
         return cause
-    if all(RULES[one.rule].acceptable for one in followers):
+    if all(RULES[one.rule].acceptable for one in consequences):
         farthest: dict[str, Finding] = {}
-        for one in (cause, *followers):
+        for one in (cause, *consequences):
             farthest[one.rule] = _farthest(farthest.get(one.rule, one), one)
         remedy = cause.remedy.removesuffix(own) + offer(chain.from_iterable(map(accept_options, farthest.values())))
     else:
@@ -122,7 +122,7 @@ def _with_followers(cause: Finding, findings: Iterable[Finding]) -> Finding:
 
 
 def _farthest(one: Finding, other: Finding) -> Finding:
-    """A finding that goes as far as either of two of one rule: in each state, if both are in states only."""
+    """Returns a finding with the larger of two measured values: in each state, if both are in states only."""
     if one.measured is None or other.measured is None:
         return one
     states: dict[str, float] = {}

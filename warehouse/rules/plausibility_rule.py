@@ -1,8 +1,8 @@
-"""What a rule on data is that is well-formed and may be wrong: of one release, or against one before. All are SQL.
+"""Types of rules on well-formed data that may be wrong, in one release or compared with an earlier one. All are SQL.
 
 Limits were set from two real national drops, with room for revisions, new years and new places. Figures that are still
-open to revision (forecasts, and the latest years) may move twice as far as others. In a single state, ten times the
-share of ZIP codes may be at fault that may be in the whole country.
+open to revision (forecasts, and the latest years) may change twice as much as others. The share of failing ZIP codes
+may be ten times as large in a single state as in the whole country.
 """
 
 from typing import Literal
@@ -14,16 +14,16 @@ from warehouse.schema.tables import ALIASES, LOCATIONS
 class PlausibilityRule(Rule, frozen=True, kw_only=True):
     """A rule on totals, cells or places. Its statement has its name, with underscores for hyphens.
 
-    Of totals, the statement gives a row for each state (or NULL) and figure beyond the limit: how far it goes, how many
-    ZIP codes, a line of text. Of cells, it gives the figures at fault of single ZIP codes. Of places, it gives the ZIP
-    codes at fault.
+    For totals, the statement returns a row for each state (or NULL) and figure beyond the limit: the measured value,
+    the number of ZIP codes, a line of text. For cells, it returns the failing figures of single ZIP codes. For places,
+    it returns the failing ZIP codes.
     """
 
     asks: Literal["totals", "cells", "places"]
-    among: str = "new_places"  # FROM expression for the ZIP codes that those at fault are a share of
-    compares: bool = True  # with the release before
-    told: str  # what was found: "`told` in TX", or "12 of 42,094 ZIP codes `told`"
-    cause: str  # what it is likely to come from
+    among: str = "new_places"  # FROM expression for all ZIP codes, of which the failing ones are a share
+    compares: bool = True  # with the previous release
+    told: str  # the finding in words: "`told` in TX", or "12 of 42,094 ZIP codes `told`"
+    cause: str  # its likely cause
     override: bool = True
     unit: Unit = "share"
     by_state: bool = True
@@ -31,12 +31,12 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
 
     @property
     def table(self) -> str:
-        """The table of the places that it judges."""
+        """Returns the table of the places that it checks."""
         return ALIASES.name if "alias" in self.name else LOCATIONS.name
 
     @property
     def query(self) -> str:
-        """The name of the statement."""
+        """Returns the name of the statement."""
         return self.name.replace("-", "_")
 
 
@@ -55,7 +55,7 @@ class CellRule(PlausibilityRule, frozen=True, kw_only=True):
 
 
 class PlaceRule(PlausibilityRule, frozen=True, kw_only=True):
-    """A rule on places of one release. In a state, ten times the share may fail that may in the country."""
+    """A rule on places of one release. The failing share may be ten times as large in a state as in the country."""
 
     asks: Literal["totals", "cells", "places"] = "places"
     compares: bool = False
@@ -63,7 +63,7 @@ class PlaceRule(PlausibilityRule, frozen=True, kw_only=True):
 
 
 class PlaceChangeRule(PlaceRule, frozen=True, kw_only=True):
-    """A rule on places of the release before: what became of them."""
+    """A rule on how the places of the previous release changed."""
 
     among: str = "old_places"
     compares: bool = True

@@ -79,7 +79,7 @@ def _once(*tables: str) -> Callable[[Table], Sequence[Column | None]]:
 
 *_OTHERS, _LAST = ALIASES.column("usps_status").choices
 _ALIAS_STATUSES = f"{', '.join(_OTHERS)} or {_LAST}"
-# What compares names.
+# Rules that compare names.
 _NAMES = ("renamed-city", "other-city", "county-name-differs", "name-cut", "primary-alias-differs", "aliases-lost")
 
 ROW_RULES: tuple[Rule, ...] = (
@@ -114,7 +114,7 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="zero-coordinate",
-        about="A latitude or longitude of 0 is in no state: it stands for an unknown place.",
+        about="A latitude or longitude of 0 is in no state. It stands for an unknown place.",
         remedy="leave unknown coordinates empty (NULL)",
         limit=0,
         unit="rows",
@@ -126,25 +126,25 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="garbled-name",
-        about="City and county names must not have been read in the wrong encoding, or be escaped.",
+        about="City and county names must not be escaped, or decoded with the wrong encoding.",
         remedy="read and write text as UTF-8 throughout, without escaping it",
         limit=0,
         unit="rows",
         override=True,
         offends="offends_garbled_name",
-        message="{count} value(s) of {table}.{column} were read in the wrong encoding, or are escaped",
+        message="{count} value(s) of {table}.{column} were decoded with the wrong encoding, or are escaped",
         concerns=_place_names,
         explains=_NAMES,
     ),
     Rule(
         name="placeholder-name",
-        about="City and county names must not be words for a missing name, or numbers.",
+        about="City and county names must not be placeholders or numbers.",
         remedy="leave missing names empty (NULL)",
         limit=0,
         unit="rows",
         override=True,
         offends="offends_placeholder_name",
-        message="{count} value(s) of {table}.{column} are words for a missing name, or numbers",
+        message="{count} value(s) of {table}.{column} are placeholders or numbers",
         concerns=_place_names,
         explains=_NAMES,
     ),
@@ -171,7 +171,7 @@ ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="duplicate-key",
         about="No two rows may have the same key: ZIP code, ZIP code and year, or project id.",
-        remedy="keep one row for each; check whether a file was dropped twice",
+        remedy="keep one row for each key; check whether a file was delivered twice",
         faults="faults_duplicate_key",
         occurs="occurs_duplicate_key",
         summary="sum_up_duplicates",
@@ -199,7 +199,7 @@ ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="empty-figure",
         severity="warning",
-        about="Rows of a long population table that have no figure are left out.",
+        about="Rows of a long population table without a figure are left out.",
         remedy="leave the rows out of the export",
         offends="offends_missing_value",
         message="{count} row(s) of {table} have no tot_population; those years were left out",
@@ -236,7 +236,7 @@ ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="unmapped-status",
         severity="warning",
-        about="A project status that the vocabulary lacks is answered as unknown, beside the source's own word.",
+        about="A project status that the vocabulary lacks is answered as unknown, with the source's own word.",
         remedy="if it means a status that `forecast extracts statuses` lists, use a word listed there",
         offends="offends_unmapped_value",
         summary="sum_up_words",
@@ -247,9 +247,9 @@ ROW_RULES: tuple[Rule, ...] = (
         name="unplaced-project",
         severity="warning",
         about="Projects without a city and state, and without a ZIP code that has a location, are left out.",
-        remedy="give them a city and a state, or a ZIP code",
+        remedy="add a city and a state, or a ZIP code",
         offends="offends_unplaced_project",
-        message="{count} row(s) of {table} have no place that a query could name, and were left out",
+        message="{count} row(s) of {table} have no place that a query can name, and were left out",
         concerns=_once(PROJECTS.name),
     ),
     Rule(
@@ -284,7 +284,7 @@ ROW_RULES: tuple[Rule, ...] = (
     Rule(
         name="confusable-cities",
         severity="warning",
-        about="Two cities of a state whose names fold to the same form are found by the same query.",
+        about="One query finds both of two cities of a state whose names fold to the same form.",
         remedy="spell each city in one way",
     ),
 )

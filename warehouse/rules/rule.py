@@ -1,4 +1,4 @@
-"""What a rule is. The modules beside this one declare the rules of each stage; all_rules.py collects them."""
+"""The `Rule` type. The modules beside this one declare the rules of each stage; all_rules.py collects them."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -8,10 +8,10 @@ import msgspec
 from warehouse.schema.findings import Severity
 from warehouse.schema.tables import Column, Table
 
-# Of a limit. A share is a number from 0 to 1, shown in per cent; the others are counted.
+# The unit of a limit. A share is a number from 0 to 1, shown in per cent; the others are counts.
 Unit = Literal["share", "rows", "ZIP codes", "figures"]
 
-# Figures whose limits are wider: `first_open_year`, and demand.
+# Figures with wider limits: those from `first_open_year` on, and demand.
 OPEN_FIGURES = "figures that may still be revised (demand, and years from two years ago on)"
 EXPORT_AGAIN = "export it again"
 CORRECT = "correct them in the source and export again"
@@ -31,25 +31,25 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     limit: float | None = None  # default; FORECAST_LIMITS can set another. Larger always means laxer
     unit: Unit = "share"  # of the limit
     by_state: bool = False  # each state is judged by itself
-    state_factor: int = 1  # in a state, a finding may go this many times as far as in the country
-    override: bool = False  # --accept can let its findings through; if there is a limit, up to another limit
+    state_factor: int = 1  # a state's limit is this many times the national limit
+    override: bool = False  # --accept can accept its findings; if the rule has a limit, up to another limit
     explains: tuple[str, ...] = ()  # rules whose findings are likely to follow from one of this rule
-    # of rules on rows, which name SQL in rules.sql:
-    offends: str | None = None  # a predicate on one row at fault
-    value: str | None = None  # an expression for what is at fault in such a row, if not the value of its column
+    # For rules on rows. These fields name statements in rules.sql:
+    offends: str | None = None  # a predicate that matches a failing row
+    value: str | None = None  # an expression for the failing value in such a row, if not the value of its column
     faults: str | None = None  # selects the failing rows, where a predicate is not enough
-    occurs: str | None = None  # an aggregate that tells cheaply whether any row is at fault; with `offends`, not needed
+    occurs: str | None = None  # a cheap aggregate: whether any row fails; not needed with `offends`
     summary: str | None = None  # sums up the failing rows; unset: sum_up_rows
-    message: str = ""  # template for what `summary` found
+    message: str = ""  # template for the result of `summary`
     concerns: Callable[[Table], Sequence[Column | None]] = _nowhere  # columns to check; None: the table as a whole
 
     @property
     def acceptable(self) -> bool:
-        """Whether its findings can be published: its errors can be overridden, or it makes none by itself."""
+        """Returns whether its findings can be published: its errors can be overridden, or it makes none by default."""
         return self.override or self.severity != "error"
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """The names of the SQL of a rule on rows; empty for other rules."""
+        """Returns the names of the SQL of a rule on rows; empty for other rules."""
         named = (self.offends, self.value, self.faults, self.occurs, self.summary)
         return tuple(name for name in named if name is not None)

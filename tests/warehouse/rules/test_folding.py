@@ -134,7 +134,7 @@ def test_a_cause_is_not_to_be_accepted_if_what_follows_from_it_cannot_be() -> No
     mixed = make_finding("mixed-months", "two months", table="housing")
     twice = make_finding("duplicate-key", "twice", table="housing", follows="mixed-months")
     cause, _ = fold([mixed, twice])
-    assert cause.remedy == "drop files of one month only"
+    assert cause.remedy == "deliver files of one month only"
 
 
 def drifting(rule: str, states: dict[str, float], table: str = "population") -> Finding:

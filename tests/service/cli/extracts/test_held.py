@@ -229,7 +229,7 @@ def test_a_rule_that_cannot_hold_a_drop_is_told_before_anything_is_claimed(site:
     (inbox / "2026-10" / "_SUCCESS").touch()
     done = site("extracts", "watch", "--once", inbox_hold="duplicate-key")
     assert done.code == 1
-    assert done.error().startswith("duplicate-key cannot be held for approval (FORECAST_INBOX_HOLD): what it finds")
+    assert done.error().startswith("duplicate-key cannot be held for approval (FORECAST_INBOX_HOLD): its findings")
     assert (inbox / "2026-10").exists()
 
 
