@@ -1,1 +1,1 @@
-"""Compares two releases, and checks drift against limits."""
+"""Compares two releases, and checks changes against limits."""

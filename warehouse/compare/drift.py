@@ -8,14 +8,14 @@ from warehouse.schema.comparison import Comparison, FigureChange
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import TABLES
 
-# Tables without figures or ids: only their number of rows tells whether many were lost.
+# Tables without figures or ids: only their number of rows shows whether many were lost.
 _COUNTED = tuple(table.name for table in TABLES if not table.needed and not table.has_ids)
-# Of fewer records, many may change in a month.
+# A column is not checked if fewer records changed: in a small table, a large share may change in a month.
 _FEWEST_RECORDS = 20
 
 
 def drift_findings(comparison: Comparison, limits: RuleLimits, first_open_year: int) -> list[Finding]:
-    """Findings on everything that changed beyond its limit, and a one-line summary of all changes.
+    """Returns findings on all changes beyond their limit, and a one-line summary of all changes.
 
     Figures of `first_open_year` and later, and demand, may still be revised: they may change twice as much.
     """
@@ -37,7 +37,7 @@ def _vanished(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
     if len(gone) > limits["vanished-figure"]:
         yield make_finding(
             "vanished-figure",
-            f"{len(gone)} figure(s) of the current release are gone: {', '.join(gone)}",
+            f"{len(gone)} figure(s) of the current release are missing: {', '.join(gone)}",
             figures=tuple(gone),
             count=max(counts.values()),
             measured=len(gone),
@@ -52,7 +52,8 @@ def _gained(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
     if share > limit:
         yield make_finding(
             "zip-codes-gained",
-            f"{number:,} ZIP codes are new, beside {places.old_count:,} ({share:.1%}, limit {limit:.1%})",
+            f"{number:,} ZIP codes are new; the current release has {places.old_count:,} "
+            f"({share:.1%}, limit {limit:.1%})",
             table="locations",
             column="zip_code",
             count=number,
@@ -68,11 +69,11 @@ def _coverage(comparison: Comparison, limits: RuleLimits, first_open_year: int) 
     beyond = _worst_first(shares, limit, first_open_year)
     if len(beyond) == 1:
         change = beyond[0]
-        yield _of_one(
+        yield _make_figure_finding(
             "coverage-lost",
             change,
             f"{change.lost:,} of {change.old_count:,} ZIP codes lost their {change.figure} "
-            f"({shares[change]:.1%}, limit {limit * _room(change, first_open_year):.1%})",
+            f"({shares[change]:.1%}, limit {limit * _limit_factor(change, first_open_year):.1%})",
             count=change.lost,
             measured=shares[change],
         )
@@ -95,18 +96,18 @@ def _totals(comparison: Comparison, limits: RuleLimits, first_open_year: int) ->
     beyond = _worst_first(drifts, limit, first_open_year)
     if len(beyond) == 1:
         change = beyond[0]
-        yield _of_one(
+        yield _make_figure_finding(
             "total-drift",
             change,
-            f"the national total of {change.figure} goes from {change.old_total:,} to {change.new_total:,} "
-            f"({drifts[change]:+.1%}, limit {limit * _room(change, first_open_year):.1%})",
+            f"the national total of {change.figure} changes from {change.old_total:,} to {change.new_total:,} "
+            f"({drifts[change]:+.1%}, limit {limit * _limit_factor(change, first_open_year):.1%})",
             measured=abs(drifts[change]),
             samples=_movers_of(comparison, change),
         )
     elif beyond:
         yield make_finding(
             "total-drift",
-            f"the national totals of {len(beyond)} figures move by more than {limit:.1%}",
+            f"the national totals of {len(beyond)} figures change by more than {limit:.1%}",
             count=len(beyond),
             measured=abs(drifts[beyond[0]]),
             samples=tuple(
@@ -116,18 +117,18 @@ def _totals(comparison: Comparison, limits: RuleLimits, first_open_year: int) ->
         )
 
 
-def _room(change: FigureChange, first_open_year: int) -> int:
-    """How many times the limit the figure may change."""
+def _limit_factor(change: FigureChange, first_open_year: int) -> int:
+    """Returns the factor by which the figure's limit is larger."""
     return 2 if change.figure.startswith("est_") or int(change.figure[-4:]) >= first_open_year else 1
 
 
 def _worst_first(shares: Mapping[FigureChange, float], limit: float, first_open_year: int) -> list[FigureChange]:
-    """The figures beyond the limit, worst first. They share one finding, because losing a state affects all years."""
-    beyond = [change for change, share in shares.items() if abs(share) > limit * _room(change, first_open_year)]
+    """Returns the figures beyond the limit, worst first. One finding covers them: a lost state affects all years."""
+    beyond = [change for change, share in shares.items() if abs(share) > limit * _limit_factor(change, first_open_year)]
     return sorted(beyond, key=lambda change: -abs(shares[change]))
 
 
-def _of_one(rule: str, change: FigureChange, message: str, **members: Any) -> Finding:
+def _make_figure_finding(rule: str, change: FigureChange, message: str, **members: Any) -> Finding:
     table = "population" if change.figure.startswith("population ") else "housing"
     return make_finding(rule, message, table=table, column=change.figure, **members)
 
@@ -144,7 +145,7 @@ def _rows(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
             share = (old - new) / old
             yield make_finding(
                 "rows-lost",
-                f"{name} goes from {old:,} to {new:,} rows ({-share:+.1%}, limit {limits['rows-lost']:.1%})",
+                f"{name} changes from {old:,} to {new:,} rows ({-share:+.1%}, limit {limits['rows-lost']:.1%})",
                 table=name,
                 count=old - new,
                 measured=share,
@@ -158,7 +159,7 @@ def _records_lost(comparison: Comparison, limits: RuleLimits) -> Iterator[Findin
         if share > limit:
             yield make_finding(
                 "records-lost",
-                f"{records.lost:,} of {records.old_count:,} records of {name} would be gone "
+                f"{records.lost:,} of {records.old_count:,} records of {name} would be lost "
                 f"({share:.1%}, limit {limit:.1%})",
                 table=name,
                 count=records.lost,

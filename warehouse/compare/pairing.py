@@ -1,4 +1,4 @@
-"""Temporary tables with the figures, places and aliases of two releases side by side, which comparisons ask."""
+"""Temporary tables with the figures, places and aliases of two releases side by side. Comparisons query them."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from warehouse.releases.table_files import table_file
 from warehouse.schema.states import STATES
 from warehouse.schema.tables import ALIASES, HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION
 
-# Housing figures are numbered from here on (compare.sql), populations by their year.
+# Ordinals of housing figures begin here (compare.sql). The ordinal of a population is its year.
 _FIRST_HOUSING = 10_000
 
 
@@ -30,7 +30,7 @@ def pair_releases(connection: duckdb.DuckDBPyConnection, old: Path | None, new: 
 
 
 def view_figures(connection: duckdb.DuckDBPyConnection, view: str, folder: Path | None) -> None:
-    """Creates the view of the figures of the release in `folder`. None: there is no such release, and no figure."""
+    """Creates the view of the figures of the release in `folder`. Without a folder, the view is empty."""
     if folder is None:
         connection.execute(sql.statement("no_figures_view", view=view))
         return
@@ -49,8 +49,8 @@ def view_figures(connection: duckdb.DuckDBPyConnection, view: str, folder: Path 
 
 
 def total_figures(connection: duckdb.DuckDBPyConnection) -> None:
-    """Creates what else plausibility.sql asks, from the tables of `pair_releases`."""
-    _name_states(connection)
+    """Creates the other tables that plausibility.sql queries, from the tables of `pair_releases`."""
+    _create_states(connection)
     for statement in ("figures_by_state", "series_by_state", "figure_sample"):
         connection.execute(sql.statement(statement))
 
@@ -62,7 +62,7 @@ def pair_baseline(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     connection.execute(sql.statement("since_baseline", locations=rows))
 
 
-def _name_states(connection: duckdb.DuckDBPyConnection) -> None:
+def _create_states(connection: duckdb.DuckDBPyConnection) -> None:
     columns = [[state.code for state in STATES], [state.fips for state in STATES], [state.box for state in STATES]]
     connection.execute(sql.statement("known_states"), columns)
     prefixes = [

@@ -21,15 +21,15 @@ from warehouse.schema.tables import ALIASES, HOUSING, POPULATION
 _MOST_SAMPLES = 5
 _MOST_NAMES = 3
 _FEW_ZIP_CODES = 10
-# Of fewer, no shares and likenesses are taken.
+# With fewer, shares and correlations are not checked.
 _FEWEST_ZIP_CODES = 100
 
 
 class Plausibility(msgspec.Struct, frozen=True):
-    """What is implausible about a release. Lives as long as the connection that was asked."""
+    """The implausible data of a release. Lives as long as the connection with its tables."""
 
     findings: tuple[Finding, ...]
-    faults: dict[str, str]  # by rule: the statement that selects all figures or ZIP codes at fault
+    faults: dict[str, str]  # by rule: the statement that selects all failing figures or ZIP codes
 
 
 class _Total(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class _Total(msgspec.Struct, frozen=True):
 
 
 class _Cells(msgspec.Struct, frozen=True):
-    """The ZIP codes whose `figure` is at fault: one row of a rule on cells, summed up. The largest is an example."""
+    """The ZIP codes whose `figure` fails: one row of a rule on cells, summed up. The largest is an example."""
 
     figure: str
     is_open: bool
@@ -59,7 +59,7 @@ class _Cells(msgspec.Struct, frozen=True):
 
 
 class _Places(msgspec.Struct, frozen=True):
-    """How many ZIP codes of a state are at fault: one row of a rule on places, summed up."""
+    """How many ZIP codes of a state fail: one row of a rule on places, summed up."""
 
     state: str
     total: int
@@ -79,30 +79,30 @@ def judge_plausibility(
     first_open_year: int,
     baseline: Path | None = None,
 ) -> Plausibility:
-    """Judges the normalised tables in folder `new`, compared with those in `old` and in `baseline`, if given.
+    """Checks the normalised tables in folder `new`, compared with those in `old` and in `baseline`, if given.
 
-    Figures of `first_open_year` and later may still be revised. With `old`, `compare` was called before.
+    Figures of `first_open_year` and later may still be revised. With `old`, call `compare` first.
     """
     if old is None:
         pair_releases(connection, None, new, first_open_year)
-    asking = _Asking(connection, limits)
+    run = _RuleRun(connection, limits)
     if old is not None:
-        asking.ask(STATES_LOST)
+        run.check(STATES_LOST)
     if _fewest_places(connection) < _FEWEST_ZIP_CODES:
-        return asking.answer()
+        return run.result()
     total_figures(connection)
     for rule in (*FIGURE_RULES, *PLACE_RULES):
         if rule is not STATES_LOST and (old is not None or not rule.compares):
-            asking.ask(rule)
+            run.check(rule)
     if baseline is not None:
-        asking.ask_baseline(baseline)
-    return asking.answer()
+        run.check_baseline(baseline)
+    return run.result()
 
 
 def write_implausible(
     connection: duckdb.DuckDBPyConnection, plausibility: Plausibility, folder: Path
 ) -> list[FailureFile]:
-    """Writes all figures and ZIP codes at fault into `folder`. Raises duckdb.Error."""
+    """Writes all failing figures and ZIP codes into `folder`. Raises duckdb.Error."""
     return [write_failures(connection, folder, rule, select) for rule, select in plausibility.faults.items()]
 
 
@@ -111,8 +111,8 @@ def _fewest_places(connection: duckdb.DuckDBPyConnection) -> int:
     return int(row[0]) if row else 0
 
 
-class _Asking:
-    """The rules asked so far of one release. Lives for one `judge_plausibility`."""
+class _RuleRun:
+    """Runs rules on one release and collects their findings. Lives for one `judge_plausibility`."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, limits: RuleLimits) -> None:
         self._connection = connection
@@ -120,10 +120,10 @@ class _Asking:
         self._findings: list[Finding] = []
         self._faults: dict[str, str] = {}
 
-    def answer(self) -> Plausibility:
+    def result(self) -> Plausibility:
         return Plausibility(tuple(self._findings), self._faults)
 
-    def ask(self, rule: PlausibilityRule, since: str = "") -> None:
+    def check(self, rule: PlausibilityRule, since: str = "") -> None:
         limit = self._limits[rule.name]
         text = sql.statement(rule.query, limit=repr(float(limit)))
         if rule.asks == "places":
@@ -143,21 +143,19 @@ class _Asking:
             self._findings.append(found)
             self._faults[rule.name] = select
 
-    def ask_baseline(self, baseline: Path) -> None:
+    def check_baseline(self, baseline: Path) -> None:
         try:
             pair_baseline(self._connection, baseline)
             for rule in BASELINE_RULES:
-                self.ask(rule, f" since {baseline.parent.name}")
-        except duckdb.Error as error:  # a release of long ago must not keep a new one from going live
+                self.check(rule, f" since {baseline.parent.name}")
+        except duckdb.Error as error:  # an old release must not block a new one
             if isinstance(error, duckdb.OutOfMemoryException) or says_full(error):
                 raise
-            message = (
-                f"{baseline.parent.name} cannot be read, so what changed since then is not known: {sql.reason(error)}"
-            )
+            message = f"{baseline.parent.name} cannot be read, so changes since then are unknown: {sql.reason(error)}"
             self._findings.append(make_finding("unreadable-baseline", message))
 
     def _places(self, faults: str, among: str) -> list[_Places]:
-        """Every state, also those without a fault. Empty if there is no fault at all, as usual."""
+        """Returns every state, also those without a failing ZIP code. Empty if no ZIP code fails, as usual."""
         rows = self._rows("sum_up_places", faults=faults)
         found: dict[str, Any] = {state: {"count": count, "samples": tuple(some)} for state, count, some in rows}
         totals = self._rows("places_by_state", among=among) if found else []
@@ -195,7 +193,7 @@ def _worst_of_states(totals: Iterable[_Total]) -> dict[str, float]:
 
 def _places_finding(rule: PlausibilityRule, places: list[_Places], limit: float) -> Finding | None:
     count, total = sum(one.count for one in places), sum(one.total for one in places)
-    # a few ZIP codes of a state may always be at fault, unless they are all that it had
+    # a few ZIP codes of a state may always fail, unless they were all that it had
     many = [one for one in places if one.count >= _FEW_ZIP_CODES or (rule is STATES_LOST and one.count == one.total)]
     in_states = [one for one in many if one.share > limit * rule.state_factor]
     measured_in = {one.state: one.share for one in in_states}
@@ -222,7 +220,7 @@ def _places_finding(rule: PlausibilityRule, places: list[_Places], limit: float)
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The first few names, each once, and how many more there are."""
+    """Returns the first few names without repetition, and the number of others."""
     once = list(dict.fromkeys(names))
     more = len(once) - _MOST_NAMES
     return ", ".join(once[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

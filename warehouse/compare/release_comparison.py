@@ -1,4 +1,4 @@
-"""Compares two releases: what was gained, lost and changed, and by how much.
+"""Compares two releases: gains, losses and changes, in numbers.
 
 Publishing compares a drop with the current release and checks the result (drift.py); `diff` shows it.
 """
@@ -38,12 +38,12 @@ _MAX_MOVERS = 10
 _MAX_SAMPLES = 5
 _MAX_DISTRIBUTIONS = 3
 _MAX_STATES = 100
-_MAX_FIELDS = 8  # of an example
+_MAX_FIELDS = 8  # in an example
 _PLACE_FIELDS = ("city_name", "state_code", "county_name", "county_fips_code", "latitude", "longitude")
 
 
 def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, first_open_year: int) -> Comparison:
-    """What changed from the normalised tables in folder `old` to those in `new`.
+    """Returns the changes from the normalised tables in folder `old` to those in `new`.
 
     Figures of `first_open_year` and later may still be revised. Leaves the tables of `pair_releases`.
     """
@@ -69,14 +69,14 @@ def compare(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, first_o
 
 
 def compare_releases(catalog: Catalog, old: str, new: str) -> Comparison:
-    """What changed from release `old` to release `new`. Raises CatalogError if either is unknown or damaged."""
+    """Returns the changes from release `old` to release `new`. Raises CatalogError if one is unknown or damaged."""
     folders = _table_folders(catalog, old, new)
     with _reading(old, new) as connection:
         return compare(connection, *folders, _open_year())
 
 
 def write_release_changes(catalog: Catalog, old: str, new: str, out: Path) -> int:
-    """Writes every figure that differs to `out`; returns their number. Raises CatalogError, also if it cannot write."""
+    """Writes every changed figure to `out`, and returns their number. Raises CatalogError, also if writing fails."""
     folders = _table_folders(catalog, old, new)
     with _reading(old, new) as connection:
         return write_changes(connection, *folders, out)
@@ -105,7 +105,7 @@ def write_changes(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, o
 
 
 def _largest(states: tuple[StateChange, ...]) -> tuple[StateChange, ...]:
-    """The states with the most ZIP codes: codes that a drop made up must not fill a report."""
+    """Returns the states with the most ZIP codes: invented state codes must not fill a report."""
     ranked = sorted(states, key=lambda state: -sum(state.rows.get(LOCATIONS.name, (0, 0))))
     return tuple(sorted(ranked[:_MAX_STATES], key=lambda state: state.state))
 
@@ -179,14 +179,14 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
 
 
 def _columns_changed(connection: duckdb.DuckDBPyConnection, table: Table, **parts: str) -> dict[str, int]:
-    """For each column in which any record was changed, how many were."""
+    """Returns the number of changed records by column, for columns with changes."""
     counts = ", ".join(sql.statement("column_changes", column=name) for name in table.column_names)
     (columns,) = connection.execute(sql.statement("columns_changed", changes=counts, **parts)).fetchall()
     return {name: number for name, number in zip(table.column_names, columns, strict=True) if number}
 
 
 def _servable(name: str, folder: Path) -> str:
-    """The FROM expression for the rows of a table that answers can show."""
+    """Returns the FROM expression for the rows of a table that answers can show."""
     rows, locations = (sql.rows_of(table_file(folder, one)) for one in (name, "locations"))
     if f"servable_{name}" not in sql.statements():
         return rows
@@ -207,7 +207,7 @@ def _number(connection: duckdb.DuckDBPyConnection, text: str) -> int:
 def _compare_answers(
     connection: duckdb.DuckDBPyConnection, states: tuple[StateChange, ...], figures: tuple[FigureChange, ...]
 ) -> AnswerChanges:
-    """What changes for partners. Asks `zip_changes`, and the places and aliases of both releases."""
+    """Returns the changes for partners. Queries `zip_changes`, and the places and aliases of both releases."""
     for release in ("old", "new"):
         connection.execute(sql.statement("city_answers", release=release))
     ((gained, lost, changed),) = connection.execute(sql.statement("city_changes")).fetchall()
@@ -226,7 +226,7 @@ def _compare_answers(
 
 
 def _answer_examples(connection: duckdb.DuckDBPyConnection) -> tuple[AnswerExample, ...]:
-    """Each ZIP code once, with the first of the reasons for which it was chosen."""
+    """Returns each chosen ZIP code once, with the first reason for its choice."""
     reasons: dict[int, str] = {}
     for zip_code, why in connection.execute(sql.statement("example_zip_codes")).fetchall():
         reasons.setdefault(zip_code, why)

@@ -13,9 +13,9 @@ from warehouse.schema.tables import HOUSING, POPULATION, TABLES
 
 
 def key_figures(figures: Sequence[FigureChange], first_open_year: int) -> tuple[str, ...]:
-    """The figures that states are shown by: the latest counted population, the latest homes, and demand.
+    """Returns the key figures of states: the latest counted population, the latest homes, and demand.
 
-    If both releases have one of a kind, it is the latest of those.
+    The latest figure that both releases have takes precedence.
     """
     years = [one for one in figures if one.figure.startswith("population ")]
     counted = [one for one in years if int(one.figure[-4:]) < first_open_year]
@@ -32,7 +32,7 @@ def _latest(figures: Sequence[FigureChange]) -> str:
 def compare_states(
     connection: duckdb.DuckDBPyConnection, old: Path, new: Path, key: Sequence[str]
 ) -> tuple[StateChange, ...]:
-    """How each state changed, by code. Asks `state_totals` and `zip_changes`."""
+    """Returns how each state changed, by code. Queries `state_totals` and `zip_changes`."""
     rows = _rows(connection, old, new)
     figures: dict[str, list[FigureChange]] = defaultdict(list)
     for state, *values in connection.execute(sql.statement("figures_of_states"), [key]).fetchall():
@@ -56,12 +56,12 @@ def compare_states(
 
 
 def figure_change(values: Sequence[object]) -> FigureChange:
-    """The change of a figure from a row of `figure_totals`, or of `figures_of_states` without its state."""
+    """Returns a figure's change, from a row of `figure_totals`, or of `figures_of_states` without its state."""
     return FigureChange(**dict(zip(FigureChange.__struct_fields__, values, strict=True)))  # type: ignore[arg-type]
 
 
 def _rows(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dict[str, dict[str, tuple[int, int]]]:
-    """By state and table, the rows in both releases. Figures of a ZIP code that has moved are in its new state."""
+    """Returns the rows in both releases, by state and table. Figures of a moved ZIP code are in its new state."""
     found: dict[str, dict[str, tuple[int, int]]] = defaultdict(dict)
     for table in TABLES:
         if "state_code" in table.column_names:

@@ -122,7 +122,7 @@ def test_a_total_that_falls_drifts_as_one_that_rises() -> None:
 
 def test_new_places_are_named_with_their_share_and_the_limit() -> None:
     found = drift_findings(AT_AND_ABOVE["zip-codes-gained"][1], RuleLimits(), FIRST_OPEN_YEAR)[0]
-    assert found.message == "3 ZIP codes are new, beside 100 (3.0%, limit 2.0%)"
+    assert found.message == "3 ZIP codes are new; the current release has 100 (3.0%, limit 2.0%)"
     assert (found.severity, found.table, found.column, found.count) == ("error", "locations", "zip_code", 3)
     assert found.samples == ("36437",)
     assert found.remedy == "if it is right, publish with --accept zip-codes-gained=3% --reason TEXT"
@@ -139,7 +139,7 @@ def test_one_drifting_total_is_told_with_those_who_moved_most() -> None:
     movers = (Mover("36436", "population 2023", 100, 300), Mover("00501", "population 2010", 1, 2))
     comparison = compared(figures=(figure(new_total=1200), figure("population 2010")), movers=movers)
     found = drift_findings(comparison, RuleLimits(), FIRST_OPEN_YEAR)[0]
-    assert found.message == "the national total of population 2023 goes from 1,000 to 1,200 (+20.0%, limit 3.0%)"
+    assert found.message == "the national total of population 2023 changes from 1,000 to 1,200 (+20.0%, limit 3.0%)"
     assert (found.table, found.column, found.samples) == ("population", "population 2023", ("36436: 100 to 300",))
 
 
@@ -150,7 +150,7 @@ def test_many_drifting_figures_are_one_finding_worst_first() -> None:
     assert (coverage.rule, coverage.count, totals.rule, totals.count) == ("coverage-lost", 10, "total-drift", 10)
     assert coverage.message == "10 figures lost more than 2.0% of their ZIP codes"
     assert coverage.samples[0] == "population 2019: 19 of 100 (19.0%)"
-    assert totals.message == "the national totals of 10 figures move by more than 3.0%"
+    assert totals.message == "the national totals of 10 figures change by more than 3.0%"
     assert totals.samples[0] == "population 2019: 1,000 to 1,119 (+11.9%)"
     assert len(totals.samples) == 5
 
