@@ -31,12 +31,12 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
 
     @property
     def table(self) -> str:
-        """Returns the table of the places that it checks."""
+        """The table of the places that it checks."""
         return ALIASES.name if "alias" in self.name else LOCATIONS.name
 
     @property
     def query(self) -> str:
-        """Returns the name of the statement."""
+        """The name of the statement."""
         return self.name.replace("-", "_")
 
 

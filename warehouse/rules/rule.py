@@ -45,11 +45,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def acceptable(self) -> bool:
-        """Returns whether its findings can be published: its errors can be overridden, or it makes none by default."""
+        """Whether its findings can be published: its errors can be overridden, or it makes none by default."""
         return self.override or self.severity != "error"
 
     @property
     def statements(self) -> tuple[str, ...]:
-        """Returns the names of the SQL of a rule on rows; empty for other rules."""
+        """The names of the SQL of a rule on rows; empty for other rules."""
         named = (self.offends, self.value, self.faults, self.occurs, self.summary)
         return tuple(name for name in named if name is not None)

@@ -17,12 +17,12 @@ class FigureChange(msgspec.Struct, frozen=True, kw_only=True):
     changed: int  # ZIP codes with another value
     gained: int  # ZIP codes that only the new release has a value for
     lost: int  # ZIP codes that only the old release has a value for
-    moved: int = 0  # people or homes: by how much ZIP codes changed, up or down, added up; lost ones in full
+    moved: int = 0  # people or homes: the sum of changes of all ZIP codes, up or down; lost ones in full
     gained_total: int = 0  # people or homes of ZIP codes that only the new release has a value for
 
     @property
     def drift(self) -> float | None:
-        """Change of the total as a share of the old one. None if either total is missing, or the old one is 0.
+        """The change of the total as a share of the old one. None if either total is missing, or the old one is 0.
 
         ZIP codes that gain a figure do not count: filling gaps moves no figure.
         """
@@ -32,7 +32,7 @@ class FigureChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def moved_share(self) -> float:
-        """`moved` as a share of the old total; 0 without one. Also tells shuffled figures, whose total stays."""
+        """`moved` as a share of the old total; 0 without one. Also detects shuffled figures, whose total stays."""
         return self.moved / self.old_total if self.old_total else 0.0
 
 
@@ -43,7 +43,7 @@ class Mover(msgspec.Struct, frozen=True):
     figure: str  # the one that changed most
     old: int
     new: int
-    others: int = 0  # how many other figures of the ZIP code changed
+    others: int = 0  # number of other changed figures of the ZIP code
     city_name: str | None = None
     state: str | None = None
 
@@ -67,12 +67,12 @@ class RecordChanges(msgspec.Struct, frozen=True, kw_only=True):
     gained: int
     lost: int
     changed: int
-    columns: dict[str, int] = {}  # rows whose value in a column changed, of columns where any did
+    columns: dict[str, int] = {}  # by column: rows whose value changed; only columns with changes
     lost_samples: tuple[str, ...] = ()
 
     @property
     def common(self) -> int:
-        """Rows of both releases."""
+        """The number of rows in both releases."""
         return self.old_count - self.lost
 
 
@@ -95,7 +95,7 @@ class StateChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lost_share(self) -> float:
-        """The share of its ZIP codes that are gone or lose a figure."""
+        """The share of its ZIP codes that are lost or lose a figure."""
         old = self.rows.get("locations", (0, 0))[0]
         return (self.lost + self.without) / old if old else 0.0
 
@@ -105,11 +105,11 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
 
     figure: str
     changes: tuple[int, ...]  # ZIP codes by relative change, see CHANGE_STEPS
-    old_sizes: tuple[int, ...]  # ZIP codes by the number of digits of their value; the first are those of 0
+    old_sizes: tuple[int, ...]  # ZIP codes by the number of digits of their value; the first count is for 0
     new_sizes: tuple[int, ...]
 
 
-# What the numbers of `Distribution.changes` stand for, smallest change first.
+# Labels for `Distribution.changes`, from the lowest change.
 CHANGE_STEPS = (
     "below −50%",
     "−50 to −20%",
@@ -123,7 +123,7 @@ CHANGE_STEPS = (
     "+20 to +50%",
     "above +50%",
 )
-# What the numbers of `Distribution.old_sizes` and `new_sizes` stand for.
+# Labels for `Distribution.old_sizes` and `new_sizes`.
 SIZE_STEPS = ("0", "1 to 9", "10 to 99", "100 to 999", "1,000 to 9,999", "10,000 to 99,999", "100,000 or more")
 
 
@@ -139,24 +139,24 @@ class AnswerExample(msgspec.Struct, frozen=True, kw_only=True):
     """One ZIP code's answer, before and after. Part of `AnswerChanges`."""
 
     zip_code: str
-    why: str  # it was chosen
-    fields: tuple[FieldChange, ...]  # that differ: figures, then those of the location
-    more: int  # fields that differ besides
+    why: str  # the reason for its choice
+    fields: tuple[FieldChange, ...]  # changed ones: figures, then those of the location
+    more: int  # number of other changed fields
 
 
 class AnswerChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """What changes for partners, who get one answer for each ZIP code and one for each city. Part of a `Comparison`.
+    """Changes for partners, who get one answer for each ZIP code and one for each city. Part of a `Comparison`.
 
-    Cities are those of locations, and acceptable aliases that no city hides.
+    Cities are those of locations, and acceptable aliases unless a city has the same name.
     """
 
     gained: int  # ZIP codes
     lost: int
     changed: int
-    without: int  # of the changed ones, those that lose a figure
+    without: int  # changed ones that lose a figure
     cities_gained: int
     cities_lost: int
-    cities_changed: int  # whose ZIP codes or their answers differ
+    cities_changed: int  # cities with other ZIP codes, or other answers for them
     old_figures: int  # in the answers of all ZIP codes
     new_figures: int
     examples: tuple[AnswerExample, ...]
@@ -172,9 +172,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     places: PlaceChanges
     figures: tuple[FigureChange, ...]
     movers: tuple[Mover, ...]  # largest change first, one for each ZIP code
-    changed_zip_codes: int  # ZIP codes with any figure that differs
+    changed_zip_codes: int  # ZIP codes with a changed figure
     records: dict[str, RecordChanges] = {}  # by table
-    key_figures: tuple[str, ...] = ()  # the latest counted population and homes, and demand: what states are shown by
+    key_figures: tuple[str, ...] = ()  # those shown for each state: the latest counted population and homes, and demand
     states: tuple[StateChange, ...] = ()  # by code
     distributions: tuple[Distribution, ...] = ()  # of the figures that moved most, largest first
     answers: AnswerChanges | None = None

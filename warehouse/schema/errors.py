@@ -21,11 +21,11 @@ WarehouseError
 
 
 class WarehouseError(Exception):
-    """Base of all errors here. The message is one line for whoever runs the command."""
+    """Base of all errors here. The message is one line for the user of a command."""
 
 
 class DropError(WarehouseError):
-    """The given paths are not a readable drop."""
+    """The paths are not a readable drop."""
 
 
 class CatalogError(WarehouseError):
@@ -33,7 +33,7 @@ class CatalogError(WarehouseError):
 
 
 class NoReleaseError(CatalogError):
-    """Nothing has been published yet."""
+    """No release has been published yet."""
 
 
 class NoSuchReleaseError(CatalogError):
@@ -41,15 +41,15 @@ class NoSuchReleaseError(CatalogError):
 
 
 class NeedsNewerError(CatalogError):
-    """The release is of a format that only a newer version of the service reads."""
+    """The release has a format that only a newer version of the service can read."""
 
 
 class StoreError(CatalogError):
-    """The store of releases does not answer in time, refuses, or holds what nobody can read."""
+    """The store of releases does not reply in time, refuses a call, or holds unreadable data."""
 
 
 class DamagedError(StoreError):
-    """A document or a file of a release is not what it should be. Reading it again does not help."""
+    """A document or a file of a release is damaged. Reading it again does not help."""
 
 
 class BusyError(WarehouseError):
@@ -57,22 +57,22 @@ class BusyError(WarehouseError):
 
 
 class LostRaceError(BusyError):
-    """Somebody else changed the store of releases first."""
+    """Another process changed the store of releases first."""
 
 
 class ConflictError(WarehouseError):
-    """An object is another version than the one that was to be replaced."""
+    """An object has another version than the one to be replaced."""
 
 
 class InboxError(WarehouseError):
     """The inbox cannot be read or written."""
 
 
-class FilesHang(WarehouseError):  # noqa: N818 - the name is what a log's reader looks for
-    """The call did not return in time, or was not made because an earlier call has not returned."""
+class FilesHang(WarehouseError):  # noqa: N818 - readers of logs search for this name
+    """The call did not return in time, or was skipped because an earlier call has not returned."""
 
 
-class LookupFailure(WarehouseError):  # noqa: N818 - the name is what a log's reader looks for
+class LookupFailure(WarehouseError):  # noqa: N818 - readers of logs search for this name
     """A look-up failed."""
 
 
@@ -81,7 +81,7 @@ class LookupBusy(LookupFailure):
 
 
 class LookupStuck(LookupFailure):
-    """Every thread has a query that does not end, though it was interrupted."""
+    """Every thread has a query that did not end after an interrupt."""
 
 
 class LookupTimeout(LookupFailure):

@@ -1,4 +1,4 @@
-"""Findings: what the rules say about a drop, and the report that collects them."""
+"""Findings of rules on a drop, and the report that collects them."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
@@ -10,11 +10,11 @@ from warehouse.schema.comparison import Comparison
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-COUNTRY = "country"  # beside the codes of states
+COUNTRY = "country"  # used like the code of a state
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong with a drop, or worth knowing about it.
+    """A problem of a drop, or a note on it.
 
     Made by `make_finding` while a drop is read, compared and warmed. Kept in the report of its release.
     """
@@ -25,14 +25,14 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     table: str | None = None
     file: str | None = None  # the label of a file (`DropFile`)
     column: str | None = None
-    figures: tuple[str, ...] = ()  # all that are missing, of rules on missing figures
-    count: int = 1  # rows, columns, files or ZIP codes concerned
-    samples: tuple[str, ...] = ()  # at most five of them; more only where nothing else lists them
-    cause: str | None = None  # the likely cause, such as "leading zero lost", if values tell it
+    figures: tuple[str, ...] = ()  # for rules on missing figures: all that are missing
+    count: int = 1  # affected rows, columns, files or ZIP codes
+    samples: tuple[str, ...] = ()  # at most five of them; more only if no other list has them
+    cause: str | None = None  # the likely cause, such as "leading zero lost", if values show it
     remedy: str | None = None
-    measured: float | None = None  # how far it goes, in the unit of the rule's limit
-    measured_in: dict[str, float] = {}  # by state, or COUNTRY: the same, of rules that judge each state by itself
-    accepted: str | None = None  # the reason given for accepting an error, which makes it a warning
+    measured: float | None = None  # the measured value, in the unit of the rule's limit
+    measured_in: dict[str, float] = {}  # the same by state, or COUNTRY, for rules that check each state by itself
+    accepted: str | None = None  # the reason for accepting an error, which turns it into a warning
     follows: str | None = None  # the rule whose finding causes this one; correcting that one corrects this one too
 
 
@@ -40,7 +40,7 @@ class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
     """A person's decision to publish in spite of errors. Made for one publish, kept in the manifest of its release."""
 
     rules: tuple[str, ...]  # errors of these rules become warnings
-    limits: dict[str, float] = {}  # by rule, or RULE:STATE: findings that go further, or elsewhere, stay errors
+    limits: dict[str, float] = {}  # by rule, or RULE:STATE: findings beyond them, or elsewhere, stay errors
     reason: str
     by: str
     at: datetime
@@ -55,7 +55,7 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
     """
 
     findings: tuple[Finding, ...]
-    comparison: Comparison | None = None  # None if there was nothing to compare with
+    comparison: Comparison | None = None  # None without a release to compare with
 
     @property
     def refused(self) -> bool:
@@ -63,7 +63,7 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
         return any(finding.severity == "error" for finding in self.findings)
 
     def refused_only_by(self, rules: Collection[str]) -> bool:
-        """Whether there are errors, all of these rules or following from one of them."""
+        """Returns whether there are errors, and all are of these rules or follow from one of them."""
         errors = [one for one in self.findings if one.severity == "error"]
         return bool(errors) and all(one.rule in rules or one.follows in rules for one in errors)
 
@@ -71,9 +71,9 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
         return sum(finding.severity == severity for finding in self.findings)
 
     def summary(self) -> str:
-        """The number of findings by severity, such as "1 error, 2 warnings"; follow-on ones are counted apart."""
+        """Returns the number of findings by severity, such as "1 error, 2 warnings", and of consequences."""
         parts = []
-        for kind, noun in (("error", "error"), ("warning", "warning"), ("info", "note"), (None, "follow-on")):
+        for kind, noun in (("error", "error"), ("warning", "warning"), ("info", "note"), (None, "consequence")):
             number = sum((None if finding.follows else finding.severity) == kind for finding in self.findings)
             if number:
                 parts.append(f"{number} {noun}{'s' if number > 1 else ''}")
@@ -81,14 +81,14 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def make_report(findings: Iterable[Finding], comparison: Comparison | None = None) -> ValidationReport:
-    """The report on `findings`, sorted by severity. What follows from a finding is put directly below it."""
+    """Returns the report on `findings`, sorted by severity, with consequences directly below their cause."""
     ranked = sorted(findings, key=_gravity)
     causes = {finding.rule: finding for finding in ranked if finding.follows is None}  # the last of each rule
     ordered: list[Finding] = []
     for finding in ranked:
         if finding.follows in causes:
             continue
-        # if its cause is not there, it stands for itself
+        # without its cause, it is a finding of its own
         ordered.append(msgspec.structs.replace(finding, follows=None) if finding.follows else finding)
         if finding is causes.get(finding.rule):
             ordered += [below for below in ranked if below.follows == finding.rule]
@@ -96,5 +96,5 @@ def make_report(findings: Iterable[Finding], comparison: Comparison | None = Non
 
 
 def _gravity(finding: Finding) -> tuple[int, bool]:
-    # a vanished figure comes first among the warnings, where it would be overlooked
+    # a vanished figure comes first among the warnings, because it could be overlooked there
     return SEVERITIES.index(finding.severity), finding.rule != "vanished-figure"

@@ -1,6 +1,6 @@
-"""How long-running work reports what it is doing."""
+"""How long-running work reports its current step."""
 
 from collections.abc import Callable
 
-# Called with each step in words ("reading housing.parquet"). If it raises, the work ends.
+# Called with a description of each step ("reading housing.parquet"). If it raises, the work ends.
 ProgressCallback = Callable[[str], None]

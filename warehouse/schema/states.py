@@ -1,7 +1,7 @@
 """The states, districts, territories and military areas that have ZIP codes, and where each is.
 
-Prefixes are the first three digits of ZIP codes as the Postal Service assigns them to states; those few that serve a
-neighbour as well are listed with both. Boxes are rounded outwards to half a degree.
+Prefixes are the first three digits of ZIP codes as the Postal Service assigns them to states. The few that also serve a
+neighbour are listed with both states. Boxes are rounded outwards to half a degree.
 """
 
 import msgspec

@@ -1,4 +1,4 @@
-"""The tables that a drop can bring: their columns, the type of each column, and how tables are told apart."""
+"""The tables that a drop can contain: their columns, the type of each column, and how tables are distinguished."""
 
 import re
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ import msgspec
 from warehouse.schema.states import STATES
 from warehouse.schema.vocabulary import PROJECT_STATUSES
 
-# Characters of a text, and of a name that queries can have.
+# The most characters of a text, and of a name in queries.
 LONGEST_TEXT, LONGEST_NAME = 10_000, 95
-# What no name may have, as a class in regular expressions: control characters that break or reverse a line of output.
+# Characters that are not allowed in names, as a class in regular expressions: they break or reverse a line of output.
 CONTROL_CHARACTERS = r"\x00-\x1f\x7f-\x9f" + "\u2028-\u202e\u2066-\u2069"
 
 ColumnKind = Literal["zip", "fips", "state", "text", "integer", "real", "date"]
@@ -28,9 +28,9 @@ class Column(msgspec.Struct, frozen=True):
     maximum: float | None = None  # a larger figure is an error
     unknown_below: int | None = None  # a smaller figure means unknown, and becomes NULL
     zero_within: float | None = None  # a value closer to 0 stands for an unknown one, and is an error
-    choices: tuple[str, ...] = ()  # the only words that there are
-    short: bool = False  # queries can name it: `LONGEST_NAME`, no control characters
-    meanings: Mapping[str, str] = {}  # words that sources write, folded (vocabulary.py), and what each means
+    choices: tuple[str, ...] = ()  # the only valid words
+    short: bool = False  # a name in queries: at most `LONGEST_NAME` characters, no control characters
+    meanings: Mapping[str, str] = {}  # the meaning of each word that sources write, folded (vocabulary.py)
 
     @property
     def longest(self) -> int:
@@ -39,13 +39,13 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """One table that a drop can bring. Declared below, constant."""
+    """One table that a drop can contain. Declared below, constant."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]  # columns that identify a row
-    distinctive: tuple[str, ...]  # columns that tell the table from the others
-    needed: bool = False  # no release can lack it
+    distinctive: tuple[str, ...]  # columns that distinguish the table from the others
+    needed: bool = False  # every release must have it
     of_locations: bool = False  # rows whose ZIP code has no location are left out
 
     @property
@@ -156,15 +156,15 @@ TABLES: tuple[Table, ...] = (LOCATIONS, POPULATION, HOUSING, ALIASES, PROJECTS)
 WIDE_POPULATION = re.compile(r"tot_(census|fx)_pop_([0-9]{4})")
 
 
-# Columns of any table that say of which month it is: the day of its last update, and the month's number.
+# Columns of any table that give its month: the day of its last update, and the number of the month.
 UPDATED_AT, MONTH_CODE = "updated_at", "month_code"
 
 
 def first_open_year(today: date) -> int:
-    """The first year whose figures may still be revised: the census takes up to two years to publish a year."""
+    """Returns the first year whose figures may still be revised: the census publishes a year within two years."""
     return today.year - 2
 
 
 def table_named(name: str) -> Table:
-    """The table called `name`, which must exist."""
+    """Returns the table called `name`, which must exist."""
     return next(table_named for table_named in TABLES if table_named.name == name)

@@ -1,4 +1,4 @@
-"""The words that sources write, and what they mean.
+"""The words that sources write, and their meanings.
 
 A word is folded before it is looked up: lower case, only letters and digits, one space between words (statement
 `folded_text`). The statuses of projects are those of contract 14. Their words come from San Francisco's pipeline (PL:

@@ -155,7 +155,7 @@ def test_gaps_that_unreadable_locations_leave_follow_from_them(tmp_path: Path) -
         ("unreadable-value", None),
         ("orphan-rows", "unreadable-value"),
     ]
-    assert report.summary() == "1 error, 1 follow-on"
+    assert report.summary() == "1 error, 1 consequence"
 
 
 def test_gaps_without_an_error_stand_for_themselves(tmp_path: Path) -> None:

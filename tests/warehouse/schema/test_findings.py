@@ -36,6 +36,6 @@ def test_a_follow_on_whose_cause_is_not_there_stands_for_itself() -> None:
 
 def test_follow_ons_are_counted_apart_from_what_must_be_corrected() -> None:
     report = make_report([found("unreadable-value"), found("missing-table", follows="unreadable-value")])
-    assert report.summary() == "1 error, 1 follow-on"
+    assert report.summary() == "1 error, 1 consequence"
     assert report.refused
     assert report.count("error") == 2, "a machine counts them all"
