@@ -1,4 +1,4 @@
-"""Collects a drop: which files the given paths hold, which are ignored, and whether each is Parquet."""
+"""Collects the files of a drop: finds those at its paths, ignores some, and checks that each is Parquet."""
 
 import errno
 import glob
@@ -41,12 +41,12 @@ class DropFile(msgspec.Struct, frozen=True):
     """One Parquet file of a drop. Lives while the drop is read."""
 
     path: Path  # absolute
-    label: str  # the path as the sender of the drop knows it; findings name the file by it
+    label: str  # the path inside the drop, which findings show
     partitions: dict[str, str]  # values of its ``key=value`` folders, by lower-case key
 
 
 class Drop(msgspec.Struct, frozen=True):
-    """The Parquet files of one delivery, and findings on everything else there. Lives while the drop is read."""
+    """The Parquet files of one drop, and findings on its other files. Lives while the drop is read."""
 
     files: tuple[DropFile, ...]
     findings: tuple[Finding, ...]
@@ -54,7 +54,7 @@ class Drop(msgspec.Struct, frozen=True):
 
 
 def collect(paths: Sequence[str]) -> Drop:
-    """The drop at `paths` (folders, files, globs), taken together.
+    """Returns the drop at all `paths` together (folders, files, globs).
 
     Raises:
         DropError: if a path does not exist, or holds only ignored files.
@@ -69,15 +69,15 @@ def collect(paths: Sequence[str]) -> Drop:
             for file in _walk(path, found) if path.is_dir() else _named(path, found):
                 files.setdefault(os.path.realpath(file.path), file)
     if not files and not any(finding.severity == "error" for finding in found.findings):
-        passed_over = [*(f"{label} is {file.kind.name}" for label, file in found.unread.items()), *found.ignored]
-        but = f" (ignored: {', '.join(passed_over[:5])})" if passed_over else ""
-        raise DropError(f"no Parquet file in {', '.join(paths)}{but}: give the folder or the files of a drop")
+        skipped = [*(f"{label} is {file.kind.name}" for label, file in found.unread.items()), *found.ignored]
+        but = f" (ignored: {', '.join(skipped[:5])})" if skipped else ""
+        raise DropError(f"no Parquet file in {', '.join(paths)}{but}: name the folder or the files of a drop")
     notes = [_ignored(found.ignored)] if found.ignored else []
     return Drop(_with_unique_labels(files.values()), (*found.findings, *notes), found.unread)
 
 
 class _Found(msgspec.Struct):
-    """What was found beside the Parquet files. Lives while a drop is collected."""
+    """Everything found besides the Parquet files. Lives while a drop is collected."""
 
     findings: list[Finding]
     ignored: list[str]
@@ -91,7 +91,7 @@ def check_paths(paths: Sequence[str]) -> None:
 
 
 def is_inside(folder: Path, paths: Sequence[str]) -> bool:
-    """Whether files in `folder` would be read with the drop at `paths`: below a folder or pattern, or beside a file."""
+    """Returns whether the drop at `paths` includes files in `folder`: below a folder or pattern, or beside a file."""
     folder = folder.expanduser().resolve()
     for given in paths:
         path = Path(given).expanduser()
@@ -104,12 +104,12 @@ def is_inside(folder: Path, paths: Sequence[str]) -> bool:
 
 
 def _fixed(pattern: Path) -> Path:
-    """The part of a pattern before its first wildcard."""
+    """Returns the part of a pattern before its first wildcard."""
     return Path(*takewhile(lambda part: not glob.has_magic(part), pattern.parts))
 
 
 def _expand(given: str) -> list[tuple[Path, Path]]:
-    """The files and folders that `given` names, each with the part of its path that decides whether it is ignored."""
+    """Returns the files and folders at `given`, each with the part of its path that decides whether it is ignored."""
     path = Path(given).expanduser()
     if not _is_text(given):
         raise DropError(f"{_shown(path)}: the path is not UTF-8; rename the folder")
@@ -149,15 +149,15 @@ def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
             label = _shown(path.relative_to(root))
             if _is_ignored(name):
                 found.ignored.append(label + "/" * (name in folders))
-            elif not _is_inside(path, root) and not _leads_nowhere(path):
+            elif not _is_inside(path, root) and not _is_broken_link(path):
                 found.findings.append(_error("link-out-of-drop", label, "is a link that leads out of the drop"))
             elif name not in folders:
                 yield from _checked(path, label, found, explicit=False)
         folders[:] = [name for name in folders if not _is_ignored(name)]
 
 
-def _leads_nowhere(path: Path) -> bool:
-    """Whether `path` is a link without a target, wherever that would be."""
+def _is_broken_link(path: Path) -> bool:
+    """Returns whether `path` is a link without a target, inside or outside the drop."""
     try:
         path.stat()
     except OSError as error:
@@ -175,7 +175,7 @@ def _named(path: Path, found: _Found) -> Iterator[DropFile]:
 
 
 def _is_managed(path: Path, found: _Found) -> bool:
-    """Whether `path` is the folder of a managed table, or of its files; then adds a finding, once for each table."""
+    """Returns whether `path` is the folder of a managed table, or of its files. If so, adds one finding per table."""
     found_at = _managed_at(path.absolute())
     if found_at is None:
         return False
@@ -187,33 +187,33 @@ def _is_managed(path: Path, found: _Found) -> bool:
 
 
 def _managed_at(folder: Path) -> tuple[Path, str] | None:
-    """The managed table that `folder` is, or is a part of, and its format."""
+    """Returns the managed table that `folder` is or belongs to, and its format."""
     kind = _managed_by(folder)
     if kind is not None:
         return folder, kind
     for below, above in pairwise((folder, *folder.parents)):
         kind = _managed_by(above)
-        # `metadata` is a common name: only what lies where Iceberg keeps its files belongs to it
+        # `metadata` is a common name: only the folders where Iceberg stores its files belong to it
         if kind is not None and (kind != _ICEBERG or below.name == "data" or "=" in below.name):
             return above, kind
     return None
 
 
 def _managed_by(folder: Path) -> str | None:
-    """The format that manages which Parquet files of a folder are current, if there is one."""
+    """Returns the table format that decides which Parquet files of a folder are current, or None."""
     try:
         if (folder / "_delta_log").is_dir():
             return "a Delta table"
         if (folder / ".hoodie").is_dir():
             return "a Hudi table"
         return _ICEBERG if any((folder / "metadata").glob("*.metadata.json")) else None
-    except PermissionError:  # whoever reads the folder or its files says so
+    except PermissionError:  # reading the folder or its files makes the finding
         return None
 
 
 def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterator[DropFile]:
-    """Yields the file if it starts and ends like Parquet; otherwise adds a finding that says what it is."""
-    if _leads_nowhere(path):
+    """Yields the file if it starts and ends like Parquet; otherwise adds a finding with its kind."""
+    if _is_broken_link(path):
         what, remedy = "is a link whose target does not exist", "put the file itself into the drop, or remove the link"
         found.findings.append(_error("unreadable-file", label, what, remedy=remedy))
         return
@@ -242,10 +242,10 @@ def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterat
     elif is_parquet:
         found.findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
     else:
-        _other(label, kind_of(head, label), head, found, explicit=explicit)
+        _add_other_file(label, kind_of(head, label), head, found, explicit=explicit)
 
 
-def _other(label: str, kind: FileKind, head: bytes, found: _Found, *, explicit: bool) -> None:
+def _add_other_file(label: str, kind: FileKind, head: bytes, found: _Found, *, explicit: bool) -> None:
     """Adds the finding on a file that is not readable Parquet."""
     what = f"is {kind.name}" + (f" (it starts with {head[:4]!r})" if kind is UNKNOWN else "")
     if kind is ENCRYPTED:
@@ -264,21 +264,21 @@ def _is_ignored(name: str) -> bool:
 
 
 def _is_text(path: str) -> bool:
-    """Whether `path` is valid UTF-8, as DuckDB and reports need it."""
+    """Returns whether `path` is valid UTF-8, as DuckDB and reports need it."""
     return all(not "\ud800" <= sign <= "\udfff" for sign in path)
 
 
 def _shown(path: Path) -> str:
-    """`path` for display; bytes that are not UTF-8 are escaped."""
+    """Returns `path` for display, with bytes that are not UTF-8 escaped."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _partitions(path: Path, label: str) -> dict[str, str]:
-    """The values of the file's ``key=value`` folders, in the drop and directly above the given path."""
+    """Returns the values of the file's ``key=value`` folders, in the drop and directly above its path."""
     folders = Path(label).parts[:-1]
     above = takewhile(lambda name: "=" in name, reversed(path.absolute().parts[: -1 - len(folders)]))
     pairs = (name.split("=", 1) for name in [*reversed(list(above)), *folders] if "=" in name)
-    # writers escape characters that a folder name cannot hold, and use this name for NULL
+    # writers escape characters that are invalid in folder names, and use this name for NULL
     return {key.lower(): "" if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for key, value in pairs}
 
 

@@ -1,4 +1,4 @@
-"""How much disk and memory a drop may use, and whether the drop is to blame when that is not enough."""
+"""Limits the disk and memory of a drop, and decides whether the drop is to blame if they run out."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ from warehouse.sql import connections
 _RESERVE_BYTES = 256 << 20
 _MAX_SPILL_BYTES = 8 << 30
 _MEMORY_BYTES = 512 << 20  # of the DuckDB that reads, compares and builds a drop
-# A well-behaved drop needs a small part of this to be read and built. A malicious one takes any multiple.
+# A well-behaved drop needs a small part of this to be read and built. A malicious one uses any multiple.
 _BASE_ALLOWANCE_BYTES = 64 << 20
 _ALLOWANCE_PER_DROP_BYTE = 20
 
@@ -28,15 +28,15 @@ class DiskBudget(msgspec.Struct, frozen=True):
     """How much disk one drop may use, in bytes. Made for each step (reading, building) of one drop."""
 
     free: int
-    spill_limit: int  # DuckDB may spill this much to disk
-    allowance: int  # what a well-behaved drop of this size may need
+    spill_limit: int  # the most that DuckDB may spill to disk
+    allowance: int  # the most that a well-behaved drop of this size needs
 
     def blames_drop(self, used: int) -> bool:
-        """Whether a drop that used `used` bytes and needed more is to blame, rather than a disk that others filled."""
+        """Returns whether a drop that used `used` bytes and needed more filled the disk itself."""
         return used >= self.allowance
 
     def excess(self, error: Exception, folder: Path) -> str | None:
-        """What the drop that is read or built in `folder` used too much of. None if the drop is not to blame.
+        """Returns which resource the drop in `folder` exhausted. None if the drop is not to blame.
 
         It is not to blame if the disk had less space than a drop of this size may need.
         """
@@ -45,20 +45,20 @@ class DiskBudget(msgspec.Struct, frozen=True):
             return needed if self.blames_drop(self.spill_limit) else None
         if isinstance(error, duckdb.OutOfMemoryException):
             return "needed more memory than a drop may have"
-        taken = bytes_used(folder) if says_full(error) else 0
-        if taken and self.blames_drop(taken):
-            return f"took {format_bytes(taken)} of disk and needed more; {format_bytes(self.free)} were free"
+        used = bytes_used(folder) if says_full(error) else 0
+        if used and self.blames_drop(used):
+            return f"used {format_bytes(used)} of disk and needed more; {format_bytes(self.free)} were free"
         return None
 
     def lack(self) -> str:
-        """Why a drop could not be read or built although it is not to blame."""
+        """Returns why a drop that is not to blame could not be read or built."""
         full = os.strerror(errno.ENOSPC)
         free, needed = format_bytes(self.free), format_bytes(self.allowance)
         return f"{full}: {free} are free, and a drop of this size may need {needed}"
 
 
 def disk_budget_for(files: Iterable[Path], folder: Path) -> DiskBudget:
-    """The budget for a drop of `files` that is read or built in `folder`. Raises OSError."""
+    """Returns the budget for a drop of `files` that is read or built in `folder`. Raises OSError."""
     disk = shutil.disk_usage(folder)
     spill_limit = min(_MAX_SPILL_BYTES, disk.free - min(_RESERVE_BYTES, disk.total // 16))
     allowance = _BASE_ALLOWANCE_BYTES + _ALLOWANCE_PER_DROP_BYTE * sum(map(_on_disk, files))
@@ -66,13 +66,13 @@ def disk_budget_for(files: Iterable[Path], folder: Path) -> DiskBudget:
 
 
 def bytes_used(folder: Path) -> int:
-    """Bytes on disk of the files below `folder`. Files that vanish meanwhile count as none."""
+    """Returns the bytes on disk of the files below `folder`. Files that vanish meanwhile count as 0."""
     return sum(map(_on_disk, folder.rglob("*")))
 
 
 def _on_disk(path: Path) -> int:
     try:
-        return path.stat().st_blocks * 512  # of a sparse file, only what is on disk
+        return path.stat().st_blocks * 512  # a sparse file counts only its blocks on disk
     except OSError:
         return 0
 
@@ -82,7 +82,7 @@ def _is_spill(error: Exception) -> bool:
 
 
 def connect_within(budget: DiskBudget, folder: Path) -> duckdb.DuckDBPyConnection:
-    """A new in-memory database that spills into `folder`, at most as much as `budget` allows."""
+    """Returns a new in-memory database that spills into `folder`, within `budget`."""
     connection = connections.connect()
     connection.execute(
         sql.statement(

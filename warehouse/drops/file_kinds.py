@@ -1,4 +1,4 @@
-"""Tells by its first bytes and its name what a file is that is not readable Parquet, and what to do about it."""
+"""Identifies files that are not readable Parquet, by their first bytes and their name, with a remedy for each kind."""
 
 import re
 
@@ -11,7 +11,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 _UNPACK = "unpack it, and drop the Parquet files inside"
 _AS_PARQUET = "export the table as Parquet"
 
-# Names of unfinished files: what browsers, copy tools and writers call a file until it is complete.
+# Names of unfinished files: browsers, copy tools and writers use them until a file is complete.
 _UNFINISHED = re.compile(r"(?is).*\.(tmp|temp|part|partial|filepart|crdownload|download|inprogress|_copying_)")
 _SAYS_PARQUET = re.compile(
     r"(?is).*(\.(parquet|parq|pq)(\.[a-z0-9_]+)*|parquet.*\.(gz|zip|zst|bz2|xz|tar|tgz|7z|rar|lz4))"
@@ -22,29 +22,29 @@ _TABLE_NAME = re.compile(
 
 
 class FileKind(msgspec.Struct, frozen=True):
-    """What a file is. The kinds are constant; one is told for each file that is not Parquet."""
+    """A kind of file. The kinds are constant; each file that is not Parquet has one."""
 
     name: str  # follows "is" in a message
     remedy: str
-    holds_table: bool = True  # it may hold a table, which nobody reads
+    holds_table: bool = True  # it may hold a table, which is not read
 
 
 class UnreadFile(msgspec.Struct, frozen=True):
     """A file that may hold a table, but is not Parquet. Lives while the drop is read."""
 
     kind: FileKind
-    columns: tuple[str, ...] = ()  # as far as its first line names them
+    columns: tuple[str, ...] = ()  # names in its first line, if it has any
 
 
 ENCRYPTED = FileKind("an encrypted Parquet file", "export it without encryption")
 EMPTY = FileKind("empty", _AS_PARQUET, holds_table=False)
-_ZEROS = FileKind("a file of zero bytes only", "an unfinished copy leaves that: copy it again", holds_table=False)
+_ZEROS = FileKind("a file of zero bytes only", "this comes from an unfinished copy: copy it again", holds_table=False)
 _EXCEL = FileKind("an Excel workbook", _AS_PARQUET)
 _CSV = FileKind("a CSV file", _AS_PARQUET)
 _TEXT = FileKind("a text file", _AS_PARQUET, holds_table=False)
 UNKNOWN = FileKind("not Parquet", _AS_PARQUET, holds_table=False)
 
-# (offset, bytes) -> kind; the first that matches tells
+# (offset, bytes) -> kind; the first match decides
 _MARKS: tuple[tuple[int, bytes, FileKind], ...] = (
     (0, b"PARE", ENCRYPTED),
     (0, b"\x1f\x8b", FileKind("a gzip file", "unpack it: gunzip")),
@@ -69,7 +69,7 @@ _MARKS: tuple[tuple[int, bytes, FileKind], ...] = (
 
 
 def kind_of(head: bytes, name: str) -> FileKind:
-    """What the file called `name` is, by its first bytes (`HEAD_BYTES`); text and archives also by the name."""
+    """Returns the kind of a file by its first bytes (`HEAD_BYTES`); text and archives also by the name."""
     if not head:
         return EMPTY
     for offset, mark, kind in _MARKS:
@@ -84,12 +84,12 @@ def kind_of(head: bytes, name: str) -> FileKind:
 
 
 def says_parquet(name: str) -> bool:
-    """Whether a name promises Parquet, also inside an archive or while unfinished."""
+    """Returns whether a name is that of a Parquet file, also if it is packed or unfinished."""
     return _SAYS_PARQUET.fullmatch(name) is not None
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether a name is one that tools give to a file until it is complete."""
+    """Returns whether tools use such a name until a file is complete."""
     return _UNFINISHED.fullmatch(name) is not None
 
 
@@ -98,7 +98,7 @@ def may_hold_table(kind: FileKind, name: str) -> bool:
 
 
 def columns_of(kind: FileKind, head: bytes) -> tuple[str, ...]:
-    """The names in the first line of a CSV file, in lower case, as far as `head` has them; of other files, none."""
+    """Returns the names in the first line of a CSV file, in lower case, as far as `head` has them; otherwise none."""
     if kind is not _CSV:
         return ()
     line = head.removeprefix(_BYTE_ORDER_MARK).partition(b"\n")[0].decode(errors="replace")
@@ -109,12 +109,12 @@ def columns_of(kind: FileKind, head: bytes) -> tuple[str, ...]:
 def _kind_of_text(text: bytes, name: str) -> FileKind:
     start = text[:15].lower()
     if start.startswith((b"<!doctype html", b"<html")):
-        return FileKind("a web page", "a failed download leaves that: download it again", holds_table=False)
+        return FileKind("a web page", "this comes from a failed download: download it again", holds_table=False)
     if start.startswith(b"<"):
         return FileKind("an XML file", _AS_PARQUET, holds_table=False)
     first, _, rest = text.partition(b"\n")
     if start.startswith((b"{", b"[")):
-        records = start.startswith(b"[") or rest.lstrip().startswith(b"{")  # one object describes, it is no table
+        records = start.startswith(b"[") or rest.lstrip().startswith(b"{")  # a single object is metadata, not a table
         return FileKind("a JSON file", _AS_PARQUET, holds_table=records)
     if any(byte < ord("\t") for byte in text):
         return UNKNOWN

@@ -1,4 +1,4 @@
-"""What the publisher and the process that reads a drop send each other (reader.py, reader_main.py)."""
+"""Messages between the publisher and the process that reads a drop (reader.py, reader_main.py)."""
 
 import msgspec
 
@@ -8,31 +8,31 @@ from warehouse.schema.findings import Finding
 
 
 class BaseRelease(msgspec.Struct, frozen=True):
-    """What reading a drop needs to know about the current release. Part of a `ReadRequest`."""
+    """The current release, as far as reading a drop needs it. Part of a `ReadRequest`."""
 
     release: str  # its id
     illustrative: bool
-    folder: str  # where its tables are
+    folder: str  # the folder of its tables
     tables: tuple[str, ...]
 
 
 class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What the publisher sends to the reader process. Made for one drop."""
+    """The publisher's request to the reader process. Made for one drop."""
 
     paths: tuple[str, ...]
     out: str  # an empty folder for the tables
     before: BaseRelease | None  # the current release
     withdrawn: tuple[str, ...] = ()  # tables not to keep from `before`
-    required: tuple[str, ...] = ()  # tables that the drop must bring
+    required: tuple[str, ...] = ()  # tables that the drop must contain
     limits: dict[str, float] = {}  # by rule
     partial: bool = False  # needed tables may be missing
     failures: str | None = None  # a folder for the failing rows
 
 
 class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a drop holds: the answer of the reader process to one `ReadRequest`.
+    """The contents of a drop: the reader process's reply to one `ReadRequest`.
 
-    If `no_drop` or `failure` is set, nothing else is.
+    If `no_drop` or `failure` is set, all other fields are empty.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -41,8 +41,8 @@ class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
     illustrative: bool = False
     attribution: tuple[str, ...] = ()
     failures: tuple[FailureFile, ...] = ()  # written to `ReadRequest.failures`
-    no_drop: str | None = None  # why there was nothing to read
-    failure: str | None = None  # why the drop could not be read, if that is not its fault
+    no_drop: str | None = None  # why there was no drop to read
+    failure: str | None = None  # why the drop could not be read, if the drop did not cause it
 
 
 class ReaderLine(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""Of which month the tables of a drop are, by UPDATED_AT and MONTH_CODE and by ``year=`` and ``month=`` folders."""
+"""Finds the month of each table of a drop, by UPDATED_AT and MONTH_CODE and by ``year=`` and ``month=`` folders."""
 
 import re
 from calendar import monthrange
@@ -19,7 +19,7 @@ from warehouse.schema.tables import MONTH_CODE, UPDATED_AT
 
 # Tables of one month are exported within days of each other.
 _APART = timedelta(days=10)
-# A table with more days than this has dates of single rows, which say nothing about the export.
+# If a file has more dates than this, they are those of single rows, not of the export.
 _MOST_DAYS = 5
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 _MONTH = re.compile(r"((?:19|20)[0-9]{2})?-?(0?[1-9]|1[0-2])(?:-[0-9]{2})?")
@@ -35,14 +35,14 @@ class UnreadableDates(msgspec.Struct, frozen=True):
 
 
 class FileDates(msgspec.Struct, frozen=True, kw_only=True):
-    """What one file says of its month. Read once for a drop; None where it says nothing."""
+    """The dates of one file. Read once for a drop; None where the file has none."""
 
     table: str
     file: str
-    first: date | None = None  # of UPDATED_AT
+    first: date | None = None  # the first UPDATED_AT
     last: date | None = None
-    days: int = 0  # different days of UPDATED_AT
-    months: frozenset[int] = frozenset()  # of MONTH_CODE
+    days: int = 0  # distinct days in UPDATED_AT
+    months: frozenset[int] = frozenset()  # values of MONTH_CODE
     data_year: int | None = None  # the year of all its rows, if the folder names a year too
     folder_year: int | None = None
     folder_month: int | None = None
@@ -50,7 +50,7 @@ class FileDates(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_batch(self) -> bool:
-        """Whether UPDATED_AT is the day of the export, and not that of each row."""
+        """Whether UPDATED_AT is the day of the export, not of each row."""
         return 0 < self.days <= _MOST_DAYS
 
     def described(self) -> str:
@@ -64,7 +64,7 @@ class FileDates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_dates(connection: duckdb.DuckDBPyConnection, extracts: Iterable[Extract]) -> list[FileDates]:
-    """What each file says of its month. Files that cannot be read are left out: staging makes the finding."""
+    """Returns the dates of each file. Files that cannot be read are left out: staging makes the finding."""
     found = []
     for extract in extracts:
         try:
@@ -75,7 +75,7 @@ def read_dates(connection: duckdb.DuckDBPyConnection, extracts: Iterable[Extract
 
 
 def month_findings(files: Sequence[FileDates]) -> list[Finding]:
-    """Findings on tables, files and rows of different months, on folders of another month, and on unreadable dates."""
+    """Returns findings on mixed months of tables, files and rows, on wrong folders, and on unreadable dates."""
     by_table: dict[str, list[FileDates]] = defaultdict(list)
     for file in files:
         by_table[file.table].append(file)
@@ -89,7 +89,7 @@ def month_findings(files: Sequence[FileDates]) -> list[Finding]:
 
 
 def with_dates(tables: Mapping[str, TableInfo], files: Sequence[FileDates]) -> dict[str, TableInfo]:
-    """The tables with the day and month that their files carry."""
+    """Returns the tables with the day and month of their files."""
     dated = {}
     for name, info in tables.items():
         parts = [file for file in files if file.table == name]
@@ -104,12 +104,12 @@ def _read(connection: duckdb.DuckDBPyConnection, extract: Extract) -> FileDates:
     read = extract.table.column_names if extract.shape == "long" else ()
     partitions = extract.file.partitions
     own = {name for name, (_, kind) in extract.columns.items() if kind != "PARTITION"}
-    # a long table can take a column such as year from its folder, which then says nothing of the export
+    # if a long table takes a column such as year from its folder, the folder does not date the export
     year, month = _period({key: value for key, value in partitions.items() if key in own or key not in read})
     own_year = "year" in own and "year" in partitions
-    said = FileDates(table=extract.table.name, file=extract.file.label, folder_year=year, folder_month=month)
+    dates = FileDates(table=extract.table.name, file=extract.file.label, folder_year=year, folder_month=month)
     if not extract.dated and not own_year:
-        return said
+        return dates
     day, month_code = source_of(extract, UPDATED_AT), source_of(extract, MONTH_CODE)
     text = sql.statement(
         "dates_of_file",
@@ -122,7 +122,7 @@ def _read(connection: duckdb.DuckDBPyConnection, extract: Extract) -> FileDates:
     (found,) = connection.execute(text, [sql.pattern(extract.file.path)]).fetchall()
     first, last, days, months, data_year, *unread = found
     return msgspec.structs.replace(
-        said,
+        dates,
         first=first,
         last=last,
         days=days,
@@ -137,7 +137,7 @@ def _read(connection: duckdb.DuckDBPyConnection, extract: Extract) -> FileDates:
 
 
 def _period(folders: Mapping[str, str]) -> tuple[int | None, int | None]:
-    """Year and month that ``key=value`` folders name."""
+    """Returns the year and month in ``key=value`` folders."""
     year = int(folders["year"]) if _YEAR.fullmatch(folders.get("year", "")) else None
     for key in _DATE_KEYS:
         found = _MONTH.fullmatch(folders.get(key, ""))
@@ -147,7 +147,7 @@ def _period(folders: Mapping[str, str]) -> tuple[int | None, int | None]:
 
 
 def _differ(files: Sequence[FileDates]) -> bool:
-    """Whether the files, or rows of theirs, are of different months."""
+    """Returns whether the files, or their rows, are of different months."""
     months = {month for file in files for month in file.months}
     years_of_folders = {file.folder_year for file in files if file.data_year is None} - {None}
     months_of_folders = {file.folder_month for file in files} - {None}
@@ -169,7 +169,7 @@ def _mixed(what: str, files: Sequence[FileDates], table: str | None = None) -> F
 
 
 def _unreadable(table: str, column: str, files: Sequence[FileDates]) -> Iterator[Finding]:
-    """The finding on all values of a date column that cannot be read, if there are any."""
+    """Yields one finding on all unreadable values of a date column, if there are any."""
     found = {file.file: one for file in files for one in file.unreadable if one.column == column}
     if not found:
         return
@@ -192,17 +192,17 @@ def _age(file: FileDates) -> tuple[date, int]:
 
 def _wrong_folders(files: Sequence[FileDates]) -> Iterator[Finding]:
     for file in files:
-        if _is_elsewhere(file):
+        if _is_misplaced(file):
             yield make_finding(
                 "wrong-folder",
-                f"{file.described()}: its dates are not those of its folder",
+                f"{file.described()}: its dates do not match its folder",
                 table=file.table,
                 file=file.file,
             )
 
 
-def _is_elsewhere(file: FileDates) -> bool:
-    """Whether a file's own dates disagree with its folder."""
+def _is_misplaced(file: FileDates) -> bool:
+    """Returns whether a file's own dates disagree with its folder."""
     if file.data_year is not None and file.folder_month is None:
         return file.folder_year is not None and file.data_year != file.folder_year
     if file.folder_month is not None and file.months:

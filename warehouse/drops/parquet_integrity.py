@@ -1,7 +1,8 @@
-"""Whether a Parquet file is intact: its three row counts must agree, and so must the checksums of its pages.
+"""Checks that a Parquet file is intact and its footer within limits.
 
-DuckDB checks neither. If the writer left out checksums, a flipped bit in a figure cannot be noticed. And whether its
-footer claims more than any export has: DuckDB takes a minute for 50,000 columns.
+The three row counts must agree, and the checksums of pages must be right. DuckDB checks neither. If the writer left out
+checksums, a flipped bit in a figure cannot be detected. The limits bound the time: DuckDB takes a minute for 50,000
+columns.
 """
 
 import os
@@ -24,19 +25,19 @@ _MOST_COLUMNS = 20_000
 _MOST_ROW_GROUPS = 50_000
 _MOST_GROUP_BYTES = 4 << 30
 _MOST_BYTES = 32 << 30
-_NESTED = "too deeply nested"  # as the library says it
+_NESTED = "too deeply nested"  # in the library's message
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What a file's footer claims. Nothing else was read."""
+    """The claims of a file's footer. The rest of the file was not read."""
 
     rows: int = 0  # the total, or the sum of the row groups, whichever is larger
-    excess: str | None = None  # what is more than any export has
-    rule: str = "oversized-file"  # that this breaks
+    excess: str | None = None  # the limit that it exceeds, as the end of a message
+    rule: str = "oversized-file"  # the rule that this breaks
 
 
 def claims_of(path: Path) -> Claims:
-    """Claims nothing if the footer cannot be read: whoever reads the file says so."""
+    """Returns the claims of the file at `path`; none if its footer cannot be read: `recognise` makes the finding."""
     try:
         size = _footer_bytes(path)
         if _MOST_FOOTER_BYTES < size < path.stat().st_size:
@@ -70,21 +71,21 @@ def _footer_bytes(path: Path) -> int:
 
 
 def find_damage(path: Path, columns: Collection[str]) -> str | None:
-    """What is wrong inside the file, or None. Checks only the pages of `columns`.
+    """Returns the damage inside the file, or None. Checks only the pages of `columns`.
 
     Raises:
         MemoryError: if a page of the file does not fit into memory.
     """
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            return _miscounted(file.metadata, columns) or _unlike(file, columns)
+            return _find_wrong_count(file.metadata, columns) or _find_damaged_page(file, columns)
     except MemoryError:
         raise
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         return first_line(error)
 
 
-def _miscounted(footer: pq.FileMetaData, columns: Collection[str]) -> str | None:
+def _find_wrong_count(footer: pq.FileMetaData, columns: Collection[str]) -> str | None:
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     rows = sum(group.num_rows for group in groups)
     if rows != footer.num_rows:
@@ -103,8 +104,8 @@ def _miscounted(footer: pq.FileMetaData, columns: Collection[str]) -> str | None
     return None
 
 
-def _unlike(file: pq.ParquetFile, columns: Collection[str]) -> str | None:
-    """Reads every page; the library raises an error if a checksum is wrong."""
+def _find_damaged_page(file: pq.ParquetFile, columns: Collection[str]) -> str | None:
+    """Reads every page and compares the number of rows. The library raises an error if a checksum is wrong."""
     rows = sum(batch.num_rows for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns), use_threads=False))
     expected = file.metadata.num_rows if columns else rows
     return None if rows == expected else f"its footer says {expected:,} rows, its pages hold {rows:,}"

@@ -1,7 +1,7 @@
 """Reads a drop: collects, recognises, stages and validates it, and writes its tables in normalised form.
 
-This is the only place that reads raw files. It runs in a separate process (reader.py) with limits on memory and time,
-so a hostile or broken file harms nothing else.
+No other module reads raw files. It runs in a separate process (reader.py) with limits on memory and time, so that a
+hostile or broken file does no harm elsewhere.
 """
 
 from collections.abc import Collection, Iterable
@@ -30,13 +30,13 @@ from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import LOCATIONS, TABLES, Table
 
-_LEAST_SCORE = 0.5  # of the columns of a table, so that a file with them is taken for one
+_LEAST_SCORE = 0.5  # the share of a table's columns that identifies a file as this table
 
 
 def read_drop(request: ReadRequest, progress: ProgressCallback = lambda _: None) -> ReadResult:
-    """Everything about a drop. Problems with the drop become findings, not exceptions."""
-    done: ReadResult = printable_struct(_read_or_fail(request, progress))
-    return done
+    """Reads a drop and returns the result. Problems with the drop become findings, not exceptions."""
+    result: ReadResult = printable_struct(_read_or_fail(request, progress))
+    return result
 
 
 def _read_or_fail(request: ReadRequest, progress: ProgressCallback) -> ReadResult:
@@ -87,16 +87,16 @@ def _read(
     if excess is not None:
         return ReadResult(findings=(*drop.findings, excess))
     recognised = recognise(connection, drop)
-    said = footer_marks(connection, recognised.extracts)
-    illustrative = bool(said[ILLUSTRATIVE_MARK])
+    marks = footer_marks(connection, recognised.extracts)
+    illustrative = bool(marks[ILLUSTRATIVE_MARK])
     # made-up figures are never mixed with real ones or compared with them
     before = request.before if request.before and request.before.illustrative == illustrative else None
     tables, findings = stage(connection, recognised.extracts, progress, budget)
     dates = read_dates(connection, recognised.extracts)
     findings = [*recognised.findings, *findings, *_changed(drop.files, seen), *month_findings(dates)]
     kept = _kept(before, tables, request.withdrawn)
-    findings = _about_tables(drop, findings, {table.name for table in tables}, kept, before, request)
-    findings += _lacking(request.required, {table.name for table in tables}, findings)
+    findings = _with_table_findings(drop, findings, {table.name for table in tables}, kept, before, request)
+    findings += _missing_required(request.required, {table.name for table in tables}, findings)
     progress("validating")
     locations = _locations(tables, kept, before)
     validated = validate(connection, tables, locations, findings, RuleLimits(request.limits))
@@ -111,7 +111,7 @@ def _read(
             return ReadResult(failure=f"the failing rows cannot be written: {sql.reason(error)}")
     writable = _writable(tables, locations)
     infos = write_tables(connection, out, writable, recognised.extracts, locations or "", progress)
-    lines = (line for mark in said[ATTRIBUTION_MARK] for line in mark.split("|") if line)
+    lines = (line for mark in marks[ATTRIBUTION_MARK] for line in mark.split("|") if line)
     return ReadResult(
         findings=tuple(findings),
         tables=with_dates(infos, dates),
@@ -123,7 +123,7 @@ def _read(
 
 
 def _too_many_rows(claims: dict[str, parquet_integrity.Claims], limit: float) -> Finding | None:
-    """Adds up the rows that files claim before any is read, because a small file can hold a billion equal rows."""
+    """Checks the total of claimed rows before a file is read: a small file can hold a billion equal rows."""
     total = sum(claimed.rows for claimed in claims.values())
     if total <= limit:
         return None
@@ -158,7 +158,7 @@ def _kept(before: BaseRelease | None, tables: list[Table], withdrawn: tuple[str,
 
 
 def _locations(tables: list[Table], kept: tuple[str, ...], before: BaseRelease | None) -> str | None:
-    """The FROM expression for the locations in effect: the drop's own, or else those kept from the current release."""
+    """Returns the FROM expression for the locations in effect: the drop's own, or those of the current release."""
     if LOCATIONS in tables:
         return staged_name(LOCATIONS)
     if before is not None and LOCATIONS.name in kept:
@@ -167,11 +167,11 @@ def _locations(tables: list[Table], kept: tuple[str, ...], before: BaseRelease |
 
 
 def _writable(tables: list[Table], locations: str | None) -> list[Table]:
-    """The tables that can be written. Without locations, tables that depend on them cannot."""
+    """Returns the tables that can be written. Without locations, tables that depend on them cannot."""
     return [table for table in tables if locations or not table.of_locations]
 
 
-def _about_tables(
+def _with_table_findings(
     drop: Drop,
     findings: list[Finding],
     brought: set[str],
@@ -179,10 +179,10 @@ def _about_tables(
     before: BaseRelease | None,
     request: ReadRequest,
 ) -> list[Finding]:
-    """The findings, and those on tables that are missing, kept or withdrawn.
+    """Returns the findings, and those on tables that are missing, kept or withdrawn.
 
-    A file that may hold a table, but is not read, is an error where the drop lacks a table. Where a file cannot be
-    read, the lack of a table follows from that.
+    If the drop lacks a table, an unread file that may hold one is an error. If a file cannot be read, a missing table
+    follows from that.
     """
     broken = {finding.table for finding in findings if finding.severity == "error"}
     have = brought | set(kept)
@@ -211,7 +211,7 @@ def _about_tables(
     return findings + notes
 
 
-# Rules on files whose table nobody knows, because they cannot be read.
+# Rules on files whose table is unknown, because they cannot be read.
 _LOSES_FILES = {
     "not-parquet",
     "truncated-file",
@@ -224,24 +224,24 @@ _LOSES_FILES = {
 }
 
 
-def _lacking(required: Iterable[str], brought: set[str], findings: Iterable[Finding]) -> list[Finding]:
-    """Findings on required tables that the drop does not bring, unless another error tells what is wrong with them."""
-    told = {finding.table for finding in findings if finding.severity == "error"}
-    lacking = [name for name in dict.fromkeys(required) if name not in brought and name not in told]
+def _missing_required(required: Iterable[str], brought: set[str], findings: Iterable[Finding]) -> list[Finding]:
+    """Returns findings on required tables that the drop lacks, unless another error already concerns them."""
+    covered = {finding.table for finding in findings if finding.severity == "error"}
+    lacking = [name for name in dict.fromkeys(required) if name not in brought and name not in covered]
     if not lacking:
         return []
-    message = f"the drop does not bring {', '.join(lacking)}"
+    message = f"the drop lacks {', '.join(lacking)}"
     return [make_finding("required-table", message, count=len(lacking), samples=tuple(lacking))]
 
 
 def unread_as_errors(drop: Drop, findings: list[Finding], lacking: Collection[str]) -> list[Finding]:
-    """The findings; if the drop lacks tables, a foreign file that may hold one is an error.
+    """Returns the findings. If the drop lacks tables, a foreign file that may hold one is an error.
 
     A copy in another format, beside the Parquet file of the same name, stays a warning.
     """
     read = {_stem(file.label) for file in drop.files}
     return [
-        _unread(finding.file, drop.unread[finding.file], lacking)
+        _unread_finding(finding.file, drop.unread[finding.file], lacking)
         if lacking
         and finding.rule == "foreign-file"
         and finding.file in drop.unread
@@ -251,16 +251,16 @@ def unread_as_errors(drop: Drop, findings: list[Finding], lacking: Collection[st
     ]
 
 
-def _unread(label: str, file: UnreadFile, lacking: Collection[str]) -> Finding:
-    meant = _table_by_columns(file) or _table_by_name(label)
-    # a table that is needed is more likely meant than one that many drops never bring
+def _unread_finding(label: str, file: UnreadFile, lacking: Collection[str]) -> Finding:
+    likely = _table_by_columns(file) or _table_by_name(label)
+    # a needed table is more likely than one that many drops never contain
     lacks = ", ".join(one.name for one in sorted(TABLES, key=lambda one: not one.needed) if one.name in lacking)
-    if meant is None:
+    if likely is None:
         what = f"which is not read; the drop lacks {lacks}"
-    elif meant.name in lacking:
-        what = f"which is not read; the drop lacks {meant.name}, which it probably holds"
+    elif likely.name in lacking:
+        what = f"which is not read; the drop lacks {likely.name}, which it probably holds"
     else:
-        what = f"which is not read; it probably holds {meant.name}"
+        what = f"which is not read; it probably holds {likely.name}"
     message = f"{label} is {file.kind.name}, {what}"
     return make_finding("unread-table", message, file=label, remedy=f"{file.kind.remedy}, or leave the file out")
 
@@ -271,7 +271,7 @@ def _table_by_columns(file: UnreadFile) -> Table | None:
 
 
 def _table_by_name(label: str) -> Table | None:
-    """The table that a file is named after, in the singular or plural: `project` for `development_projects`."""
+    """Returns the table that a file is named after, in the singular or plural: `project` for `development_projects`."""
     words = ((table, table.name.rpartition("_")[2].removesuffix("es").removesuffix("s")) for table in TABLES)
     return next((table for table, word in words if word in _stem(label)), None)
 

@@ -1,6 +1,6 @@
 """Reads a drop in a separate process with limits on memory, time and files (Decision 8).
 
-The answer of that process is not trusted, because a hostile file may have taken it over.
+Its reply is not trusted, because a hostile file may have taken over the process.
 """
 
 import os
@@ -27,19 +27,19 @@ MAX_MEMORY_BYTES = 1536 << 20
 MAX_READING_SECONDS = 600  # wall-clock time
 _MAX_LINE_BYTES = 64 << 20
 _TAIL_BYTES = 4096  # of standard error
-# Somebody is stopping all processes. That says nothing about the drop.
+# These signals stop all processes. The drop is not the cause.
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-_NONSENSE = ReadResult(
-    findings=(make_finding("reader-failed", "the process that reads the drop gave an invalid answer"),)
+_UNEXPECTED_REPLY = ReadResult(
+    findings=(make_finding("reader-failed", "the process that reads the drop sent an unexpected reply"),)
 )
 
-# How the interpreter and libraries say that memory ran out. The last three come from extensions that handle it badly.
+# Messages of the interpreter and libraries if memory runs out. The last three are from extensions that handle it badly.
 _OUT_OF_MEMORY = (
     "MemoryError",
     "bad_alloc",
     "Out of Memory",
     "cannot allocate memory",
-    "failed to map segment",  # of a library that is loaded
+    "failed to map segment",  # from loading a library
     "error return without exception",
     "without setting an exception",
     "returned a result with an exception set",
@@ -56,43 +56,43 @@ def read_in_subprocess(
     memory: int = MAX_MEMORY_BYTES,
     seconds: float = MAX_READING_SECONDS,
 ) -> ReadResult:
-    """The result of `read_drop` (pipeline.py), run in a process with at most `memory` bytes and `seconds`.
+    """Returns the result of `read_drop` (pipeline.py), run in a process with at most `memory` bytes and `seconds`.
 
-    If the process does not finish, the result has a finding, or a `failure`, that says how it ended.
+    If the process does not finish, the result has a finding, or a `failure`, with the way it ended.
     """
     overdue = threading.Event()
     step = ""
 
-    def tell(now: str) -> None:
+    def report(current: str) -> None:
         nonlocal step
-        step = now
-        progress(now)
+        step = current
+        progress(current)
 
-    with tempfile.TemporaryFile() as trouble:
-        with _started(memory, seconds, trouble, overdue) as process:
-            said = _listen(process, request, tell)
-            if said is not None:
-                outcome: ReadResult = printable_struct(said)
+    with tempfile.TemporaryFile() as errors:
+        with _started(memory, seconds, errors, overdue) as process:
+            received = _receive(process, request, report)
+            if received is not None:
+                outcome: ReadResult = printable_struct(received)
                 return outcome
             process.wait()
-        last_words = _tail(trouble)
+        last_errors = _tail(errors)
     if -process.returncode in _STOPS:
         return ReadResult(failure=f"reading the drop was stopped by {signal.Signals(-process.returncode).name}")
-    how = f"did not end within {seconds:g} s" if overdue.is_set() else _ending(process.returncode, last_words, memory)
+    how = f"did not end within {seconds:g} s" if overdue.is_set() else _ending(process.returncode, last_errors, memory)
     where = f"; it was {step}" if step else ""
     return ReadResult(findings=(make_finding("reader-failed", f"reading the drop {how}{where}"),))
 
 
 @contextmanager
-def _started(memory: int, seconds: float, trouble: IO[bytes], overdue: threading.Event) -> Iterator[_Process]:
-    """The reader process. It is killed after `seconds`, or when the block ends in any way."""
+def _started(memory: int, seconds: float, errors: IO[bytes], overdue: threading.Event) -> Iterator[_Process]:
+    """Starts the reader process, and kills it after `seconds`, or when the block ends in any way."""
     process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
         _command(memory),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=trouble,  # a file, because nobody would empty a pipe
+        stderr=errors,  # a file, because a pipe would fill up
         env=_environment(),
-        start_new_session=True,  # Ctrl-C is for this process, which ends the reader
+        start_new_session=True,  # Ctrl-C signals only this process, which ends the reader
     )
 
     def end() -> None:
@@ -107,7 +107,7 @@ def _started(memory: int, seconds: float, trouble: IO[bytes], overdue: threading
             try:
                 yield process
             finally:
-                process.kill()  # it is done, or the caller gave up (Ctrl-C, an error in `progress`)
+                process.kill()  # it has finished, or the caller gave up (Ctrl-C, an error in `progress`)
     finally:
         alarm.cancel()
         if alarm.is_alive():
@@ -120,22 +120,22 @@ def _command(memory: int) -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """Our environment without secrets, which a file that takes over the reader must not find."""
+    """Returns our environment without secrets: a file that takes over the reader must not find them."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("FORECAST_")}
     # pyarrow's own memory pools would reserve address space that the limit counts
     return {**own, "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 
-def _listen(process: _Process, request: ReadRequest, progress: ProgressCallback) -> ReadResult | None:
-    """The outcome, or None if the process ended before sending one."""
+def _receive(process: _Process, request: ReadRequest, progress: ProgressCallback) -> ReadResult | None:
+    """Returns the outcome, or None if the process ended before sending one."""
     if process.stdin is None or process.stdout is None:
         return None
     try:
-        asked = msgspec.msgpack.encode(request)
+        encoded = msgspec.msgpack.encode(request)
     except UnicodeEncodeError as error:
         raise DropError(f"{printable(error.object)}: the name is not UTF-8; rename it") from None
     try:
-        process.stdin.write(asked)
+        process.stdin.write(encoded)
         process.stdin.close()
     except BrokenPipeError:
         return None
@@ -144,8 +144,8 @@ def _listen(process: _Process, request: ReadRequest, progress: ProgressCallback)
         try:
             line = decoder_of(ReaderLine).decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            # it died in the middle of a line, or it no longer runs our program
-            return None if process.stdout.read(1) == b"" and not raw.endswith(b"\n") else _NONSENSE
+            # it ended in the middle of a line, or it no longer runs our program
+            return None if process.stdout.read(1) == b"" and not raw.endswith(b"\n") else _UNEXPECTED_REPLY
         if line.outcome is not None:
             return line.outcome
         if line.step and line.step != last:
@@ -160,14 +160,14 @@ def _tail(stream: IO[bytes]) -> str:
     return stream.read().decode(errors="replace").strip()
 
 
-def _ending(code: int, trouble: str, memory: int) -> str:
-    if any(word in trouble for word in _OUT_OF_MEMORY):
+def _ending(code: int, errors: str, memory: int) -> str:
+    if any(word in errors for word in _OUT_OF_MEMORY):
         return f"needed more than {memory >> 20} MiB of memory"
     if code == -signal.SIGKILL:
         return "was ended by SIGKILL, which the system sends when memory runs out"
     if code < 0:
         return f"was ended by {_signal_name(-code)}, which a damaged file or a lack of memory can cause"
-    last = trouble.splitlines()[-1] if trouble else ""
+    last = errors.splitlines()[-1] if errors else ""
     return f"failed ({printable(last, 200) or f'exit code {code}'})"
 
 

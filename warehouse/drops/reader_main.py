@@ -17,27 +17,27 @@ _MAX_OPEN_FILES = 1024
 
 def limit(memory: int) -> None:
     """Limits this process: `memory` in bytes, the size of files, the number of open files; no core dumps."""
-    for what, most in (
+    for kind, most in (
         (resource.RLIMIT_DATA, memory),
         (resource.RLIMIT_FSIZE, _MAX_FILE_BYTES),
         (resource.RLIMIT_NOFILE, _MAX_OPEN_FILES),
         (resource.RLIMIT_CORE, 0),
     ):
-        _, given = resource.getrlimit(what)
-        resource.setrlimit(what, (most if given == resource.RLIM_INFINITY else min(most, given), given))
+        _, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def main() -> None:
     memory, parent = map(int, sys.argv[1:])
-    belong_to(parent)  # a parent that is killed cannot end its reader
-    for number in (signal.SIGTERM, signal.SIGINT):  # sent to all processes, but meant for the parent
+    belong_to(parent)  # a killed parent cannot end its reader
+    for number in (signal.SIGTERM, signal.SIGINT):  # sent to all processes, but only the parent handles them
         signal.signal(number, signal.SIG_IGN)
     limit(memory)
     collect_seldom()
     _serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
-def _serve(request: BinaryIO, said: BinaryIO) -> None:
+def _serve(source: BinaryIO, output: BinaryIO) -> None:
     # imported last: it takes a third of a second, in which the parent may end
     import msgspec
 
@@ -45,12 +45,12 @@ def _serve(request: BinaryIO, said: BinaryIO) -> None:
     from warehouse.drops.messages import ReaderLine, ReadRequest
     from warehouse.drops.pipeline import read_drop
 
-    def tell(line: ReaderLine) -> None:
-        said.write(msgspec.json.encode(line) + b"\n")
-        said.flush()
+    def send(line: ReaderLine) -> None:
+        output.write(msgspec.json.encode(line) + b"\n")
+        output.flush()
 
-    asked = msgspec.msgpack.decode(request.read(), type=ReadRequest)
-    tell(ReaderLine(outcome=read_drop(asked, lambda step: tell(ReaderLine(step=printable(step))))))
+    request = msgspec.msgpack.decode(source.read(), type=ReadRequest)
+    send(ReaderLine(outcome=read_drop(request, lambda step: send(ReaderLine(step=printable(step))))))
 
 
 if __name__ == "__main__":

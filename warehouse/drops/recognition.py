@@ -1,4 +1,4 @@
-"""Recognises which table each file of a drop belongs to, by its columns, and in which shape."""
+"""Recognises the table and the shape of each file of a drop, by its columns."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -25,21 +25,22 @@ from warehouse.schema.tables import (
 )
 
 _HOUSING_FIGURE = re.compile(r"(tot_home_available|est_total_home_demand)_[0-9]{4}")
-# What exports add to names of columns: a byte-order mark (also misread as Latin-1), zero-width spaces, quotation marks.
+# Additions to names of columns in exports: a byte-order mark (also misread as Latin-1), zero-width spaces, quotation
+# marks.
 _BYTE_ORDER_MARKS = ("\ufeff", "ï»¿")
 _ADDED = re.compile(r"""ï»¿|[\ufeff\u200b-\u200f\u2060"'`]""")
 _KNOWN_COLUMNS = {name for table in TABLES for name in table.column_names}
-_FEWEST_COLUMNS = 2  # of a file that is meant as some table; many files that are none have a zip_code
+_FEWEST_COLUMNS = 2  # known columns in a file that is probably a table; many other files have a zip_code
 _HEADERLESS = re.compile(r"_?col_?[0-9]+")
 
 
 class Extract(msgspec.Struct, frozen=True):
-    """One file that was recognised as a table, or part of one. Lives while the drop is read."""
+    """One file that was recognised as a table, or as part of one. Lives while the drop is read."""
 
     file: DropFile
     table: Table
     columns: dict[str, tuple[str, str]]  # by lower-case name: the file's own spelling, and the DuckDB type
-    years: dict[int, str] = {}  # of a wide population table: column name by year
+    years: dict[int, str] = {}  # in a wide population table: column name by year
 
     @property
     def used(self) -> set[str]:
@@ -48,7 +49,7 @@ class Extract(msgspec.Struct, frozen=True):
 
     @property
     def dated(self) -> set[str]:
-        """The columns that say of which month the file is, by lower-case name."""
+        """The columns with the month of the file, by lower-case name."""
         return {UPDATED_AT, MONTH_CODE} & set(self.columns)
 
     @property
@@ -86,7 +87,7 @@ def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, file: DropFile) -> tuple[dict[str, tuple[str, str]], set[str]]:
-    """The columns by lower-case name, and the names that the file has more than once."""
+    """Returns the columns by lower-case name, and the names that the file has more than once."""
     pattern = sql.pattern(file.path)
     written = {name for (name,) in connection.execute(sql.statement("column_names"), [pattern]).fetchall()}
     columns: dict[str, tuple[str, str]] = {}
@@ -142,14 +143,14 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
 
 
 def nearest_table(columns: Collection[str]) -> tuple[Table, float]:
-    """The table that best matches columns with these lower-case names, and the share of its columns that are there."""
+    """Returns the table that best matches these lower-case column names, and the share of its columns among them."""
     years = _year_columns(columns)
     table = max(TABLES, key=lambda table: _rank(table, columns, years))
     return table, _score(table, columns, years)
 
 
 def _rank(table: Table, columns: Iterable[str], years: dict[int, str]) -> tuple[bool, float, int]:
-    """How well a table matches (largest wins). Exports of figures have location columns too, so figures come first."""
+    """Returns how well a table matches (largest wins). Figures come first: their exports have location columns too."""
     have = _present(columns, table, years)
     figures = [name for name in table.distinctive if name in have]
     beyond = table is not LOCATIONS and len(figures) > 1
@@ -161,7 +162,7 @@ def _present(columns: Iterable[str], table: Table, years: dict[int, str]) -> set
 
 
 def _score(table: Table, columns: Iterable[str], years: dict[int, str]) -> float:
-    """The share of the table's columns that are there, from 0 to 1. Distinctive columns count twice."""
+    """Returns the share of the table's columns in the file, from 0 to 1. Distinctive columns count twice."""
     have = _present(columns, table, years)
     matched = sum(name in have for name in (*table.column_names, *table.distinctive))
     return matched / (len(table.columns) + len(table.distinctive))
@@ -173,7 +174,7 @@ def _missing(table: Table, columns: Iterable[str], years: dict[int, str]) -> lis
 
 
 def _year_columns(columns: Iterable[str]) -> dict[int, str]:
-    """The column of each year in a wide population table. A counted year takes precedence over its forecast."""
+    """Returns the column of each year in a wide population table. A counted year takes precedence over its forecast."""
     years: dict[int, str] = {}
     for name in sorted(columns, reverse=True):  # tot_fx... before tot_census..., which overwrites it
         match = WIDE_POPULATION.fullmatch(name)
@@ -225,13 +226,13 @@ def _missing_figure(file: DropFile, missing: list[str]) -> Finding:
 
 
 def _similar(missing: list[str], columns: Iterable[str]) -> list[str]:
-    """For each missing column that a column of the file resembles, the question whether it is that one."""
+    """Returns a question for each missing column that resembles a column of the file."""
     have = sorted(columns)
     return [f"{name}: is it {close[0]}?" for name in missing if (close := get_close_matches(name, have, n=1))]
 
 
 def _foreign(file: DropFile, columns: list[str]) -> Finding:
-    """The finding on a file that is hardly meant as a table of a drop: what it lacks of the nearest says nothing."""
+    """Returns the finding on a file that is probably no table of a drop. The nearest table would not help."""
     fitting = [name for name in columns if name in _KNOWN_COLUMNS]
     fits = f"only its column {fitting[0]} fits any" if fitting else "none of its columns fits any"
     return make_finding(
@@ -249,7 +250,7 @@ def _undisguised(name: str) -> str:
 
 
 def _disguised(file: DropFile, table: Table, disguised: dict[str, str]) -> Finding:
-    """The finding on columns whose names have something added. `disguised` has the file's own spelling by name."""
+    """Returns the finding on column names with added characters. `disguised` has the file's own spelling by name."""
     marked = any(own.startswith(_BYTE_ORDER_MARKS) for own in disguised.values())
     cause = "byte-order mark" if marked else "quotation marks or invisible characters"
     remedy = "export as UTF-8 without a byte-order mark" if marked else "export names without them"

@@ -68,7 +68,7 @@ _SQL_TYPES: dict[ColumnKind, str] = {
 
 
 def staged_name(table: Table) -> str:
-    """The SQL name of a staged table."""
+    """Returns the SQL name of a staged table."""
     return f"staged_{table.name}"
 
 
@@ -78,7 +78,7 @@ def stage(
     progress: ProgressCallback = lambda _: None,
     budget: DiskBudget = _NO_BUDGET,
 ) -> tuple[list[Table], list[Finding]]:
-    """Stages every extract. Returns the tables that the drop brings, and findings on files that could not be read."""
+    """Stages every extract. Returns the tables of the drop, and findings on files that could not be read."""
     connection.execute(sql.statement("conversions", longest=str(LONGEST_TEXT)))
     connection.execute(sql.statement("distrust_statistics"))
     tables: dict[str, Table] = {}
@@ -94,11 +94,11 @@ def stage(
         try:
             damage = parquet_integrity.find_damage(extract.file.path, _read_columns(extract))
         except MemoryError:
-            what = f"{label} has values that unpack to more memory than a drop may have"
-            findings.append(_fault(extract, "oversized-file", what))
+            message = f"{label} has values that unpack to more memory than a drop may have"
+            findings.append(_file_finding(extract, "oversized-file", message))
             continue
         if damage is not None:
-            findings.append(_fault(extract, "unreadable-file", f"{label} is damaged: {damage}"))
+            findings.append(_file_finding(extract, "unreadable-file", f"{label} is damaged: {damage}"))
             continue
         try:
             _insert(connection, extract)
@@ -106,12 +106,12 @@ def stage(
             excess = budget.excess(error, Path())
             if excess is None:
                 raise
-            findings.append(_fault(extract, "reader-failed", f"reading {label} {excess}"))
+            findings.append(_file_finding(extract, "reader-failed", f"reading {label} {excess}"))
         except duckdb.Error as error:
             if says_full(error):
-                raise  # the file that was being read is not to blame
-            what = f"{label} cannot be read to its end: {sql.reason(error)}"
-            findings.append(_fault(extract, "unreadable-file", what))
+                raise  # the file is not to blame
+            message = f"{label} cannot be read to its end: {sql.reason(error)}"
+            findings.append(_file_finding(extract, "unreadable-file", message))
         findings.extend(_impossible_years(extract))
     connection.execute(sql.statement("trust_statistics"))
     return list(tables.values()), findings
@@ -125,7 +125,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, extract: Extract) -> None:
 
 
 def _rows(extract: Extract) -> str:
-    """The SELECT of the rows of a file."""
+    """Returns the SELECT of the rows of a file."""
     values, unreadable = [], []
     for column in extract.table.columns:
         expression, held = source_of(extract, column.name)
@@ -146,8 +146,10 @@ def _rows(extract: Extract) -> str:
 
 
 def _wide_rows(extract: Extract) -> str | None:
-    """The SELECT of the rows of a wide file; None if it has no year that can be. It is one statement for all years, so
-    that DuckDB reads several at once."""
+    """Returns the SELECT of the rows of a wide file; None if it has no possible year.
+
+    One statement for all years lets DuckDB read several at once.
+    """
     zip_code, year, figure = extract.table.columns
     years = []
     for number, column in (possible := _possible(extract.years)).items():
@@ -175,7 +177,7 @@ def _wide_rows(extract: Extract) -> str | None:
 
 
 def _unreadable(kind: ColumnKind, expression: str, held: str) -> str:
-    """SQL for the text of a value that cannot be converted; NULL if it can, or if there is none."""
+    """Returns SQL for the text of a value that cannot be converted; NULL if it can, or if there is no value."""
     if _always_fits(kind, held):
         return "NULL"
     return f"CASE WHEN {converted(kind, expression, held)} IS NULL THEN {text_present(expression, held)} END"
@@ -188,8 +190,8 @@ def _numbering(extract: Extract) -> dict[str, str]:
 
 
 def source_of(extract: Extract, name: str) -> tuple[str, str]:
-    """SQL expression and type of a column. The value of a partition folder is a text literal."""
-    # a missing figure, if accepted, is NULL in every row
+    """Returns the SQL expression and type of a column. The value of a partition folder is a text literal."""
+    # an accepted missing figure is NULL in every row
     own, kind = extract.columns.get(name, ("NULL", ""))
     if not kind:
         return "NULL::VARCHAR", "VARCHAR"
@@ -201,12 +203,12 @@ def source_of(extract: Extract, name: str) -> tuple[str, str]:
 
 
 def _family(held: str) -> str:
-    """The family of a DuckDB type. Lists, structs and the like are \"other\", which cannot be converted."""
+    """Returns the family of a DuckDB type. Lists, structs and the like are \"other\": they cannot be converted."""
     return "other" if held.endswith("]") else _FAMILIES.get(held.partition("(")[0], "other")
 
 
 def converted(kind: ColumnKind, expression: str, held: str) -> str:
-    """SQL for an expression of type `held` as our type, or NULL. Needs the macros that `stage` makes."""
+    """Returns SQL for an expression of type `held` as our type, or NULL. Needs the macros that `stage` creates."""
     if _always_fits(kind, held):
         return f"{expression}::BIGINT"
     macro = _CONVERSIONS.get((kind, _family(held)))
@@ -214,18 +216,18 @@ def converted(kind: ColumnKind, expression: str, held: str) -> str:
 
 
 def _always_fits(kind: ColumnKind, held: str) -> bool:
-    """Whether every value of a DuckDB type can be converted, so that none is unreadable."""
+    """Returns whether every value of a DuckDB type can be converted, so that none is unreadable."""
     return kind == "integer" and held in _WHOLE
 
 
 def _present(expression: str, held: str) -> str:
-    """SQL for whether there is a value. Blank text is none."""
+    """Returns SQL for whether there is a value. Blank text is not a value."""
     return f"clean_text({expression}) IS NOT NULL" if _family(held) == "text" else f"{expression} IS NOT NULL"
 
 
 def text_present(expression: str, held: str) -> str:
-    """SQL for the beginning of a value as text; NULL if there is no value."""
-    text = f"left({expression}::VARCHAR, 60)"  # of NULL, NULL
+    """Returns SQL for the beginning of a value as text; NULL if there is no value."""
+    text = f"left({expression}::VARCHAR, 60)"  # NULL stays NULL
     return f"CASE WHEN {_present(expression, held)} THEN {text} END" if _family(held) == "text" else text
 
 
@@ -236,7 +238,7 @@ def _definition(table: Table) -> str:
 
 
 def _read_columns(extract: Extract) -> list[str]:
-    """The columns that are read, as the file spells them."""
+    """Returns the columns to read, as the file spells them."""
     read = sorted(extract.used | extract.dated)
     return [own for own, kind in map(extract.columns.__getitem__, read) if kind != "PARTITION"]
 
@@ -246,7 +248,7 @@ def _possible(years: dict[int, str]) -> dict[int, str]:
 
 
 def _impossible_years(extract: Extract) -> list[Finding]:
-    """One finding for all columns of impossible years, instead of one for each of their rows."""
+    """Returns one finding for all columns of impossible years, instead of one for each of their rows."""
     possible = _possible(extract.years)
     columns = [column for year, column in extract.years.items() if year not in possible]
     if not columns:
@@ -256,5 +258,5 @@ def _impossible_years(extract: Extract) -> list[Finding]:
     return [make_finding("out-of-range", message, count=len(columns), samples=tuple(columns[:5]), **found_in)]
 
 
-def _fault(extract: Extract, rule: str, what: str) -> Finding:
-    return make_finding(rule, what, table=extract.table.name, file=extract.file.label)
+def _file_finding(extract: Extract, rule: str, message: str) -> Finding:
+    return make_finding(rule, message, table=extract.table.name, file=extract.file.label)

@@ -26,7 +26,7 @@ _LONGEST_VALUE = 60  # characters of a value in a sample
 
 
 class Validation(msgspec.Struct, frozen=True):
-    """What validating a drop found. Made once for a drop, by `validate`."""
+    """The findings of validating a drop. Made once for a drop, by `validate`."""
 
     findings: tuple[Finding, ...]
     faults: dict[str, list[str]]  # by rule: statements that select all failing rows
@@ -42,7 +42,7 @@ def validate(
     """Checks the staged `tables`.
 
     `locations` is the FROM expression for the locations in effect: the drop's own, or those of the current release.
-    `earlier` findings are those on files; a table that they explain is not called empty as well.
+    `earlier` findings are those on files; if they explain an empty table, it gets no finding of its own.
     """
     findings: list[Finding] = []
     faults: dict[str, list[str]] = defaultdict(list)
@@ -85,10 +85,10 @@ _LOSES_LOCATIONS = {
 
 
 def _folded(findings: Sequence[Finding], earlier: Sequence[Finding]) -> Iterator[Finding]:
-    """The findings, with what follows from others marked.
+    """Yields the findings, with consequences of others marked.
 
-    Gaps follow from an error that makes locations lack ZIP codes; repeated rows from files of different months; a
-    column without values from files without the column.
+    Gaps follow from an error that makes locations lack ZIP codes. Repeated rows follow from files of different months.
+    A column without values follows from files without the column.
     """
     of_locations = (finding for finding in (*earlier, *findings) if finding.table == LOCATIONS.name)
     lost = (one.rule for one in of_locations if one.rule in _LOSES_LOCATIONS and one.column in (None, "zip_code"))
@@ -141,12 +141,12 @@ _NEED_LOCATIONS = {
 
 
 def _value(column: Column | None) -> str:
-    """SQL for the value at fault in a column, as text."""
+    """Returns SQL for the failing value of a column, as text."""
     return f"coalesce({column.name}::VARCHAR, _unreadable_{column.name})" if column else "NULL"
 
 
 def _cause(column: Column) -> str:
-    """SQL for the likely cause of a value that could not be converted."""
+    """Returns SQL for the likely cause of a value that could not be converted."""
     cases = (
         f"WHEN regexp_full_match(clean_text(_unreadable_{column.name}), '{sql.quoted(cause.pattern)}', 's')"
         f" THEN '{sql.quoted(cause.name)}'"
@@ -158,12 +158,12 @@ def _cause(column: Column) -> str:
 def _with_offenders(
     connection: duckdb.DuckDBPyConnection, table: Table, checks: Sequence[_Check]
 ) -> tuple[int, list[_Check]]:
-    """The number of rows, and the checks that can find something.
+    """Returns the number of rows, and the checks that need to run.
 
-    One statement asks all rules that can tell whether any row is at fault.
+    One statement evaluates `occurs` of all rules that have it. Checks for which no row fails are left out.
     """
-    asked = [check.parts["occurs"] for check in checks if "occurs" in check.parts]
-    text = sql.statement("any_offends", staged=staged_name(table), predicates=", ".join(asked))
+    predicates = [check.parts["occurs"] for check in checks if "occurs" in check.parts]
+    text = sql.statement("any_offends", staged=staged_name(table), predicates=", ".join(predicates))
     ((rows, *answers),) = connection.execute(text).fetchall()
     occurs = iter(answers)
     return int(rows), [check for check in checks if "occurs" not in check.parts or next(occurs)]
@@ -177,7 +177,7 @@ def _parts(table: Table, column: Column | None, locations: str) -> dict[str, str
         "staged": staged_name(table),
         "column": name,
         "identity": _identity(table, name),
-        # of a wide table, the column that a figure comes from
+        # in a wide table, the column of a figure
         "source": "_source" if column and column.name in table.distinctive and not column.required else "NULL",
         "key": ", ".join(table.key),
         "known": " AND ".join(f"{part} IS NOT NULL" for part in table.key),
@@ -238,7 +238,7 @@ def _apply(connection: duckdb.DuckDBPyConnection, check: _Check, shown: set[tupl
 
 
 def _samples(file: str, candidates: Sequence[Any], shown: set[tuple[str, int]]) -> tuple[str, ...]:
-    """Some of the `candidates`, one for each row; rows that other findings show only if there are no others."""
+    """Returns some `candidates`, one for each row. Rows of other findings are used only if there are no others."""
     if not all(isinstance(candidate, dict) for candidate in candidates):
         return tuple(str(candidate) for candidate in candidates)
     rows = {one["row"]: one for one in reversed(candidates)}
@@ -259,7 +259,7 @@ def _shown(bound: float) -> str:
 
 
 def _identity(table: Table, column: str) -> str:
-    """SQL for the rest of a row's key, which identifies it beside the value of `column`."""
+    """Returns SQL for the rest of a row's key, besides `column`."""
     parts = [f"{key}::VARCHAR" for key in table.key if key != column]
     return f"concat_ws(' ', {', '.join(parts)})" if parts else "NULL"
 
@@ -278,7 +278,7 @@ def _confusable_cities(connection: duckdb.DuckDBPyConnection, locations: str) ->
     return [
         make_finding(
             "confusable-cities",
-            f"{len(confusable)} group(s) of cities are found by the same query: their names fold to the same form",
+            f"{len(confusable)} group(s) of cities have names that fold to the same form, so one query finds them all",
             table=LOCATIONS.name,
             column="city_name",
             count=len(confusable),

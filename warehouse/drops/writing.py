@@ -12,7 +12,7 @@ from warehouse.releases.table_files import content_of, table_file
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import Table
 
-# Keys in Parquet footers. Whoever makes up figures marks every file, so that the mark travels with it.
+# Keys in Parquet footers. The source of made-up figures marks every file, so that the mark travels with it.
 ILLUSTRATIVE_MARK = b"forecast.illustrative"
 ATTRIBUTION_MARK = b"forecast.attribution"
 
@@ -40,7 +40,7 @@ def write_tables(
 
 
 def footer_marks(connection: duckdb.DuckDBPyConnection, extracts: Sequence[Extract]) -> Mapping[bytes, tuple[str, ...]]:
-    """The values of each mark in the footers of the files, without repetition."""
+    """Returns the values of each mark in the footers of the files, without repetition."""
     found: dict[bytes, dict[str, None]] = {ILLUSTRATIVE_MARK: {}, ATTRIBUTION_MARK: {}}
     for extract in extracts:
         try:

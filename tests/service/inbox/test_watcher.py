@@ -103,7 +103,7 @@ def test_a_drop_that_brings_nothing_new_counts_as_published(site: Site) -> None:
 
 def test_a_drop_that_brings_nothing_new_has_no_error(site: Site) -> None:
     """What would hold it, such as a required table that it lacks, is a warning: nothing is left to decide."""
-    report = make_report([make_finding("required-table", "the drop does not bring housing")])
+    report = make_report([make_finding("required-table", "the drop lacks housing")])
     site.put("again")
     site.answers = [Published(outcome=msgspec.structs.replace(CURRENT.outcome, report=report))]
     assert site.watcher().once()

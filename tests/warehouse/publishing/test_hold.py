@@ -61,7 +61,7 @@ def test_a_drop_that_lacks_a_required_table_is_refused(catalog: Catalog, drop: P
     outcome = published(catalog, part, required=("population", "housing", "aliases"))
     assert (outcome.result, errors(outcome)) == ("refused", ["required-table"])
     found = finding(outcome, "required-table")
-    assert (found.message, found.samples) == ("the drop does not bring housing, aliases", ("housing", "aliases"))
+    assert (found.message, found.samples) == ("the drop lacks housing, aliases", ("housing", "aliases"))
     assert catalog.current().id == before
     assert published(catalog, part, required=("population",)).result in ("published", "already_current")
 

@@ -238,7 +238,7 @@ def test_a_drop_that_lacks_a_required_table_is_refused(site: Cli, inbox: Path) -
     (inbox / "2026-10" / "_SUCCESS").touch()
     assert site("extracts", "watch", "--once", inbox_tables="population,housing", inbox_hold="rows-lost").code == 1
     (report,) = inbox.glob("quarantine/*/report.txt")
-    assert "the drop does not bring housing" in " ".join(report.read_text().split())
+    assert "the drop lacks housing" in " ".join(report.read_text().split())
     done = site("extracts", "watch", "--once", inbox_tables="popluation")
     assert done.code == 1
     assert done.error().startswith("FORECAST_INBOX_TABLES: Expected one of locations, population,")
