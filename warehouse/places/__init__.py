@@ -1,1 +1,1 @@
-"""Key sets (every ZIP code and city of a release), and how city names are folded."""
+"""Key sets (every ZIP code and city of a release), and the folding of city names."""

@@ -2,8 +2,8 @@
 
 import unicodedata
 
-# Characters that some spellings of a name have and others lack. Dashes, spaces, accents and invisible characters are
-# dropped by their category.
+# Characters that only some spellings of a name have. Dashes, spaces, accents and invisible characters are dropped by
+# their category.
 _DROPPED = frozenset("'’‘ʻʼ`´.")
 _DROPPED_CATEGORIES = frozenset({"Pd", "Zs", "Mn", "Cf"})
 # Applied after spaces are dropped, so that "StLouis", "St. Louis" and "Saint Louis" become the same.
@@ -11,7 +11,10 @@ _SHORT_FORMS = (("saint", "st"), ("fort", "ft"), ("mount", "mt"))
 
 
 def fold_city(name: str) -> str:
-    """`name` without case, spaces, accents, apostrophes, periods, hyphens; Saint, Fort and Mount are abbreviated."""
+    """Returns `name` in lower case, without spaces, accents, apostrophes, periods and hyphens.
+
+    Saint, Fort and Mount are abbreviated.
+    """
     folded = "".join(
         character
         for character in unicodedata.normalize("NFKD", name)
@@ -23,6 +26,6 @@ def fold_city(name: str) -> str:
 
 
 def strip_state(name: str, state_code: str) -> str:
-    """`name` without a trailing ``, ST`` that repeats `state_code`. Answers print cities so, and people copy that."""
+    """Returns `name` without a trailing ``, ST`` that repeats `state_code`. People copy it from answers."""
     head, comma, tail = name.rpartition(",")
     return head.strip() if comma and tail.strip().upper() == state_code else name

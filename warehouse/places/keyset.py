@@ -1,7 +1,7 @@
 """The key set of an area in a release: every ZIP code and folded city name, held in memory.
 
-It decides what a query matches before any cache or file is consulted. So an unknown name costs almost nothing, and
-made-up names cannot fill a cache.
+Queries are matched here before any cache or file is read. So an unknown name costs almost nothing, and invented names
+cannot fill a cache.
 """
 
 import random
@@ -24,9 +24,9 @@ CityNames = dict[str, dict[str, tuple[str, ...]]]
 
 
 # Fields that were added later have defaults, because releases of earlier versions must still open. gc=False: there are
-# too many for the garbage collector to look at, and none is part of a cycle.
+# too many for the garbage collector to traverse, and none is part of a cycle.
 class Zip(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a key set knows about one ZIP code."""
+    """One ZIP code in a key set."""
 
     city: str  # as answers print it
     state_code: str
@@ -63,15 +63,15 @@ class StoredKeySet(msgspec.Struct, frozen=True, array_like=True):
     postal: CityNames = {}  # postal cities of ZIP codes
     groups: dict[str, Group] = {}  # by key
     counties: dict[str, str] = {}  # name by FIPS code, where the area has counties
-    types: tuple[str, ...] = ()  # of records that have one, as sources write them; none in earlier releases
+    types: tuple[str, ...] = ()  # types of records, as sources write them; empty in earlier releases
 
 
 class KeySet:
     """The key set of one area in one open release. Immutable; an `OpenRelease` holds it as long as it lives.
 
-    A city name is looked up on three levels, and the first that has it decides: the area's own cities, postal cities,
-    aliases. Before aliases, what people type for a whole city (`VARIANTS`) and other forms of the name
-    (`other_forms`) are looked for among cities: an alias may lead to a small part of the same city.
+    A city name is looked up on three levels, and the first match wins: the area's own cities, postal cities, aliases.
+    Names that people type for a whole city (`VARIANTS`) and other forms of the name (`other_forms`) are looked up among
+    cities before aliases: an alias may match only a small part of the same city.
     """
 
     def __init__(self, stored: StoredKeySet) -> None:
@@ -87,12 +87,12 @@ class KeySet:
             for state in sorted(set().union(*cities))
         }
         variants = variants_among(self._names)
-        # what people type: for one city its name, for several their ZIP codes
+        # variants of a single city, with its name; `several` below has the variants of several cities
         self._variants = {
-            state: {typed: meant[0] for typed, meant in names.items() if len(meant) == 1}
+            state: {typed: intended[0] for typed, intended in names.items() if len(intended) == 1}
             for state, names in variants.items()
         }
-        # names that a misspelt one may stand for
+        # candidates for a misspelt name
         self._spelt = {state: sorted({*names, *self._variants.get(state, ())}) for state, names in self._names.items()}
         several = {} if stored.groups else _united(stored.cities, variants)
         self._own = tuple(cities)
@@ -105,14 +105,14 @@ class KeySet:
 
     @classmethod
     def decoded(cls, data: bytes) -> "KeySet":
-        """The key set in a file's bytes. Raises msgspec.DecodeError if they are not one."""
+        """Returns the key set in a file's bytes. Raises msgspec.DecodeError if they are not a key set."""
         try:
             return cls(msgspec.msgpack.decode(data, type=StoredKeySet))
         except UnicodeDecodeError as error:
             raise msgspec.DecodeError(str(error)) from None
 
     def encoded(self) -> bytes:
-        """The bytes of its file."""
+        """Returns the bytes of its file."""
         return msgspec.msgpack.encode(self._stored)
 
     @property
@@ -131,16 +131,16 @@ class KeySet:
 
     @property
     def types(self) -> tuple[str, ...]:
-        """The types of its records, as sources write them; empty if they have none, or the release is too old."""
+        """The types of its records, as sources write them; empty if there are none, or the release is too old."""
         return self._stored.types
 
     def some(self, most: int) -> list[Match]:
-        """Matches of at most `most` random ZIP codes."""
+        """Returns matches for at most `most` random ZIP codes."""
         zips = random.sample(list(self._zips), min(most, len(self._zips)))
         return [Match(f"zip:{zip_code}", (zip_code,)) for zip_code in zips]
 
     def place(self, preferred: str, *, has_figures: bool) -> Place | None:
-        """A ZIP code with figures, or without: `preferred` if it is such, else the first; None if there is none."""
+        """Returns a ZIP code with or without figures: `preferred` if it fits, else the first that does, or None."""
         for zip_code in (preferred, *self._zips):
             known = self._zips.get(zip_code)
             if known is not None and known.has_figures is has_figures:
@@ -148,7 +148,7 @@ class KeySet:
         return None
 
     def matches(self) -> Iterator[Match]:
-        """Every canonical query with an answer, once each: ZIP codes, then cities, and aliases that no city hides."""
+        """Yields every canonical query with an answer once: ZIP codes, cities, and aliases that are not cities."""
         for zip_code in self._zips:
             yield Match(f"zip:{zip_code}", (zip_code,))
         for state in sorted(set().union(*self._levels)):
@@ -159,22 +159,22 @@ class KeySet:
                 yield self._city(state, name, zip_codes)
 
     def states_with(self, city_name: str) -> tuple[str, ...]:
-        """The states that have a city of that name."""
+        """Returns the states that have a city of that name."""
         return tuple(self._states.get(fold_city(city_name), ()))
 
     def has_figures(self, keys: tuple[str, ...]) -> bool:
-        """Whether any entry of these ZIP codes has a figure. One that is not served has none."""
+        """Returns whether any entry of these ZIP codes has a figure. Unknown ZIP codes have none."""
         return any(known.has_figures for known in map(self._zips.get, keys) if known is not None)
 
     def records(self, keys: tuple[str, ...]) -> int:
-        """The number of records under all `keys` together."""
+        """Returns the number of records under all `keys` together."""
         return sum((self._groups.get(key) or self._zips[key]).records for key in keys)
 
     def resolve(self, zip_code: str | None, city_name: str | None, state_code: str | None) -> Match | NoMatch:
-        """What all given parameters match together.
+        """Returns the match of all parameters together, or the reason why there is none.
 
         Raises:
-            ValueError: if neither `zip_code`, nor `city_name` and `state_code`, are given.
+            ValueError: if there is neither `zip_code`, nor `city_name` and `state_code`.
         """
         if zip_code is not None:
             return self._resolve_zip(zip_code, city_name, state_code)
@@ -197,7 +197,7 @@ class KeySet:
             else:
                 continue
             is_own = at == 0 and any(zip_code in level.get(state_code, {}).get(name, ()) for level in self._own)
-            return found if is_own else self._told(found)
+            return found if is_own else self._with_cities(found)
         return OtherCity(zip_code, known.city)
 
     def _resolve_city(self, city_name: str, state_code: str) -> Match | NoMatch:
@@ -210,11 +210,11 @@ class KeySet:
             for name in others:
                 found = self._named(state_code, name, levels)
                 if found is not None:
-                    return self._told(found)
+                    return self._with_cities(found)
         return self._unknown(city_name, state_code, others)
 
     def _candidates(self, city_name: str, state_code: str) -> Iterator[str]:
-        """Folded names that may be meant, the one that was typed first."""
+        """Yields the folded names to look up, first the one that was typed."""
         variants = self._variants.get(state_code, {})
         typed = fold_city(strip_state(city_name, state_code))
         yield typed
@@ -234,7 +234,7 @@ class KeySet:
         similar = similar_names(written, self._spelt.get(state_code, []), _MOST_SIMILAR)
         for name in (written, plain_name(written_city, cities=True)):
             if self._named(state_code, name, self._own) is not None:
-                states, similar = [], [name]  # the name is right, but for what stands around it
+                states, similar = [], [name]  # only the words around the name are wrong
                 break
         variants = self._variants.get(state_code, {})
         shown = (self._named(state_code, variants.get(name, name), self._own) for name in similar)
@@ -247,7 +247,7 @@ class KeySet:
         )
 
     def _part(self, zip_code: str, city: str) -> Match:
-        """The part of a ZIP code that lies in a city of the area's own."""
+        """Returns the match for the part of a ZIP code in one of the area's own cities."""
         query = part_query(zip_code, city)
         return Match(query, (query if query in self._groups else zip_code,))
 
@@ -263,29 +263,29 @@ class KeySet:
         return Match(query, (query,) if query in self._groups else zip_codes)
 
     def _label(self, match: Match) -> str:
-        """The name of the city as answers print it."""
+        """Returns the name of the city as answers print it."""
         key = match.keys[0]
         return self._groups[key].city if key in self._groups else self._zips[key].city
 
-    def _told(self, match: Match) -> Match:
-        """The match, with its cities."""
+    def _with_cities(self, match: Match) -> Match:
+        """Returns the match with its cities."""
         cities = {(self._groups.get(key) or self._zips[key]).city for key in match.keys}
         return msgspec.structs.replace(match, cities=tuple(sorted(cities)))
 
 
 def _united(cities: CityNames, variants: dict[str, dict[str, tuple[str, ...]]]) -> CityNames:
-    """The ZIP codes of all cities that are meant, where several are."""
+    """Returns the ZIP codes of variants that stand for several cities."""
     found: CityNames = {}
     for state, names in variants.items():
-        for typed, meant in names.items():
-            if len(meant) > 1:
-                zip_codes = {zip_code for name in meant for zip_code in cities[state][name]}
+        for typed, several in names.items():
+            if len(several) > 1:
+                zip_codes = {zip_code for name in several for zip_code in cities[state][name]}
                 found.setdefault(state, {})[typed] = tuple(sorted(zip_codes))
     return found
 
 
 def _other_states(stored: StoredKeySet) -> dict[str, set[str]]:
-    """For each ZIP code, the states other than its own in which a city of the area's own contains it."""
+    """Returns, by ZIP code, the other states in which one of the area's own cities contains it."""
     found: dict[str, set[str]] = defaultdict(set)
     for state, cities in stored.cities.items():
         for zip_code in {zip_code for zip_codes in cities.values() for zip_code in zip_codes}:

@@ -12,29 +12,29 @@ from warehouse.places.spellings import abbreviates
 class KeySetBuilder:
     """Collects the names of one area. Made by the area's build function, used once.
 
-    Cities are given as answers print them ("Dickinson, AL").
+    Cities are written as answers print them ("Dickinson, AL").
     """
 
     def __init__(self) -> None:
         self._zips: dict[str, Zip] = {}
         self._groups: dict[str, Group] = {}
-        self._cities = _Gathered()
-        self._postal = _Gathered()
-        self._aliases = _Gathered()
+        self._cities = _NameCollector()
+        self._postal = _NameCollector()
+        self._aliases = _NameCollector()
         self._types: list[str] = []
         self._counties: dict[str, str] = {}
 
     def add(self, zip_code: str, city: str, state_code: str, *, has_figures: bool, county: str | None = None) -> None:
-        """Adds a ZIP code, which its city's name finds. `county` is a five-digit FIPS code."""
+        """Adds a ZIP code, which queries for its city find. `county` is a five-digit FIPS code."""
         self._zips[zip_code] = Zip(city, state_code, has_figures, county=county)
         self._cities.add(zip_code, city, state_code)
 
     def add_county(self, code: str, name: str) -> None:
-        """Adds the name of a county, which finds it. `code` is a five-digit FIPS code; the first name counts."""
+        """Adds a name by which queries find a county. `code` is a five-digit FIPS code; the first name counts."""
         self._counties.setdefault(code, name)
 
     def add_postal(self, zip_code: str, city: str, state_code: str, records: int) -> None:
-        """Adds a ZIP code with records. Its postal city finds it if the area has no city of its own with that name."""
+        """Adds a ZIP code with records. Its postal city finds it unless the area has its own city of that name."""
         self._zips[zip_code] = Zip(city, state_code, has_figures=True, records=records)
         self._postal.add(zip_code, city, state_code)
 
@@ -52,9 +52,9 @@ class KeySetBuilder:
         return key
 
     def add_alias(self, zip_code: str, city_name: str, state_code: str) -> None:
-        """Adds another name for a ZIP code, once all cities are added. Ignored if the area has nothing on the ZIP code.
+        """Adds another name for a ZIP code, after all cities. Ignored if the area has no entry for the ZIP code.
 
-        An abbreviation of its city's name means the whole city, although only some of its ZIP codes may list it.
+        An abbreviation of its city's name matches the whole city, even if only some of its ZIP codes list it.
         """
         known = self._zips.get(zip_code)
         if known is None:
@@ -70,15 +70,15 @@ class KeySetBuilder:
         self._types += types
 
     def build(self) -> KeySet:
-        """The key set of everything added so far."""
+        """Returns the key set of everything added so far."""
         cities, postal, aliases = (names.frozen() for names in (self._cities, self._postal, self._aliases))
         types = tuple(self._types)
         stored = StoredKeySet(self._zips, cities, aliases, postal, self._groups, self._counties, types)
         return KeySet(stored)
 
 
-class _Gathered:
-    """City names of one level while they are collected: by state, then by folded name, the ZIP codes."""
+class _NameCollector:
+    """Collects the city names of one level: ZIP codes by state and folded name."""
 
     def __init__(self) -> None:
         self._zips: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))

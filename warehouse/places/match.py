@@ -1,10 +1,10 @@
-"""What a query matches in a release, or why it matches nothing."""
+"""The match of a query in a release, or the reason why it has none."""
 
 import msgspec
 
 
 class Match(msgspec.Struct, frozen=True):
-    """What a query means in one release. Made for each request."""
+    """The match of a query in one release. Made for each request."""
 
     query: str  # canonical form: queries with the same form have the same answer
     keys: tuple[str, ...]  # the keys of its entries
@@ -12,7 +12,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class UnknownZip(msgspec.Struct, frozen=True):
-    """The release has nothing on the ZIP code."""
+    """The release has no entry for the ZIP code."""
 
     zip_code: str
 
@@ -30,7 +30,7 @@ class UnknownCity(msgspec.Struct, frozen=True):
     city_name: str
     state_code: str
     similar: tuple[str, ...]  # up to three cities of the state with similar names
-    states: tuple[str, ...]  # other states that have a city of that name; first the one that stands behind the name
+    states: tuple[str, ...]  # other states with a city of that name; a state at the end of the name comes first
     county: str | None = None  # the five-digit FIPS code of the state's county of that name
 
 
@@ -38,10 +38,10 @@ NoMatch = UnknownZip | OtherCity | UnknownCity
 
 
 def part_query(zip_code: str, city: str) -> str:
-    """The canonical query for the part of a ZIP code in a city. `city` is the canonical query for the city."""
+    """Returns the canonical query for the part of a ZIP code in a city. `city` is the canonical query for the city."""
     return f"zip:{zip_code}+{city}"
 
 
 def city_query(state_code: str, folded: str) -> str:
-    """The canonical query for a city."""
+    """Returns the canonical query for a city."""
     return f"city:{state_code}:{folded}"

@@ -1,4 +1,4 @@
-"""The counties and states of a key set: which ZIP codes each has."""
+"""The ZIP codes of each county and state of a key set."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -11,7 +11,7 @@ from warehouse.schema.states import STATES
 
 _SIMILAR = 3
 _FIPS = {state.code: state.fips for state in STATES}
-# What stands behind names of counties, and is left out as often.
+# Words at the end of county names, which people often leave out.
 _KINDS = ("county", "co", "parish", "borough", "municipio", "municipality", "census", "area", "island")
 
 
@@ -26,14 +26,14 @@ class UnknownRegion(msgspec.Struct, frozen=True):
     """The release has no ZIP code in the region."""
 
     code: str
-    similar: tuple[str, ...]  # up to three of the codes that there are: of a county, those next to it in its state
+    similar: tuple[str, ...]  # up to three existing codes: for a county, the next ones in its state
 
 
 class Regions:
     """The regions of one area in one open release. Immutable; a `KeySet` holds them."""
 
     def __init__(self, places: Iterable[tuple[str, str, str | None]], names: Mapping[str, str]) -> None:
-        """`places`: ZIP code, state, and five-digit FIPS code of the county if there is one. `names`: of counties."""
+        """`places`: ZIP code, state, and five-digit FIPS code of the county or None. `names`: of counties, by code."""
         counties: dict[str, list[str]] = defaultdict(list)
         states: dict[str, list[str]] = defaultdict(list)
         for zip_code, state, county in sorted(places):
@@ -47,11 +47,11 @@ class Regions:
 
     @property
     def has_counties(self) -> bool:
-        """False also in a release of a builder that did not keep them."""
+        """Whether the release has counties. Older builders did not store them."""
         return bool(self._counties)
 
     def county(self, code: str) -> Region | UnknownRegion:
-        """`code`: five digits."""
+        """Looks up a county by its five-digit FIPS code."""
         zip_codes = self._counties.get(code)
         if zip_codes is not None:
             return Region(f"county:{code}", zip_codes)
@@ -60,11 +60,11 @@ class Regions:
         return UnknownRegion(code, tuple(each for each in near if each[:2] == code[:2]))
 
     def county_named(self, name: str, state_code: str) -> str | None:
-        """The code of the county that is called so, with or without the word County."""
+        """Returns the code of the county of this name, with or without the word County; None if there is none."""
         return self._names.get((_FIPS.get(state_code) or "", _folded(name)))
 
     def state(self, code: str) -> Region | UnknownRegion:
-        """`code`: two letters in upper case."""
+        """Looks up a state by its code, two letters in upper case."""
         zip_codes = self._states.get(code)
         if zip_codes is not None:
             return Region(f"state:{code}", zip_codes)

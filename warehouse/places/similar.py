@@ -1,7 +1,7 @@
-"""Names that a misspelt one may stand for.
+"""Finds names similar to a misspelt one.
 
-RapidFuzz costs a worker 40 ms at its start and 6 MB. In plain Python, looking through a state would stop the event loop
-for tens of milliseconds.
+RapidFuzz costs a worker 40 ms at its start and 6 MB. In plain Python, searching the names of a state would block the
+event loop for tens of milliseconds.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from itertools import islice
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-# Long enough that cities that merely begin alike are few.
+# Long enough that few cities share a beginning by chance.
 _SHORTEST_BEGINNING = 3
 
 
 def similar_names(typed: str, names: Sequence[str], most: int) -> list[str]:
-    """At most `most` of `names`, the nearest first: few letters differ, or one begins with the other.
+    """Returns at most `most` of `names`, the nearest first: few letters differ, or one begins with the other.
 
-    All are folded. Looks once at every name: 0.3 ms for the state with the most, whatever was typed.
+    All are folded. Compares every name once: 0.3 ms for the state with the most names, for any `typed`.
     """
     found = process.extract(typed, names, scorer=OSA.distance, score_cutoff=_typos(typed), limit=most)
     alike = [name for name, _, _ in found]

@@ -1,4 +1,4 @@
-"""Other ways to write a city's name: with its state behind it, with ``City of`` before it, abbreviated.
+"""Other ways to write a city's name: followed by its state, after ``City of``, abbreviated.
 
 Abbreviations: USPS Publication 28, sections 233 (directions) and Appendix C1 (words that occur in names of cities).
 """
@@ -10,7 +10,7 @@ from warehouse.places.city_names import fold_city
 from warehouse.places.state_names import STATE_NAMES, state_of
 
 _SEPARATORS = re.compile(r"[\s.,+_/-]+")
-# What the Census Bureau puts behind names, and municipalities before them.
+# Words that the Census Bureau appends to names, and municipalities prepend.
 _KINDS = ("city", "town", "village", "borough", "township", "municipality", "cdp", "metro", "metropolitan")
 _COUNTRIES = ("usa", "us")
 _DIRECTIONS = {
@@ -28,12 +28,12 @@ _WORDS = {
     "jb": "joint base", "afb": "air force base", "ft": "fort", "co": "colorado", "gr": "grand", "grt": "great",
 }  # fmt: skip
 _ARTICLES = ("el", "la", "las", "los", "the")
-# Where a name has the short form itself (S Coffeyville, OK).
+# Some names have the short form themselves (S Coffeyville, OK).
 _SHORT = {"north": "n", "south": "s", "east": "e", "west": "w"}
 
 
 def other_forms(name: str, state_code: str) -> Iterator[str]:
-    """What `name` may stand for in the state, folded: at most eight forms, the least changed first."""
+    """Yields other folded forms of `name` in the state: at most eight, the least changed first."""
     words = [word for word in _SEPARATORS.split(name.casefold()) if word]
     seen = {fold_city(name)}
     for bare in _without_kind(_without_state(words, state_code)):
@@ -45,7 +45,7 @@ def other_forms(name: str, state_code: str) -> Iterator[str]:
 
 
 def split_state(name: str) -> tuple[str, str] | None:
-    """City and state code of `name`, if a state stands behind the city, with or without a comma."""
+    """Returns city and state code if `name` is a city followed by a state, with or without a comma."""
     words = [word for word in _SEPARATORS.split(name) if word]
     while len(words) > 1 and words[-1].casefold() in _COUNTRIES:
         words.pop()
@@ -59,7 +59,7 @@ def split_state(name: str) -> tuple[str, str] | None:
 
 
 def abbreviates(name: str, city: str) -> bool:
-    """Whether `name` is a short way to write `city`: its initials, or its words, in order, with letters left out."""
+    """Returns whether `name` abbreviates `city`: by its initials, or by its words, in order, with letters left out."""
     short, full = ([word for word in _SEPARATORS.split(text.casefold()) if word] for text in (name, city))
     if len(full) > 1 and full[0] in _ARTICLES and short[:1] != full[:1]:
         full = full[1:]
@@ -69,14 +69,16 @@ def abbreviates(name: str, city: str) -> bool:
 
 
 def _is_short(word: str, full: str) -> bool:
-    """Whether `word` begins as `full` does, and has no letter that `full` lacks, in its order."""
+    """Returns whether `word` has the first letter of `full`, and only letters of `full` in their order."""
     letters = iter(full)
     return word[:1] == full[:1] and all(letter in letters for letter in word)
 
 
 def plain_name(name: str, *, cities: bool = False) -> str:
-    """`name` without what kind of municipality it is, folded: for hints. `cities`: also without City and Town, which
-    are parts of many names."""
+    """Returns `name`, folded, without the kind of municipality, for hints.
+
+    `cities`: also without City and Town, which are parts of many names.
+    """
     words = [word for word in _SEPARATORS.split(name.casefold()) if word]
     if len(words) > 2 and words[0] in _KINDS and words[1] == "of":
         words = words[2:]

@@ -1,4 +1,4 @@
-"""Names of states as people write them where a code is asked for.
+"""Names of states that people write in place of a code.
 
 Names: USPS Publication 28, Appendix B. Abbreviations: GPO Style Manual 2016, rule 9.13 (the ones before ZIP codes).
 """
@@ -77,13 +77,13 @@ STATE_NAMES: dict[str, tuple[str, ...]] = {
 _CODES = {fold_city(name): code for code, names in STATE_NAMES.items() for name in names}
 _NUMBERS = {state.fips: state.code for state in STATES if state.fips is not None}
 _NAMES = list(_CODES)
-# Letters that may differ: enough for what fingers do, too few to make one state another.
+# Letters that may differ: enough for typing errors, too few to confuse two states.
 _MOST_TYPOS = 2
 _SHORTEST_MISSPELT = 5
 
 
 def state_of(text: str) -> str | None:
-    """The code of the state that `text` names: by its name, an abbreviation, its code (``US-CA``, ``C.A.``) or FIPS."""
+    """Returns the code of the state in `text`: a name, an abbreviation, a code (``US-CA``, ``C.A.``) or FIPS number."""
     folded = fold_city(text).removeprefix("us") if text[:2].upper() == "US" else fold_city(text)
     if folded.upper() in STATE_NAMES:
         return folded.upper()
@@ -91,7 +91,7 @@ def state_of(text: str) -> str | None:
 
 
 def nearest_state(text: str) -> str | None:
-    """As `state_of`, also where the name is misspelt. The same cost for any text of a parameter."""
+    """Returns the same as `state_of`, and also accepts misspelt names. The cost is the same for any parameter."""
     known = state_of(text)
     if known is not None:
         return known

@@ -1,8 +1,8 @@
-"""Names that people type for a whole city, where the postal service lists them for one ZIP code or not at all.
+"""Names that people type for a whole city, although the postal service lists them for one ZIP code or not at all.
 
-A row applies where the area has no city of the typed name and has the meant one. Each has its source. The domain names
-are those of the cities' own sites; `Census` is the name in the Census Bureau's Gazetteer of places, whose names of
-consolidated cities and of a few others differ from the postal service's.
+A row applies if the area has no city of the typed name but has the intended one. Each row has its source. Domain names
+are those of the cities' own sites. `Census` is a name in the Census Bureau's Gazetteer of places: for consolidated
+cities and a few others, it differs from the postal service's.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +13,7 @@ from warehouse.places.city_names import fold_city
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """One name that people type. `meant` are postal cities of the same state, more than one for a borough."""
+    """One name that people type. `meant` are the postal cities that it stands for: for a borough, several."""
 
     state_code: str
     typed: tuple[str, ...]
@@ -79,7 +79,7 @@ VARIANTS: tuple[Variant, ...] = (
 
 
 def variants_among(names: Mapping[str, Collection[str]]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """By state, what is meant by each name that people type; all folded. `names` are those of the cities there are."""
+    """Returns the cities behind each name that people type, by state; all folded. `names` are those of all cities."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for variant in VARIANTS:
         known = frozenset(names.get(variant.state_code, ()))
