@@ -1,4 +1,4 @@
-"""City aliases. Areas use them if no city has the name."""
+"""City aliases. Areas use them for names that are not cities."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from warehouse import sql
 
 
 def acceptable_aliases(connection: duckdb.DuckDBPyConnection, tables: Path) -> list[tuple[str, str, str]]:
-    """ZIP code, name and state of the aliases that the postal service accepts. Empty if the release has no aliases."""
+    """Returns ZIP code, name and state of aliases that the postal service accepts. Empty without a table of aliases."""
     file = tables / "aliases.parquet"
     if not file.exists():
         return []

@@ -1,4 +1,4 @@
-"""What a data area is to the warehouse. registry.py lists the areas; building and serving know none of them by name."""
+"""The `DataArea` type. registry.py lists the areas; building and serving use no area by name."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,14 +19,14 @@ _ANY_NUMBER = "SELECT unnest(?::VARCHAR[])"
 
 # connection, folder of the normalised tables, folder of the release
 BuildArea = Callable[[duckdb.DuckDBPyConnection, Path, Path], KeySet]
-# connection on which the area was just built, folder of the normalised tables
+# connection that has just built the area, folder of the normalised tables
 Flatten = Callable[[duckdb.DuckDBPyConnection, Path], None]
 # folder of the release, cursors; yields canonical query and encoded body
 AnswersToWarm = Callable[[Path, Cursors], Iterator[tuple[str, bytes]]]
 
 
 class FurtherLookup(msgspec.Struct, frozen=True):
-    """A further SQL statement that answers from an area's `entries`; `probe` are parameters that find nothing."""
+    """Another SQL statement that answers from an area's `entries`. Its `probe` parameters find no rows."""
 
     name: str
     probe: tuple[Any, ...]
@@ -38,13 +38,13 @@ class DataArea(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # in manifests, cache keys, metrics and file names
     tables: tuple[str, ...]  # a release that lacks one of them lacks the area
     lookup: str  # name of the SQL statement that answers from `entries`
-    probe: tuple[Any, ...]  # parameters with which it finds nothing
+    probe: tuple[Any, ...]  # parameters with which it finds no rows
     further_lookups: tuple[FurtherLookup, ...] = ()
     by_key: bool = False  # the statement takes `{keys}`, and finds keys and entries
     build: BuildArea  # writes `entries`, and returns the key set
-    record: str  # what identifies a record: a column of `entries`, and of the flat rows
-    flatten: Flatten  # makes the temporary table `flat_records`, a row for each record
-    answers_to_warm: AnswersToWarm  # answers worth caching before anybody asks, with the cursors that servers make
+    record: str  # the column of `entries`, and of the flat rows, that identifies a record
+    flatten: Flatten  # creates the temporary table `flat_records`, a row for each record
+    answers_to_warm: AnswersToWarm  # answers worth caching in advance, with the cursors that servers make
 
     @property
     def entries(self) -> str:
@@ -62,7 +62,7 @@ class DataArea(msgspec.Struct, frozen=True, kw_only=True):
         return self.entries, self.key_set
 
     def lookups_in(self, folder: Path) -> dict[str, LookupStatement]:
-        """All look-ups for the release in `folder`: `lookup_in` by the area's name, the others by their own."""
+        """Returns all look-ups for the release in `folder`: `lookup_in` by the area's name, the others by their own."""
         file = sql.rows_of(folder / self.entries)
         further = {
             one.name: LookupStatement(sql.statement(one.name, file=file), one.probe) for one in self.further_lookups
@@ -70,7 +70,7 @@ class DataArea(msgspec.Struct, frozen=True, kw_only=True):
         return {self.name: self.lookup_in(folder), **further}
 
     def lookup_in(self, folder: Path) -> LookupStatement:
-        """The look-up for the release in `folder`."""
+        """Returns the look-up for the release in `folder`."""
         file = sql.rows_of(folder / self.entries)
         if not self.by_key:
             return LookupStatement(sql.statement(self.lookup, file=file), self.probe)
@@ -79,11 +79,11 @@ class DataArea(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self._by_key(file), load=load, loaded=loaded)
 
     def _by_key(self, rows: str) -> LookupStatement:
-        """The look-up in `rows`, a FROM expression."""
+        """Returns the look-up in `rows`, a FROM expression."""
         lists = (", ".join("?" * count) for count in range(1, _MAX_LISTED_KEYS + 1))
         few = tuple(sql.statement(self.lookup, file=rows, keys=keys) for keys in lists)
         return LookupStatement(sql.statement(self.lookup, file=rows, keys=_ANY_NUMBER), self.probe, few)
 
     def keys_in(self, folder: Path) -> KeySet:
-        """The key set of the release in `folder`. Raises OSError or msgspec.DecodeError if it cannot be read."""
+        """Returns the key set of the release in `folder`. Raises OSError or msgspec.DecodeError if that fails."""
         return KeySet.decoded((folder / self.key_set).read_bytes())

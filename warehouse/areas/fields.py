@@ -1,4 +1,4 @@
-"""Types for members of answers that the OpenAPI description specifies further."""
+"""Types for members of answers, with details for the OpenAPI description."""
 
 from typing import Annotated
 
@@ -10,5 +10,5 @@ StateCode = Annotated[str, Meta(pattern="^[A-Z]{2}$", description="The postal co
 City = Annotated[str, Meta(description='"<city name>, <state_code>"')]
 Latitude = Annotated[float | None, Meta(description="Degrees, north positive.")]
 Longitude = Annotated[float | None, Meta(description="Degrees, east positive.")]
-TotalMatching = Annotated[int, Meta(description="How many there are on all pages together.")]
-NextCursor = Annotated[str | None, Meta(description="Asks for the next page; null on the last.")]
+TotalMatching = Annotated[int, Meta(description="The number of entries on all pages together.")]
+NextCursor = Annotated[str | None, Meta(description="The cursor of the next page; null on the last.")]

@@ -39,14 +39,14 @@ from warehouse.schema.tables import HOUSING_FIGURES
 _ROWS_PER_GROUP = 512
 
 
-# Partners read the docstrings of the structs that follow, in the OpenAPI description. Publishing makes 800,000 of them:
-# without gc=False, looking for cycles, which there cannot be, takes a fifth of its time.
+# The OpenAPI description shows partners the docstrings of these structs. Publishing creates 800,000 of the structs.
+# They have no cycles: without gc=False, a fifth of the time would go into the search for cycles.
 class Location(msgspec.Struct, frozen=True, gc=False):
-    """Where a ZIP code is."""
+    """The location of a ZIP code."""
 
     zip_code: ZipCode
-    county_name: Annotated[str | None, Meta(description="Null for military addresses, and where no source has it.")]
-    county_fips_code: Annotated[FipsCode | None, Meta(description="Null where county_name is.")]
+    county_name: Annotated[str | None, Meta(description="Null for military addresses, and if no source has it.")]
+    county_fips_code: Annotated[FipsCode | None, Meta(description="Null if county_name is null.")]
     city: City
     state_code: StateCode
     latitude: Latitude
@@ -64,7 +64,7 @@ _HomesAvailable = Annotated[int | None, Meta(description="Housing units of that 
 
 
 class Housing(msgspec.Struct, frozen=True, gc=False):
-    """The housing figures, in homes; null where one is not known."""
+    """The housing figures, in homes; null if unknown."""
 
     tot_home_available_2020: _HomesAvailable
     tot_home_available_2021: _HomesAvailable
@@ -74,12 +74,12 @@ class Housing(msgspec.Struct, frozen=True, gc=False):
 
 
 class ForecastEntry(msgspec.Struct, frozen=True, gc=False):
-    """Everything about one ZIP code."""
+    """All data of one ZIP code."""
 
     location: Location
     population: Annotated[
         tuple[PopulationYear, ...],
-        Meta(description="Ascending by year. A year that is not there has no figure; empty if none has."),
+        Meta(description="Ascending by year, without years that have no figure; empty if none has."),
     ]
     housing: Housing
 
@@ -119,32 +119,32 @@ _encoder = msgspec.json.Encoder()
 
 
 def forecast_body(entries: Sequence[bytes]) -> bytes:
-    """The encoded body of a 200, from encoded entries that ascend by ZIP code."""
+    """Returns the encoded body of a 200, from encoded entries that ascend by ZIP code."""
     return _encoder.encode(_EncodedBody(len(entries), [msgspec.Raw(entry) for entry in entries]))
 
 
-# What surrounds the only entry of an encoded body.
+# The bytes around the only entry of an encoded body.
 _BEFORE, _, _AFTER = forecast_body([b"0"]).rpartition(b"0")
 
 
 def entry_of(body: bytes) -> bytes:
-    """The encoded entry in the encoded body of a single ZIP code's answer."""
+    """Returns the encoded entry in the encoded body of a single ZIP code's answer."""
     return body[len(_BEFORE) : -len(_AFTER)]
 
 
 def cursor_scope(query: str) -> str:
-    """What a cursor for `query` is bound to."""
+    """Returns the scope of a cursor for `query`: it is valid only there."""
     return f"forecast\n{query}"
 
 
 def on_page(region: Region, page: Page) -> tuple[str, ...]:
-    """The ZIP codes of one page."""
+    """Returns the ZIP codes of one page."""
     start = bisect_right(region.zip_codes, page.after)
     return region.zip_codes[start : start + page.limit]
 
 
 async def look_up_page(engine: Engine, region: Region, page: Page, cursors: Cursors) -> bytes:
-    """The encoded body of a 200. Raises LookupBusy, LookupTimeout or LookupFailure, as `Engine.entries`."""
+    """Returns the encoded body of a 200. Raises LookupBusy, LookupTimeout or LookupFailure, as `Engine.entries`."""
     shown = on_page(region, page)
     entries = [msgspec.Raw(entry) for entry in await engine.entries(FORECAST_AREA.name, shown)]
     is_last = not shown or shown[-1] == region.zip_codes[-1]
@@ -153,7 +153,7 @@ async def look_up_page(engine: Engine, region: Region, page: Page, cursors: Curs
 
 
 async def look_up_forecast(engine: Engine, match: Match) -> bytes:
-    """The encoded body of a 200.
+    """Returns the encoded body of a 200.
 
     Raises:
         LookupBusy, LookupTimeout, LookupFailure: as `Engine.entries`.
@@ -162,7 +162,7 @@ async def look_up_forecast(engine: Engine, match: Match) -> bytes:
 
 
 def forecast_answers_to_warm(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Every answer of the release in `folder`, as canonical query and encoded body."""
+    """Yields every answer of the release in `folder`, as canonical query and encoded body."""
     entries = dict(entry_file.read_entries(folder / FORECAST_AREA.entries))
     for match in FORECAST_AREA.keys_in(folder).matches():
         yield match.query, forecast_body([entries[zip_code] for zip_code in match.keys])
@@ -190,7 +190,7 @@ def build_forecast(connection: duckdb.DuckDBPyConnection, tables: Path, out: Pat
 
 
 def flatten_forecast(connection: duckdb.DuckDBPyConnection, tables: Path) -> None:
-    """Makes the flat rows that partners download, from the normalised tables of a release."""
+    """Creates the flat rows that partners download, from the normalised tables of a release."""
     files = _files(tables)
     found = connection.execute(sql.statement("population_years", population=files["population"])).fetchall()
     years = [str(year) for (year,) in found]

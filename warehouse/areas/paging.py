@@ -33,12 +33,12 @@ class Page(msgspec.Struct, frozen=True):
     after: str = ""
 
     def of(self, query: str) -> str:
-        """The canonical query, including the page."""
+        """Returns the canonical query, including the page."""
         return f"{query}\n{self.limit}\n{self.after}"
 
 
 class Cursors:
-    """Makes and reads cursors with a `secret` of at most 64 bytes. One per worker or publisher, for its whole life.
+    """Encodes and decodes cursors with a `secret` of at most 64 bytes. One per worker or publisher, for its whole life.
 
     `mark` identifies the secret without revealing it.
     """
@@ -48,23 +48,23 @@ class Cursors:
         self.mark = blake2b(key=secret, digest_size=8, person=b"cursor mark").hexdigest()
 
     def name(self, query: str, page: Page) -> str:
-        """The cache name of a page: its canonical query and `mark`. So cursors of another secret are never served."""
+        """Returns the cache name of a page: its canonical query and `mark`. No page has cursors of another secret."""
         return f"{page.of(query)}\n{self.mark}"
 
     def encode(self, query: str, last: str) -> str:
-        """The cursor for the records after the id `last` in the answer to the canonical `query`."""
+        """Returns the cursor for the records after the id `last` in the answer to the canonical `query`."""
         tail = last.encode()
         return urlsafe_b64encode(_VERSION + self._digest(query, tail) + tail).rstrip(b"=").decode()
 
     def decode(self, query: str, cursor: str) -> str:
-        """The id after which the answer continues. Raises CursorError."""
+        """Returns the id after which the answer continues. Raises CursorError."""
         try:
             data = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
             head, tail = data[: 1 + _DIGEST_BYTES], data[1 + _DIGEST_BYTES :]
             last = tail.decode()
         except (Error, ValueError):  # ValueError: not ASCII, not UTF-8
             raise CursorError from None
-        # comparing it with a new encoding refuses what base64 tolerates: foreign characters, spare bits
+        # comparing it with a new encoding rejects foreign characters and spare bits, which base64 tolerates
         is_ours = compare_digest(head, _VERSION + self._digest(query, tail))
         if not is_ours or self.encode(query, last) != cursor:
             raise CursorError

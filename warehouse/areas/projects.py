@@ -1,8 +1,8 @@
 """The projects area: development projects by ZIP code, or by city and state, in pages.
 
-A city is what the sources call it (Brooklyn). If no project has a city of that name, the ZIP codes of the postal city
-match (New York, NY), and else those of an accepted alias. The serving file lists a project under its ZIP code, under
-its city, and, if several cities share the ZIP code, under the two together. So a page is a range of rows.
+Cities have the names that the sources use (Brooklyn). If no project has a city of that name, the ZIP codes of the
+postal city match (New York, NY), or else those of an accepted alias. The serving file lists a project under its ZIP
+code, under its city, and, if several cities share the ZIP code, under both together. So a page is a range of rows.
 """
 
 from collections import Counter, defaultdict
@@ -46,13 +46,13 @@ FILTERED = "filtered_page_of_projects"
 EncodedProject = tuple[str, bytes]  # id, encoded entry
 
 
-# Partners read the docstrings of the structs that follow, in the OpenAPI description.
+# The OpenAPI description shows partners the docstrings of these structs.
 class ProjectLocation(msgspec.Struct, frozen=True):
-    """Where a project is: its own coordinates, and perhaps no ZIP code."""
+    """The location of a project: its own coordinates, and perhaps no ZIP code."""
 
     zip_code: Annotated[ZipCode | None, Meta(description="Null if the source has none.")]
-    county_name: Annotated[str | None, Meta(description="Null if it is not known.")]
-    county_fips_code: Annotated[FipsCode | None, Meta(description="Null where county_name is.")]
+    county_name: Annotated[str | None, Meta(description="Null if unknown.")]
+    county_fips_code: Annotated[FipsCode | None, Meta(description="Null if county_name is null.")]
     city: City
     state_code: StateCode
     latitude: Latitude
@@ -62,15 +62,15 @@ class ProjectLocation(msgspec.Struct, frozen=True):
 class Project(msgspec.Struct, frozen=True):
     """One development project. `status` is one of the documented words, `status_source` is the source's own word."""
 
-    project_id: Annotated[str, Meta(description="Unique; the source's own, with the city before it.")]
-    project_name: Annotated[str | None, Meta(description="As the source names it.")]
+    project_id: Annotated[str, Meta(description="Unique; the source's own id, with a prefix for the city.")]
+    project_name: Annotated[str | None, Meta(description="The source's own name.")]
     project_type: Annotated[str | None, Meta(description="The source's own word.")]
     status: Annotated[ProjectStatus, Meta(description="unknown if the source's word is none of these.")]
     status_source: Annotated[str | None, Meta(description="The source's own word for the status.")]
-    status_date: Annotated[date | None, Meta(description="Since when it has the status.")]
-    start_date: Annotated[date | None, Meta(description="Of the work, if the source says.")]
-    completion_date: Annotated[date | None, Meta(description="Of the work, done or planned, if the source says.")]
-    tot_units: Annotated[int | None, Meta(description="Homes in all.")]
+    status_date: Annotated[date | None, Meta(description="The day on which the status began.")]
+    start_date: Annotated[date | None, Meta(description="Start of the work, if the source has it.")]
+    completion_date: Annotated[date | None, Meta(description="End of the work, past or planned, if the source has it.")]
+    tot_units: Annotated[int | None, Meta(description="All homes.")]
     affordable_units: Annotated[int | None, Meta(description="Affordable homes among tot_units.")]
     street_address: Annotated[str | None, Meta(description="As the source writes it.")]
     location: ProjectLocation
@@ -96,26 +96,26 @@ _encoder = msgspec.json.Encoder()
 
 
 def cursor_scope(query: str) -> str:
-    """What a cursor for `query` is bound to."""
+    """Returns the scope of a cursor for `query`: it is valid only there."""
     return f"projects\n{query}"
 
 
 def projects_body(query: str, rows: Sequence[EncodedProject], page: Page, matching: int, cursors: Cursors) -> bytes:
-    """The encoded body of a 200. `rows` are those of the page, and the first row of the next page if there is one."""
+    """Returns the encoded body of a 200. `rows` are those of the page, and the first of the next page, if any."""
     shown = rows[: page.limit]
     following = cursors.encode(cursor_scope(query), shown[-1][0]) if len(rows) > page.limit else None
     return _encoder.encode(_EncodedBody(len(shown), matching, following, [msgspec.Raw(entry) for _, entry in shown]))
 
 
 async def look_up_projects(engine: Engine, keys: KeySet, match: Match, page: Page, cursors: Cursors) -> bytes:
-    """The encoded body of a 200. Raises LookupBusy, LookupTimeout or LookupFailure, as `Engine.rows`."""
+    """Returns the encoded body of a 200. Raises LookupBusy, LookupTimeout or LookupFailure, as `Engine.rows`."""
     rows = await engine.rows(PROJECTS_AREA.name, list(match.keys), page.after, page.limit + 1)
     found = [(project_id, entry) for project_id, entry in rows]
     return projects_body(match.query, found, page, keys.records(match.keys), cursors)
 
 
 class ProjectFilters(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Which projects of a place are wanted: those that pass every filter that is set. Days are ISO 8601, included."""
+    """Filters for the projects of a place, which must pass all that are set. Days are ISO 8601, included."""
 
     status: str | None = None
     project_type: str | None = None  # in lower case
@@ -127,23 +127,23 @@ class ProjectFilters(msgspec.Struct, frozen=True, omit_defaults=True):
     completion_date_to: str | None = None
 
     def of(self, query: str) -> str:
-        """The canonical query, including the filters; without any, `query` itself."""
-        told = msgspec.json.encode(self).decode()
-        return query if told == "{}" else f"{query}{told}"
+        """Returns the canonical query, including the filters; without any, `query` itself."""
+        filters = msgspec.json.encode(self).decode()
+        return query if filters == "{}" else f"{query}{filters}"
 
 
 async def look_up_filtered_projects(
     engine: Engine, match: Match, filters: ProjectFilters, page: Page, cursors: Cursors
 ) -> bytes:
-    """The same of the projects that pass `filters`; an empty page if none does."""
-    wanted = (list(match.keys), *msgspec.structs.astuple(filters), page.after, page.limit + 1)
-    rows = await engine.rows(FILTERED, *wanted)
+    """Returns the encoded body of a 200 with the projects that pass `filters`; an empty page if none does."""
+    parameters = (list(match.keys), *msgspec.structs.astuple(filters), page.after, page.limit + 1)
+    rows = await engine.rows(FILTERED, *parameters)
     found = [(project_id, entry) for project_id, entry, _ in rows if project_id is not None]
     return projects_body(filters.of(match.query), found, page, rows[0][2], cursors)
 
 
 def projects_answers_to_warm(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
-    """The first page of every query with a single key, in one pass through the file."""
+    """Yields the first page of every query with a single key, in one pass through the file."""
     page = Page()
     keys = PROJECTS_AREA.keys_in(folder)
     queries: dict[str, list[str]] = defaultdict(list)
@@ -180,7 +180,7 @@ def build_projects(connection: duckdb.DuckDBPyConnection, tables: Path, out: Pat
 
 
 def flatten_projects(connection: duckdb.DuckDBPyConnection, _: Path) -> None:
-    """Makes the flat rows that partners download, from what `build_projects` left on the connection."""
+    """Creates the flat rows that partners download, from the temporary tables of `build_projects`."""
     words = [list(PROJECT_STATUSES), list(PROJECT_STATUSES.values()), UNKNOWN]
     connection.execute(sql.statement("flat_projects"), words)
 
@@ -225,7 +225,7 @@ def _name_places(connection: duckdb.DuckDBPyConnection, keys: KeySetBuilder, cit
 
 
 def _printed(city: str, state: str) -> str:
-    """The city as answers print it. A source may have added the state to the name already."""
+    """Returns the city as answers print it. The name in the source may already include the state."""
     return f"{strip_state(city, state)}, {state}"
 
 
@@ -242,7 +242,7 @@ def _write(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _rows_per_group(total: int) -> int:
-    """The size of row groups that makes look-ups cheapest.
+    """Returns the size of row groups that makes look-ups cheapest.
 
     A look-up pays for the metadata of every group and for the rows of one. Measured, the metadata of a group costs as
     much as about 36 rows, so the best size is the square root of 36 times the number of rows.
