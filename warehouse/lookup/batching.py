@@ -1,4 +1,4 @@
-"""Which look-ups are waiting, and which of them share the next statement. Used from one event loop."""
+"""The queue of look-ups, and the choice of those that share the next statement. Used from one event loop."""
 
 import asyncio
 from collections import OrderedDict
@@ -15,25 +15,25 @@ from warehouse.schema.errors import LookupFailure
 MAX_KEYS_PER_STATEMENT = 512
 
 
-# Called with when a statement began, in monotonic seconds, how many it took, how many look-ups shared it, and the class
-# of its error, if it failed.
+# Called with the start of a statement and its duration (monotonic seconds), the number of look-ups that shared it, and
+# the class of its error, or None.
 TellStatement = Callable[[float, float, int, str | None], None]
 
 
 class PendingLookup(msgspec.Struct, eq=False):
-    """One look-up that a caller waits for. The engine makes it, and drops it when it is answered."""
+    """One look-up with a waiting caller. The engine creates it, and drops it when it is answered."""
 
     lookup: LookupStatement
     answer: asyncio.Future[list[Any]]  # the entries of `keys`, or without keys the rows
     deadline: float  # by time.monotonic()
     keys: tuple[str, ...]
-    parameters: tuple[Any, ...] = ()  # of a look-up without keys
+    parameters: tuple[Any, ...] = ()  # for a look-up without keys
     alone: bool = False  # must not share a statement
-    tell: TellStatement | None = None  # who wants to know of each statement for it
+    tell: TellStatement | None = None  # called after each statement for it
 
     @property
     def over(self) -> bool:
-        """Whether it was answered, is past its deadline, or its caller has gone."""
+        """Whether it was answered, has passed its deadline, or lost its caller."""
         return self.answer.done()
 
     def give(self, found: list[Any]) -> None:
@@ -58,8 +58,8 @@ class PendingLookup(msgspec.Struct, eq=False):
 class LookupQueue:
     """The look-ups that wait for a statement. Owned by one engine.
 
-    First come, first served: the next statement always includes the oldest, and no look-up overtakes another with the
-    same SQL.
+    First in, first out: the next statement always includes the oldest look-up, and no look-up overtakes another with
+    the same SQL.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class LookupQueue:
 
     @property
     def may_grow(self) -> bool:
-        """Whether later look-ups could share the oldest one's statement. At least one must be waiting."""
+        """Whether later look-ups could share the statement of the oldest. At least one must be waiting."""
         oldest = next(iter(self._requests))
         return bool(oldest.keys) and not oldest.alone
 
@@ -89,7 +89,10 @@ class LookupQueue:
             self._requests.move_to_end(request, last=False)
 
     def take(self) -> list[PendingLookup]:
-        """Takes the look-ups of the next statement: the oldest, and those that can share it. At least one must wait."""
+        """Removes and returns the look-ups of the next statement: the oldest, and those that can share it.
+
+        At least one must be waiting.
+        """
         oldest = next(iter(self._requests))
         taken = self._sharing(oldest) if self.may_grow else [oldest]
         for request in taken:
@@ -97,7 +100,7 @@ class LookupQueue:
         return taken
 
     def take_all(self) -> list[PendingLookup]:
-        """Takes all look-ups, oldest first."""
+        """Removes and returns all look-ups, oldest first."""
         taken = list(self._requests)
         self._requests.clear()
         return taken
@@ -116,7 +119,7 @@ class LookupQueue:
 
 
 def shared_statement(requests: Sequence[PendingLookup]) -> tuple[str, tuple[Any, ...]]:
-    """Text and parameters of the statement for look-ups that were taken together. Each key is in it once."""
+    """Returns text and parameters of the statement for look-ups that share it. Each key is in it once."""
     first = requests[0]
     if not first.keys:
         return first.lookup.text, first.parameters
@@ -124,7 +127,7 @@ def shared_statement(requests: Sequence[PendingLookup]) -> tuple[str, tuple[Any,
 
 
 def distribute(requests: Sequence[PendingLookup], rows: list[tuple[Any, ...]]) -> None:
-    """Answers each look-up with its part of the rows that their statement found."""
+    """Answers each look-up with its part of the rows from their statement."""
     if not requests[0].keys:
         requests[0].give(rows)
         return
@@ -134,7 +137,7 @@ def distribute(requests: Sequence[PendingLookup], rows: list[tuple[Any, ...]]) -
 
 
 def singly(requests: Iterable[PendingLookup]) -> list[PendingLookup]:
-    """Of the look-ups of a failed statement, those to try again, each alone."""
+    """Returns those look-ups of a failed statement that must be retried, each alone."""
     again = [request for request in requests if not request.over]
     for request in again:
         request.alone = True

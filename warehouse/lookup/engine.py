@@ -1,8 +1,8 @@
 """Look-ups in the files of one release: locked-down DuckDB, a cursor per statement, deadlines, a bounded queue.
 
 Look-ups by key that wait at the same time share one statement. Those from one turn of the event loop start together; a
-lone one does not wait for more. Those that arrive while a statement runs start together shortly after it ends, or as
-soon as it turns out to be slow.
+single one does not wait for more. Those that arrive while a statement runs start together shortly after it ends, or
+once it has run for `_LONG_SECONDS`.
 """
 
 import asyncio
@@ -27,24 +27,24 @@ from warehouse.schema.errors import LookupBusy, LookupFailure, LookupStuck, Look
 
 log = logging.getLogger("forecast.warehouse")
 
-# One query keeps a processor busy. A second thread lets a look-up overtake a slow one, and hides waits for the disk.
+# One query uses a whole processor. A second thread lets a look-up overtake a slow one, and hides waits for the disk.
 _THREADS = 2
-# Measured: a statement takes 0.2 ms for one key and 0.4 ms for 16; where it reads the file, 0.9 and 1.6 ms. So look-ups
-# that could share one wait for the running statement, unless it takes longer than this, as one for a hundred scattered
+# Measured: a statement takes 0.2 ms for one key and 0.4 ms for 16; if it reads the file, 0.9 and 1.6 ms. So look-ups
+# that could share one wait for the running statement, unless it takes longer than this. One for a hundred scattered
 # keys in a file does.
 _LONG_SECONDS = 0.01
 _INTERRUPT_EVERY_SECONDS = 0.02
 # An interrupt ends a query within milliseconds, unless the query waits for the file system. After this long it counts
-# as stuck. Nothing more can be done about it here, so it is interrupted less often.
+# as stuck. The engine can only interrupt it again, and does so less often.
 _STUCK_SECONDS = 1.0
 _INTERRUPT_STUCK_EVERY_SECONDS = 0.5
-# If look-ups arrived while a statement ran, the next one waits for more: as long as the last one took, but at most this
-# long. Measured with 32 callers: a fifth more of them share a statement.
+# If look-ups arrived while a statement ran, the next one waits for more: as long as the last one took, but at most
+# this long. Measured with 32 callers: a fifth more of them share a statement.
 _MAX_GATHERING_SECONDS = 0.002
 
-# Called with the seconds of a statement, and how many look-ups shared it.
+# Called with the duration of a statement in seconds, and the number of look-ups that shared it.
 ObserveStatement = Callable[[float, int], None]
-# Called with the name of a look-up, in its caller's context; returns who wants to know of its statement.
+# Called with the name of a look-up, in its caller's context; returns a callback for its statements, or None.
 WatchLookup = Callable[[str], TellStatement | None]
 
 
@@ -67,8 +67,8 @@ class Engine:
 
         `memory` is DuckDB's limit in bytes. `timeout` is each look-up's deadline in seconds, waiting included. `queue`
         is the number of look-ups allowed at once. `observe` is called after each statement with its duration in seconds
-        and the number of look-ups that shared it. `watch` is called for each look-up. `in_memory`: files that can be
-        loaded into memory are, if they fit.
+        and the number of look-ups that shared it. `watch` is called for each look-up. With `in_memory`, files are
+        loaded into memory if possible and if they fit.
 
         Raises:
             LookupFailure: if a file cannot be opened.
@@ -82,7 +82,7 @@ class Engine:
         self._waiting = LookupQueue()
         self._running: dict[RunningQuery, list[PendingLookup]] = {}
         self._turn = OncePerTurn(self._dispatch)
-        self._closed = self._gathers = False
+        self._closed = self._is_gathering = False
         self._connection = duckdb.connect()
         self._idle: list[duckdb.DuckDBPyConnection] = []
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="warehouse")
@@ -91,21 +91,21 @@ class Engine:
             text = sql.statement("lock_down", memory=str(memory), folder=plain, pattern=pattern)
             self._connection.execute(text)
             for name, lookup in lookups.items():
-                self._lookups[name] = self._opened(name, lookup, folder, in_memory=in_memory)
-            _give_memory_back()
+                self._lookups[name] = self._open(name, lookup, folder, in_memory=in_memory)
+            _release_memory()
         except (duckdb.Error, LookupFailure):
             self.close()
             raise
 
-    def _opened(self, name: str, lookup: LookupStatement, folder: Path, *, in_memory: bool) -> LookupStatement:
-        """How `lookup` is made from now on. Loads its file into memory if that is wanted and possible."""
+    def _open(self, name: str, lookup: LookupStatement, folder: Path, *, in_memory: bool) -> LookupStatement:
+        """Returns `lookup` as the engine will run it. Loads its file into memory if allowed and possible."""
         if in_memory and lookup.loaded is not None:
             try:
                 self._connection.execute(lookup.load)
                 lookup = lookup.loaded
             except duckdb.Error as error:
                 log.warning(
-                    "look-ups in %s of %s read its file, which takes longer: %s", name, folder, sql.reason(error)
+                    "%s in %s cannot be loaded into memory, so look-ups are slower: %s", name, folder, sql.reason(error)
                 )
                 self._connection.execute(sql.statement("unload_entries", area=name))
         try:
@@ -116,7 +116,7 @@ class Engine:
         return lookup
 
     async def rows(self, lookup: str, *parameters: Any) -> list[Row]:
-        """The rows that a look-up finds, in its order. It shares its statement with no other.
+        """Returns the rows of a look-up, in its order. It does not share its statement.
 
         Raises:
             LookupBusy: if too many look-ups are waiting.
@@ -124,25 +124,25 @@ class Engine:
             LookupTimeout: if the deadline passed.
             LookupFailure: if the query failed.
         """
-        return await self._ask(lookup, (), parameters)
+        return await self._submit(lookup, (), parameters)
 
     async def entries(self, lookup: str, keys: Sequence[str]) -> list[bytes]:
-        """The entries of `keys`, in their order, from a look-up by key.
+        """Returns the entries of `keys`, in their order, from a look-up by key.
 
         Raises:
             LookupBusy, LookupStuck, LookupTimeout: as `rows` does.
             LookupFailure: also if a key has no entry.
         """
-        return await self._ask(lookup, tuple(keys), ()) if keys else []
+        return await self._submit(lookup, tuple(keys), ()) if keys else []
 
     @property
     def under_way(self) -> int:
-        """Look-ups that wait or run. One whose caller has gone counts until its statement ends: it takes a thread."""
+        """The number of waiting and running look-ups. If its caller has gone, one counts until its statement ends."""
         return len(self._waiting) + sum(map(len, self._running.values()))
 
     @property
     def hang(self) -> Hang | None:
-        """The query that has been stuck longest, counted from its deadline. None if none is stuck."""
+        """The query that has been stuck longest, measured from its deadline. None if none is stuck."""
         seconds = max((query.overdue for query in self._running), default=0.0)
         return Hang("warehouse query stuck", seconds) if seconds > _STUCK_SECONDS else None
 
@@ -168,7 +168,7 @@ class Engine:
             cursor.close()
         self._connection.close()
 
-    async def _ask(self, lookup: str, keys: tuple[str, ...], parameters: Row) -> list[Any]:
+    async def _submit(self, lookup: str, keys: tuple[str, ...], parameters: Row) -> list[Any]:
         if self._closed:
             raise LookupFailure(CLOSED)
         if self.under_way >= self._queue:
@@ -193,15 +193,15 @@ class Engine:
         request.fail(LookupTimeout("the deadline of the look-up passed"))
 
     def _dispatch(self) -> None:
-        while self._waiting and len(self._running) < _THREADS and not self._holds_back():
-            # includes look-ups whose caller has gone in this very turn
+        while self._waiting and len(self._running) < _THREADS and not self._should_wait():
+            # some callers may have gone in this turn of the event loop
             requests = [request for request in self._waiting.take() if not request.over]
             if requests:
                 self._start(requests)
 
-    def _holds_back(self) -> bool:
-        """Whether the next statement should wait a moment for more look-ups to share it."""
-        return self._waiting.may_grow and (self._gathers or any(not query.is_long for query in self._running))
+    def _should_wait(self) -> bool:
+        """Returns whether the next statement should wait a moment for more look-ups to share it."""
+        return self._waiting.may_grow and (self._is_gathering or any(not query.is_long for query in self._running))
 
     def _start(self, requests: list[PendingLookup]) -> None:
         text, parameters = shared_statement(requests)
@@ -212,28 +212,28 @@ class Engine:
                 (self._parsed[text],) = cursor.extract_statements(text)
             query = RunningQuery(cursor, self._parsed[text], parameters, max(one.deadline for one in requests))
             future = self._threads.submit(query.run)
-        except (RuntimeError, duckdb.Error) as error:  # no thread could be started, or no cursor made
+        except (RuntimeError, duckdb.Error) as error:  # no thread could be started, or no cursor created
             _fail(requests, LookupFailure(str(error)))
             return
         self._running[query] = requests
         loop = asyncio.get_running_loop()
         alarms = (
-            loop.call_later(_LONG_SECONDS, self._takes_long, query),
+            loop.call_later(_LONG_SECONDS, self._mark_long, query),
             loop.call_later(query.deadline - time.monotonic(), self._interrupt, query),
         )
         asyncio.wrap_future(future).add_done_callback(lambda done: self._ended(query, alarms, done))
 
-    def _takes_long(self, query: RunningQuery) -> None:
+    def _mark_long(self, query: RunningQuery) -> None:
         query.is_long = True
         self._turn.soon()
 
     def _gather(self, seconds: float) -> None:
-        """Holds back the next statement for `seconds`: callers that were just answered may ask again at once."""
-        self._gathers = True
-        asyncio.get_running_loop().call_later(seconds, self._gathered)
+        """Delays the next statement for `seconds`: callers that were just answered may send another look-up."""
+        self._is_gathering = True
+        asyncio.get_running_loop().call_later(seconds, self._stop_gathering)
 
-    def _gathered(self) -> None:
-        self._gathers = False
+    def _stop_gathering(self) -> None:
+        self._is_gathering = False
         self._turn.soon()
 
     def _interrupt(self, query: RunningQuery) -> None:
@@ -261,7 +261,7 @@ class Engine:
             if self._waiting or len(requests) > 1:
                 self._gather(min(query.seconds, _MAX_GATHERING_SECONDS))
         elif len(requests) > 1 and not self._closed:
-            # a bad row group, or a key too many, must fail only the look-up that asked for it
+            # a bad row group, or one key too many, must fail only the look-up that needs it
             self._waiting.put_back(singly(requests))
         else:
             _fail(requests, error)
@@ -269,9 +269,10 @@ class Engine:
         self._observe(query.seconds, len(requests))
 
 
-def _give_memory_back() -> None:
-    """Closes a database: DuckDB's allocator then gives back what it has freed in any. It would keep 40 MB after the
-    entries of a country were loaded, for whoever allocates next. Takes some 20 ms.
+def _release_memory() -> None:
+    """Closes an empty database: DuckDB's allocator then returns the freed memory of all databases to the system.
+
+    Otherwise it would keep 40 MB after loading the entries of a country. This takes some 20 ms.
     """
     duckdb.connect().close()
 

@@ -15,9 +15,9 @@ Row = tuple[Any, ...]
 
 
 class RunningQuery:
-    """One run of a statement. The engine makes it, and drops it when the run ends.
+    """One run of a statement. The engine creates it, and drops it when the run ends.
 
-    Nothing else may use `cursor` while it runs. `deadline` is a time.monotonic() value.
+    No other code may use `cursor` while it runs. `deadline` is a time.monotonic() value.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class RunningQuery:
         self.cursor = cursor
         self.deadline = deadline
         self.began = 0.0  # monotonic seconds; set when it begins to run
-        self.seconds = 0.0  # how long it ran; set when it ends
+        self.seconds = 0.0  # duration of the run; set when it ends
         self.is_long = False  # set by the engine when it has run for a while
         self.closed = False  # set by the engine when the release is closed
         self.ended = threading.Event()

@@ -205,7 +205,7 @@ async def test_those_that_come_in_that_moment_share_a_statement(shared: Shared) 
     for zip_code in TOWN[:3]:
         tasks.append(shared.ask(zip_code))
         await asyncio.sleep(0)
-    shared.engine._gathered()
+    shared.engine._stop_gathering()
     assert [of(found) for found in await asyncio.gather(*tasks)] == [[zip_code] for zip_code in TOWN[:3]]
     assert shared.statements == [3]
 
