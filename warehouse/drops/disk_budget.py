@@ -25,7 +25,7 @@ _ALLOWANCE_PER_DROP_BYTE = 20
 
 
 class DiskBudget(msgspec.Struct, frozen=True):
-    """How much disk one drop may use, in bytes. Made for each step (reading, building) of one drop."""
+    """How much disk one drop may use, in bytes. Created for each step (reading, building) of one drop."""
 
     free: int
     spill_limit: int  # the most that DuckDB may spill to disk
@@ -44,7 +44,7 @@ class DiskBudget(msgspec.Struct, frozen=True):
             needed = f"needed more than {format_bytes(self.spill_limit)} of disk; {format_bytes(self.free)} were free"
             return needed if self.blames_drop(self.spill_limit) else None
         if isinstance(error, duckdb.OutOfMemoryException):
-            return "needed more memory than a drop may have"
+            return "needed more memory than a drop may use"
         used = bytes_used(folder) if says_full(error) else 0
         if used and self.blames_drop(used):
             return f"used {format_bytes(used)} of disk and needed more; {format_bytes(self.free)} were free"

@@ -17,7 +17,7 @@ class BaseRelease(msgspec.Struct, frozen=True):
 
 
 class ReadRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The publisher's request to the reader process. Made for one drop."""
+    """The publisher's request to the reader process. Created for one drop."""
 
     paths: tuple[str, ...]
     out: str  # an empty folder for the tables

@@ -27,7 +27,7 @@ _DATE_KEYS = ("month", "date", "dt", "ds", "day")  # folders such as month=10, m
 
 
 class UnreadableDates(msgspec.Struct, frozen=True):
-    """Values of one date column of one file that cannot be read. Made with its `FileDates`."""
+    """Values of one date column of one file that cannot be read. Created with its `FileDates`."""
 
     column: str
     count: int

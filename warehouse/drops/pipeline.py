@@ -194,7 +194,7 @@ def _with_table_findings(
     notes = [
         make_finding(
             "missing-table",
-            f"the drop has no {table.name}, and there is no current release to keep it from",
+            f"the drop has no {table.name}, and there is no current release to copy it from",
             table=table.name,
             remedy=f"add the file with {', '.join(table.column_names[:3])}, ...",
             follows=cause,

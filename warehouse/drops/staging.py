@@ -94,7 +94,7 @@ def stage(
         try:
             damage = parquet_integrity.find_damage(extract.file.path, _read_columns(extract))
         except MemoryError:
-            message = f"{label} has values that unpack to more memory than a drop may have"
+            message = f"{label} has values that unpack to more memory than a drop may use"
             findings.append(_file_finding(extract, "oversized-file", message))
             continue
         if damage is not None:
@@ -110,7 +110,7 @@ def stage(
         except duckdb.Error as error:
             if says_full(error):
                 raise  # the file is not to blame
-            message = f"{label} cannot be read to its end: {sql.reason(error)}"
+            message = f"{label} cannot be read completely: {sql.reason(error)}"
             findings.append(_file_finding(extract, "unreadable-file", message))
         findings.extend(_impossible_years(extract))
     connection.execute(sql.statement("trust_statistics"))

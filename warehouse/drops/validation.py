@@ -26,7 +26,7 @@ _LONGEST_VALUE = 60  # characters of a value in a sample
 
 
 class Validation(msgspec.Struct, frozen=True):
-    """The findings of validating a drop. Made once for a drop, by `validate`."""
+    """The findings of validating a drop. Created once for a drop, by `validate`."""
 
     findings: tuple[Finding, ...]
     faults: dict[str, list[str]]  # by rule: statements that select all failing rows

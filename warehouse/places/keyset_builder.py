@@ -10,7 +10,7 @@ from warehouse.places.spellings import abbreviates
 
 
 class KeySetBuilder:
-    """Collects the names of one area. Made by the area's build function, used once.
+    """Collects the names of one area. Created by the area's build function, used once.
 
     Cities are written as answers print them ("Dickinson, AL").
     """

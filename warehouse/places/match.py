@@ -4,7 +4,7 @@ import msgspec
 
 
 class Match(msgspec.Struct, frozen=True):
-    """The match of a query in one release. Made for each request."""
+    """The match of a query in one release. Created for each request."""
 
     query: str  # canonical form: queries with the same form have the same answer
     keys: tuple[str, ...]  # the keys of its entries

@@ -16,7 +16,7 @@ _KINDS = ("county", "co", "parish", "borough", "municipio", "municipality", "cen
 
 
 class Region(msgspec.Struct, frozen=True):
-    """A county or a state in one release. Made for each request."""
+    """A county or a state in one release. Created for each request."""
 
     query: str  # canonical form, as of a Match
     zip_codes: tuple[str, ...]  # ascending

@@ -14,7 +14,7 @@ MAX_ROWS = 1_000_000
 
 
 class FailureFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of all failing rows. Made when it is written; shown with the outcome."""
+    """A file of all failing rows. Created when it is written; shown with the outcome."""
 
     rule: str
     path: str  # absolute

@@ -8,7 +8,7 @@ FILE_RULES: tuple[Rule, ...] = (
         severity="info",
         about="Files and folders whose names start with _ or . or end in .crc are ignored.",
     ),
-    Rule(name="foreign-file", severity="warning", about="A file beside the extracts that is not Parquet is ignored."),
+    Rule(name="foreign-file", severity="warning", about="A non-Parquet file beside the extracts is ignored."),
     Rule(
         name="unread-table",
         about="If the drop lacks a table, it must not hold a non-Parquet file that may be that table.",
@@ -70,14 +70,14 @@ FILE_RULES: tuple[Rule, ...] = (
     Rule(
         name="too-many-rows",
         about="The row counts in the footers of all files must not add up to more than the limit.",
-        remedy="check what was exported, or raise the limit",
+        remedy="check the export, or raise the limit",
         limit=50_000_000,
         unit="rows",
     ),
     Rule(
         name="oversized-file",
         about="A file must not exceed the limits on columns, row groups, footer bytes and unpacked bytes.",
-        remedy="check what was exported: one table, with its own columns only",
+        remedy="check the export: one table, with its own columns only",
     ),
     Rule(
         name="reader-failed",

@@ -1,6 +1,6 @@
 """The result of comparing two releases, or a drop with the current release.
 
-Built once by warehouse/compare, immutable, kept in reports and printed by commands. "Old" is the earlier release.
+Built once by warehouse/compare, immutable, stored in reports and printed by commands. "Old" is the earlier release.
 """
 
 import msgspec

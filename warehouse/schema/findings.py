@@ -16,7 +16,7 @@ COUNTRY = "country"  # used like the code of a state
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A problem of a drop, or a note on it.
 
-    Made by `make_finding` while a drop is read, compared and warmed. Kept in the report of its release.
+    Created by `make_finding` while a drop is read, compared and warmed. Stored in the report of its release.
     """
 
     severity: Severity
@@ -37,7 +37,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Acceptance(msgspec.Struct, frozen=True, kw_only=True):
-    """A person's decision to publish in spite of errors. Made for one publish, kept in the manifest of its release."""
+    """A person's decision to publish despite errors. Created for one publish, stored in the manifest of its release."""
 
     rules: tuple[str, ...]  # errors of these rules become warnings
     limits: dict[str, float] = {}  # by rule, or RULE:STATE: findings beyond them, or elsewhere, stay errors
@@ -51,7 +51,7 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
     A finding that follows from another stands below it.
 
-    Made once for a drop by `make_report`, printed, and kept beside the release as findings.json.
+    Created once for a drop by `make_report`, printed, and stored beside the release as findings.json.
     """
 
     findings: tuple[Finding, ...]
