@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-import duckdb
 import hypothesis
 import msgspec
 import pytest
@@ -21,21 +20,15 @@ from config.processes import collect_seldom
 from config.settings import Settings
 from tests.support import azurite as azure_server
 from tests.support import gcs_server
-from tests.support.compared_once import comparing_once
 from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, location, project, write_drop
 from tests.support.in_memory import write_in_memory
-from tests.support.parsed_once import ParsedOnce
-from tests.support.read_once import ReadOnce
+from tests.support.publishing import publish
 from tests.support.s3_server import CREDENTIALS, S3Server, s3_server
 from tests.support.served import Served, served
 from tests.support.skipped import MAY_SKIP_NOTHING, fails_for_skipping, line_of_skipped
 from tests.support.valkey import ValkeyProcess
-from warehouse.drops import disk_budget
-from warehouse.publishing import publish as publisher
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import dry_run, publish
 from warehouse.releases.catalog import Catalog
-from warehouse.sql import connections
 
 collect_seldom()
 
@@ -152,44 +145,6 @@ def _nothing_left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     yield
     if not request.session.testsfailed:
         shutil.rmtree(tmp_path_factory.getbasetemp(), ignore_errors=True)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _small_drops() -> Iterator[None]:
-    """Drops of tests are small: a reader process and threads, which serve real ones, would take most of the time.
-
-    The tests of the reader and of faults, and whatever starts the program, have both.
-    """
-    reader = ReadOnce()
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(disk_budget, "processors", lambda: 1)
-        for call in (publish, dry_run):
-            assert call.__kwdefaults__ is not None
-            patched.setitem(call.__kwdefaults__, "reader", reader)
-        patched.setattr(publisher.Publication, "_compare", comparing_once())
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _one_database() -> Iterator[None]:
-    """A new database takes longer than most of what tests ask it: connections of publishers share one.
-
-    Statements are parsed once for all of them. Each connection has its own temporary tables, and sets its limits. What
-    has spilled stays in its folder: then there is another database.
-    """
-    database = duckdb.connect(config={"threads": 1})
-
-    def connect() -> ParsedOnce:
-        nonlocal database
-        try:
-            database.execute("SET temp_directory = ''")
-        except duckdb.NotImplementedException:
-            database = duckdb.connect(config={"threads": 1})
-        return ParsedOnce(database.cursor())
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(connections, "connect", connect)
-        yield
 
 
 @pytest.fixture

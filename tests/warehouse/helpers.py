@@ -11,6 +11,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support import publishing as publisher
 from warehouse.areas import forecast
 from warehouse.areas.data_area import DataArea
 from warehouse.drops.collection import collect
@@ -21,7 +22,6 @@ from warehouse.lookup.engine import Engine
 from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.places.keyset import KeySet
 from warehouse.publishing import build
-from warehouse.publishing import publish as publisher
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import NO_LIMIT, RULES

@@ -14,9 +14,9 @@ from service.base.telemetry import REQUESTS
 from service.http.projects import PATH
 from service.request.errors import CODES
 from tests.support.drops import Rows, project, write_drop
+from tests.support.publishing import publish
 from tests.support.served import FORECAST, Served, served
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 SAINT_LOUIS = [

@@ -14,7 +14,7 @@ from service.inbox.status import read_status
 from service.publishing.publisher import Published
 from tests.support.drops import write_drop
 from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, HELD, Site, text_of
-from warehouse.publishing.publish import publish
+from tests.support.publishing import publish
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import BusyError, CatalogError, InboxError

@@ -12,9 +12,9 @@ from service.http.projects import PATH as PROJECTS
 from tests.support.caller import Caller
 from tests.support.drops import project, write_drop
 from tests.support.problems import problem
+from tests.support.publishing import publish
 from tests.support.served import FORECAST, Served, served
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 GOOD = f"{FORECAST}?zip_code=36436"

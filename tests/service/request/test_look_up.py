@@ -17,11 +17,11 @@ from service.keys.store import KeyStore
 from service.request import look_up
 from tests.support.drops import LOCATIONS, location, people, project, write_drop
 from tests.support.problems import problem
+from tests.support.publishing import publish
 from tests.support.served import FORECAST, Served, served, with_keys
 from tests.support.waiting import until
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 

@@ -17,11 +17,11 @@ from service.request.errors import CODES, ApiError
 from service.request.preconditions import is_unchanged, read_date
 from tests.conftest import SPRINGFIELD
 from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
+from tests.support.publishing import publish
 from tests.support.served import Served, served
 from tests.support.waiting import until
 from tests.support.wire import Answer
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.rollback import roll_back
 

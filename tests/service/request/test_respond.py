@@ -15,10 +15,10 @@ from service.request.respond import CachePolicy, accepts_gzip
 from service.request.targets import Route, Target
 from tests.conftest import SPRINGFIELD
 from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
+from tests.support.publishing import publish
 from tests.support.served import FORECAST, Served, served
 from tests.support.wire import Answer
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 SMALL = f"{FORECAST}?zip_code=36436"

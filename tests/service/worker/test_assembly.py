@@ -9,11 +9,11 @@ from config.settings import Settings
 from service.base.telemetry import LOOKUPS, NEAR_LEFT, Snapshot
 from service.cache import near as near_cache
 from tests.support.drops import people, write_drop
+from tests.support.publishing import publish
 from tests.support.served import Served, served
 from tests.support.waiting import eventually
 from warehouse import following
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 

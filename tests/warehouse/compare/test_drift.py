@@ -6,13 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.support import publishing as publisher
 from tests.support.drops import HOUSING, LOCATIONS, POPULATION, homes, location, people, project, write_drop
 from tests.warehouse.comparisons import UNCHANGED, compared, figure, places
 from tests.warehouse.helpers import ATTRIBUTION, NO_LIMITS, errors, finding
 from tests.warehouse.helpers import publish as publish_unlimited
 from tests.warehouse.publishing.test_publish_partial import illustrative
 from warehouse.compare.drift import drift_findings
-from warehouse.publishing import publish as publisher
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import RULES, RuleLimits

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.country import COUNTED, FORECAST, PEOPLE, Country, census, make_country
+from tests.support.publishing import dry_run, publish
 from tests.warehouse.altering import Alter, each, fill, lose, noise, scale, shuffle, without
 from tests.warehouse.helpers import ATTRIBUTION, a_month_apart, drops_of, errors, finding
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS, WRONG_TOGETHER, last_month
@@ -80,11 +81,11 @@ def made(tmp_path: Path, country: Country) -> Made:
 
 def published(catalog: Catalog, drop: Path, acceptance: Acceptance | None = None, **limits: float) -> PublishOutcome:
     options = PublishOptions(attribution=ATTRIBUTION, acceptance=acceptance, limits=limits)
-    return publisher.publish(catalog, [str(drop)], options)
+    return publish(catalog, [str(drop)], options)
 
 
 def checked(catalog: Catalog, drop: Path, **options: object) -> PublishOutcome:
-    return publisher.dry_run(catalog, [str(drop)], PublishOptions(**options))  # type: ignore[arg-type]
+    return dry_run(catalog, [str(drop)], PublishOptions(**options))  # type: ignore[arg-type]
 
 
 def causes(outcome: PublishOutcome) -> dict[str, Finding]:

@@ -5,12 +5,12 @@ from functools import cache
 
 import pytest
 
+from tests.support.publishing import publish
 from tests.warehouse.bad_drops import BAD_DROPS, TOGETHER, Bad
 from tests.warehouse.helpers import NO_LIMITS, contents, drops_of, errors
 from tests.warehouse.helpers import publish as publish_good
 from tests.warehouse.spoiling import good_drop
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import RULES
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from tests.support.drops import HOUSING, LOCATIONS, alias, homes, location, write_drop
+from tests.support.publishing import publish
 from tests.warehouse.helpers import NO_LIMITS, finding
 from warehouse.places.keyset_builder import KeySetBuilder
 from warehouse.publishing.build import barren_aliases
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 

@@ -12,10 +12,10 @@ import pytest
 from obstore.store import MemoryStore
 
 from tests.support.drops import homes, people, write_drop
+from tests.support.publishing import publish, publishing
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.publishing.going_live import GoingLive
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
-from warehouse.publishing.publish import publish, publishing
 from warehouse.publishing.working_copy import WorkingCopy
 from warehouse.releases.catalog import RELEASE_FORMAT, Catalog
 from warehouse.releases.instances import InstanceFile, InstanceRecord, wait_until_served

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.support import publishing as publisher
 from tests.support.drops import (
     HOUSING,
     LOCATIONS,
@@ -24,7 +25,6 @@ from tests.support.drops import (
     write_wide_drop,
 )
 from tests.warehouse.helpers import contents, entries, figures, publish
-from warehouse.publishing import publish as publisher
 from warehouse.releases.bulk_files import AreaContents
 from warehouse.releases.catalog import Catalog, Manifest
 

@@ -19,6 +19,7 @@ from tests.support.drops import (
     write_drop,
     write_table,
 )
+from tests.support.publishing import dry_run, publishing
 from tests.warehouse.bad_drops import BAD_DROPS
 from tests.warehouse.helpers import NO_LIMITS, finding
 from tests.warehouse.helpers import publish as publish_good
@@ -26,7 +27,6 @@ from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS
 from tests.warehouse.spoiling import add, dated, file, good_drop, only
 from warehouse.drops.reader import read_in_subprocess
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
-from warehouse.publishing.publish import dry_run, publishing
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import RULES
 from warehouse.rules.all_rules import make_finding as fired
