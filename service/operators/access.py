@@ -1,4 +1,4 @@
-"""Who may do what on the operators' listener: one token reads, the other reads and writes."""
+"""Rights on the operators' listener: one token may read, the other may read and write."""
 
 import hmac
 from enum import IntEnum
@@ -12,7 +12,7 @@ _SCHEME = b"bearer"
 
 
 class Right(IntEnum):
-    """Each includes those below it."""
+    """Each right includes the lower ones."""
 
     NONE = 0
     READ = 1
@@ -20,10 +20,10 @@ class Right(IntEnum):
 
 
 class Tokens:
-    """The operators' tokens, kept as digests only. The operators' listener owns it.
+    """The operators' tokens, stored as digests only. The operators' listener owns it.
 
-    Without a read token everybody may read where the listener is `open_to_all`, and else whoever has the write token.
-    Without a write token nobody may write.
+    Without a read token, reading needs no token if the listener is `open_to_all`, and the write token otherwise.
+    Without a write token, every change is refused.
     """
 
     def __init__(self, read: str | None = None, write: str | None = None, *, open_to_all: bool = True) -> None:
@@ -38,11 +38,11 @@ class Tokens:
 
     @property
     def readable(self) -> bool:
-        """Whether anybody can read."""
+        """Whether any caller can read."""
         return self._open >= Right.READ or self._read is not None or self._write is not None
 
     def refusal(self, needed: Right, headers: list[Header]) -> str | None:
-        """The error code for a request with `headers`; None if its token grants what is `needed`."""
+        """Returns the error code for a request with `headers`; None if its token grants the right `needed`."""
         if needed <= self._open:
             return None
         if needed is Right.READ and not self.readable:
@@ -50,13 +50,13 @@ class Tokens:
         presented = _bearer(headers)
         if presented is None:
             return "missing_token"
-        held = self._held(presented)
-        if held is Right.NONE:
+        granted = self._right_of(presented)
+        if granted is Right.NONE:
             return "invalid_token"
-        return None if held >= needed else "not_permitted"
+        return None if granted >= needed else "not_permitted"
 
-    def _held(self, presented: bytes) -> Right:
-        # digests have one length, and how many of their bytes match says nothing about the token
+    def _right_of(self, presented: bytes) -> Right:
+        # all digests have the same length, and the number of matching bytes reveals nothing about the token
         digest = _digest(presented)
         writes = self._write is not None and hmac.compare_digest(digest, self._write)
         reads = self._read is not None and hmac.compare_digest(digest, self._read)
@@ -66,7 +66,7 @@ class Tokens:
 class Access:
     """Decides which requests may read and write. The operators' application owns it.
 
-    `hosts` are the names under which the listener may be called for anything that takes a right; None: any name.
+    `hosts` are the host names that are accepted for requests that need a right; None: any name.
     """
 
     def __init__(self, tokens: Tokens | None = None, hosts: Hosts | None = None) -> None:
@@ -79,13 +79,13 @@ class Access:
         return self._tokens.writable
 
     def require(self, needed: Right, headers: list[Header]) -> None:
-        """Raises ApiError unless a request with `headers` has the right that is `needed`."""
+        """Raises ApiError unless a request with `headers` has the right `needed`."""
         refusal = self.refusal(needed, headers)
         if refusal is not None:
             raise ApiError(refusal)
 
     def refusal(self, needed: Right, headers: list[Header]) -> str | None:
-        """The error code for a request with `headers`; None if it has the right that is `needed`."""
+        """Returns the error code for a request with `headers`; None if it has the right `needed`."""
         if self._hosts is not None and not self._hosts.know(headers):
             return "misdirected_request"
         if needed is Right.WRITE and is_cross_site(headers):
@@ -94,11 +94,11 @@ class Access:
 
 
 def _bearer(headers: list[Header]) -> bytes | None:
-    """The token of the Authorization header (RFC 6750 2.1); None unless there is exactly one."""
-    given = [value for name, value in headers if name == b"authorization"]
-    if len(given) != 1:
+    """Returns the token of the Authorization header (RFC 6750 2.1); None unless there is exactly one."""
+    values = [value for name, value in headers if name == b"authorization"]
+    if len(values) != 1:
         return None
-    scheme, _, token = given[0].partition(b" ")
+    scheme, _, token = values[0].partition(b" ")
     return token.strip() or None if scheme.lower() == _SCHEME else None
 
 

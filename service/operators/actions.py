@@ -1,4 +1,4 @@
-"""What operators can change through their listener: revoke a key, roll back a release, purge the caches."""
+"""Changes through the operators' listener: revoke a key, roll back a release, purge the caches."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -23,7 +23,7 @@ from warehouse.schema.errors import BusyError, CatalogError, FilesHang, NoSuchRe
 
 log = logging.getLogger("forecast.operators")
 
-# Rolling back reads whole files. If it takes longer than this, the file system hangs.
+# A rollback reads whole files. If it takes longer than this, the file system hangs.
 _ROLL_BACK_SECONDS = 30.0
 
 
@@ -34,25 +34,26 @@ class NoOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RollbackOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a request to roll back."""
 
-    # to become current; None: the one that was current before
+    # the release to make current; None: the previous one
     release: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
 
 
 class Purged(msgspec.Struct, frozen=True):
-    """How many answers one purge threw away."""
+    """How many answers one purge removed."""
 
     near: int  # in the near caches of this instance's workers
     shared: int  # in the shared cache
-    reached: tuple[str, ...] = ()  # ids of the other instances that have emptied their near caches as well
-    behind: tuple[str, ...] = ()  # of those that have not said so yet
+    reached: tuple[str, ...] = ()  # ids of the other instances that confirmed the purge
+    behind: tuple[str, ...] = ()  # ids of those that did not confirm it yet
 
 
 class Actions:
-    """Carries out the changes that operators ask one instance for. Its `OperatorsListener` owns and stops it.
+    """Carries out operators' changes to one instance. Its `OperatorsListener` owns and stops it.
 
-    `keys_url` and `secret` (the pepper) open the key store at the first revocation: most instances see none. `purge`
-    empties the caches; it raises StoreUnavailable if it could empty only those of the workers. `happened` is told of
-    what was done, unless the data folder or the audit trail tell of it.
+    `keys_url` and `secret` (the pepper) open the key store at the first change that needs it: most instances see none.
+    `purge` empties the caches; it raises StoreUnavailable if it could empty only the near caches. `happened` reports
+    changes that neither the data folder nor the audit trail shows. A revocation returns once the replicas that
+    `settings` name have it.
     """
 
     def __init__(
@@ -78,10 +79,10 @@ class Actions:
         await self._primary.stop()
 
     async def revoke(self, key_id: str, remote: str) -> KeyView:
-        """Revokes a key and returns it; the revocation is on disk by then. `remote` is the caller's address.
+        """Revokes a key and returns it once the revocation is on disk. `remote` is the caller's address.
 
         Raises:
-            ApiError: if `key_id` is not an id, there is no such key, or the key store does not answer or lost its keys.
+            ApiError: if `key_id` is no id, the key does not exist, or the key store is unreachable or lost its keys.
         """
         _check_id(key_id)
         store = await self._opened()
@@ -94,16 +95,16 @@ class Actions:
         except KeyStoreError as error:
             raise ApiError("busy", str(error)) from None
         except StoreUnavailable as error:
-            raise ApiError("unavailable", f"{error}; try again: revoking a key twice does no harm") from None
+            raise ApiError("unavailable", f"{error}; try again: revoking a key twice is harmless") from None
 
     async def roll_back(self, release: str | None, remote: str) -> RolledBack:
         """Makes `release` current (None: the one before the current). `remote` is the caller's address.
 
         Raises:
-            ApiError: if there is no such release, it is damaged, or a publisher is at work.
+            ApiError: if the release does not exist or is damaged, or another publish runs.
         """
         try:
-            # in a thread: it reads whole files and waits for all instances, this one included
+            # in a thread: it reads whole files, and waits for all instances including this one
             done = await FileAccess().run(
                 f"rolling back in {self._releases.place}",
                 roll_back_and_wait,
@@ -117,17 +118,19 @@ class Actions:
         except BusyError as error:
             raise ApiError("busy", str(error)) from None
         except FilesHang as error:
-            raise ApiError("unavailable", f"{error}; it may still happen when the file system answers") from None
+            raise ApiError("unavailable", f"{error}; the rollback may still happen once it answers") from None
         except CatalogError as error:
             raise ApiError("rollback_refused", str(error)) from None
         log.info("release %s was made current by %s", done.release, _who(remote), extra={"release": done.release})
         return done
 
     async def purge(self, remote: str) -> Purged:
-        """Empties the shared cache and all near ones on this key store. `remote` is the caller's address.
+        """Empties the shared cache and the near caches of all instances on this key store.
+
+        `remote` is the caller's address.
 
         Raises:
-            ApiError: if the shared cache, or the key store, does not answer.
+            ApiError: if the shared cache or the key store does not answer.
         """
         await self._note_purge(Change(what=PURGED, by=_who(remote)))
         try:
@@ -137,12 +140,12 @@ class Actions:
             raise ApiError("unavailable", f"{error}. The near caches of this instance are empty; try again") from None
         self._happened("purge", f"the caches were purged by {_who(remote)}: {done.near} near, {done.shared} shared")
         if done.behind:
-            log.error("instances that have not said that their near caches are empty: %s", ", ".join(done.behind))
+            log.error("instances that did not confirm the purge: %s", ", ".join(done.behind))
         log.info("caches were purged by %s: %d near, %d shared", _who(remote), done.near, done.shared)
         return done
 
     async def _note_purge(self, change: Change) -> None:
-        """Writes it to the audit trail, which must not keep anybody from it."""
+        """Writes `change` to the audit trail. A failure to write does not stop the purge."""
         try:
             await note((await self._opened()).redis, change)
         except StoreUnavailable as error:
@@ -157,12 +160,12 @@ class Actions:
 
 
 def _check_id(key_id: str) -> None:
-    """Raises ApiError if `key_id` is not an id. The message does not repeat it: it may be a valid key."""
+    """Raises ApiError if `key_id` is not an id. The message does not repeat `key_id`: it may be a valid key."""
     whole = form.parse(key_id)
     if whole is not None:
         raise ApiError(
             "invalid_key_id",
-            f"This is a whole key, and logs on the way here may contain it now: revoke it by its id, {whole.key_id}.",
+            f"This is a whole key, and logs may contain it now. Revoke it by its id, {whole.key_id}.",
         )
     if not form.is_key_id(key_id):
         raise ApiError("invalid_key_id")

@@ -1,4 +1,4 @@
-"""The operators' application: a Litestar app that shows the instance and, with a write token, changes a few things.
+"""The operators' application: a Litestar app that shows the instance and, with a write token, accepts changes.
 
 It runs in the supervisor.
 """
@@ -34,14 +34,14 @@ from service.request.response import NO_STORE, SCOPE_KEY, Send
 log = logging.getLogger("forecast.operators")
 
 _MOST_BODY_BYTES = 4096
-# The error codes of what Litestar refuses by itself.
+# Error codes of requests that Litestar itself refuses.
 _CODES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
-# How Litestar's error ends if the connection ended before the body did. Nobody reads the answer.
+# The end of Litestar's error for a connection that closed before the body was complete. Its answer is never read.
 _CUT_OFF = "client disconnected prematurely"
 
 
 class OperatorsApp:
-    """`litestar` as the connections of this listener need it. The `OperatorsListener` owns it."""
+    """Adapts `litestar` to the connections of this listener. The `OperatorsListener` owns it."""
 
     def __init__(self, litestar: Litestar) -> None:
         self._litestar = litestar
@@ -52,7 +52,7 @@ class OperatorsApp:
             allow = (b"allow", b"GET, HEAD, POST")
             await refusal_response("method_not_allowed", headers=(allow,))(scope, receive, send)
             return
-        # Litestar reads two slashes as one; the rules of a proxy in front may not.
+        # Litestar reads two slashes as one; the rules of a proxy in front of it may not.
         scope["path"] = scope["path"].replace("//", "/%2F")
         await self._litestar(scope, receive, send)
 
@@ -75,7 +75,7 @@ def build_operators_app(
                 title="Population and housing forecasts, for operators",
                 version="1",
                 use_handler_docstrings=True,
-                render_plugins=[JsonRenderPlugin()],  # others load scripts from elsewhere
+                render_plugins=[JsonRenderPlugin()],  # other plugins load scripts from other sites
                 openapi_router=Router("/schema", route_handlers=[], guards=[guard_reading], include_in_schema=False),
             ),
             request_max_body_size=_MOST_BODY_BYTES,
@@ -86,7 +86,7 @@ def build_operators_app(
 
 
 async def _add_headers(message: Any, scope: Any) -> None:
-    """Adds to every answer its request's id, and that nobody keeps it unless it says otherwise."""
+    """Adds the request id to every answer, and `no-store` unless the answer has its own Cache-Control."""
     if message["type"] == "http.response.start":
         headers = message["headers"] = list(message["headers"])
         headers.append((b"x-request-id", request_of(scope).request_id))
@@ -97,24 +97,24 @@ async def _add_headers(message: Any, scope: Any) -> None:
 def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     request_id = request_of(request.scope).request_id
     known = error if isinstance(error, ApiError) else _api_error(error)
-    if known is None:  # without the path: a key may have been put there by mistake
+    if known is None:  # logged without the path: it may contain a key by mistake
         log.error("request failed", exc_info=error, extra={"request_id": request_id.decode()})
         known = ApiError("internal")
     return FinishedResponse(refusal_response(known.code, known.detail, known.headers))
 
 
 def _api_error(error: Exception) -> ApiError | None:
-    """The error of this listener for what Litestar refused; None for a defect."""
+    """Returns this listener's error for a request that Litestar refused; None for a defect."""
     if isinstance(error, ValidationException):
         faults: Any = error.extra or ()
-        said = "; ".join(f"{fault['key']}: {fault['message']}" for fault in faults)
-        return ApiError("invalid_body", f"The body is not what this endpoint takes: {said}.")
+        described = "; ".join(f"{fault['key']}: {fault['message']}" for fault in faults)
+        return ApiError("invalid_body", f"This endpoint does not accept the body: {described}.")
     if isinstance(error, UnicodeDecodeError) or str(error).endswith(_CUT_OFF):
         return ApiError("invalid_body")
     if not isinstance(error, HTTPException) or error.status_code >= 500:
         return None
     if error.status_code == 400:
-        return ApiError("invalid_body", f"The body is not what this endpoint takes: {error.detail}.")
+        return ApiError("invalid_body", f"This endpoint does not accept the body: {error.detail}.")
     allowed = sorted((error.headers or {}).get("allow", "").split(", "))
     headers = ((b"allow", ", ".join(allowed).encode()),) if error.status_code == 405 else ()
     return ApiError(_CODES.get(error.status_code, "bad_request"), headers=headers)

@@ -1,6 +1,6 @@
-"""The endpoints of the operators' listener, a controller for each subject.
+"""The endpoints of the operators' listener, one controller for each subject.
 
-Anybody may read the page and the health of the instance. Everything else takes a right (access.py).
+The page and the health of the instance need no token. Everything else needs a right (access.py).
 """
 
 import asyncio
@@ -41,13 +41,13 @@ log = logging.getLogger("forecast.operators")
 
 _READ: tuple[Literal["GET"], Literal["HEAD"]] = ("GET", "HEAD")
 _SPANS: tuple[Span, ...] = get_args(Span)
-# An event stream sends something at least this often, so that neither end takes silence for a lost connection.
+# Longest silence of an event stream, so that neither end considers the connection lost.
 _HEARTBEAT_SECONDS = 5.0
 _DESCRIPTION = "/schema/openapi.json"  # where Litestar serves it
 
 
 def _errors(*statuses: int) -> dict[int, ResponseSpec]:
-    """These errors as the description has them, by status."""
+    """Returns these errors by status, for the OpenAPI description."""
     codes = {
         status: ", ".join(code for code, (its, _) in OPERATOR_CODES.items() if its == status) for status in statuses
     }
@@ -83,13 +83,13 @@ class WatchedInstance(Protocol):
         ...
 
     async def overview_now(self) -> Overview | None:
-        """Returns the overview, refreshed if a worker has news; None before the first."""
+        """Returns the overview, refreshed if a worker has reported since; None before the first."""
         ...
 
     def history(self, span: Span) -> History: ...
 
     async def find(self, request_id: str) -> list[AccessLogEntry]:
-        """Returns what the workers have logged of a request."""
+        """Returns the workers' log lines of one request."""
         ...
 
     def sample(self, share: float) -> None:
@@ -97,7 +97,7 @@ class WatchedInstance(Protocol):
         ...
 
 
-# Dependencies. Litestar cannot validate classes of ours, and need not.
+# Dependencies. Litestar cannot validate our classes, and need not.
 Watched = NamedDependency[SkipValidation[WatchedInstance]]
 Changes = NamedDependency[SkipValidation[Actions]]
 Files = NamedDependency[SkipValidation[Page]]
@@ -126,7 +126,7 @@ def guard_writing(connection: AnyConnection, _: BaseRouteHandler) -> None:
     access_of(connection).require(Right.WRITE, headers_of(connection))
     headers = connection.headers
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-    # A form of another site cannot declare JSON.
+    # A form on another site cannot declare JSON.
     declared = [value.partition(";")[0].strip().lower() for value in headers.getall("content-type", [])]
     if has_body and declared != ["application/json"]:
         raise ApiError("not_json")
@@ -152,7 +152,7 @@ class PageController(Controller):
 
 
 class HealthController(Controller):
-    """Probes of balancers and orchestrators. They come under any name and without a token."""
+    """Probes of balancers and orchestrators. They use any host name, and no token."""
 
     path = "/health"
     tags = ("health",)
@@ -164,7 +164,7 @@ class HealthController(Controller):
 
     @route("/ready", http_method=_READ)
     async def ready(self, request: AnyRequest, instance: Watched) -> Response[Health]:
-        """Whether the instance can answer partners; the reasons are for those who may read."""
+        """Whether the instance can answer partners. The reasons are shown to callers that may read."""
         await instance.look_at_disk()
         found = readiness(instance.state())
         shown = found if has_right(request, Right.READ) else Health(found.status)
@@ -172,7 +172,7 @@ class HealthController(Controller):
 
 
 class FiguresController(Controller):
-    """What happens now, and what happened lately."""
+    """Current and recent figures."""
 
     guards = (guard_reading,)
     tags = ("figures",)
@@ -196,7 +196,7 @@ class FiguresController(Controller):
     ) -> History:
         """Rates and latency of a span, in steps."""
         if span not in _SPANS:
-            raise ApiError("bad_request", f"span is one of {', '.join(_SPANS)}.")
+            raise ApiError("bad_request", f"span must be one of {', '.join(_SPANS)}.")
         return instance.history(span)
 
     @route("/events", http_method=_READ, responses=_READING)
@@ -215,7 +215,7 @@ class FiguresController(Controller):
 
 
 class ChangesController(Controller):
-    """The changes that operators can make. They exist only where there is a write token."""
+    """Operators' changes. These endpoints exist only if a write token is set."""
 
     guards = (guard_writing,)
     tags = ("changes",)
@@ -224,7 +224,7 @@ class ChangesController(Controller):
     async def sample(self, request: AnyRequest, data: JSONBody[Sampling], instance: Watched) -> Sampling:
         """Set the share of requests that are logged."""
         instance.sample(data.rate)
-        log.info("%g of the requests are logged now, as %s asked", data.rate, _caller(request))
+        log.info("the share of requests that are logged was set to %g by %s", data.rate, _caller(request))
         return data
 
     @post("/keys/{key_id:str}/revoke", status_code=200, responses=_CHANGING)
@@ -257,7 +257,7 @@ class ChangesController(Controller):
 
 
 def scrapes_of(instance: WatchedInstance) -> Rounds[bytes]:
-    """Returns what renders the metrics, one scrape at a time: each costs milliseconds here and in every worker."""
+    """Returns the scrapes, which run one at a time: each costs milliseconds here and in every worker."""
 
     async def rendered() -> bytes:
         figures = await instance.sums()
@@ -288,7 +288,7 @@ async def _overviews(broadcast: Broadcast) -> AsyncIterator[ServerSentEventMessa
 
 
 def _endpoints(request: AnyRequest) -> list[str]:
-    """The paths that the caller may call; those that change something begin with their method."""
+    """Returns the paths that the caller may call; those of changes begin with their method."""
     described = request.app.openapi_schema.paths or {}
     endpoints = [path for path, item in described.items() if item.get is not None]
     if has_right(request, Right.WRITE):

@@ -1,4 +1,4 @@
-"""What happened to an instance, for its operators: told by whoever did it, or seen by comparing two states."""
+"""Events of an instance, for its operators: reported by the code that caused them, or found by comparing two states."""
 
 import time
 from collections import Counter, defaultdict, deque
@@ -8,13 +8,13 @@ from itertools import islice
 from service.operators.overview import Event, EventKind
 from service.operators.state import InstanceState
 
-_KEPT = 50  # of each kind
-# Of one kind, so that many changes of keys do not hide the crash of a worker.
+_KEPT = 50  # events of each kind
+# Most events of one kind that are shown, so that many key changes do not hide the crash of a worker.
 _SHOWN_OF_A_KIND = 15
 
 
 class EventBoard:
-    """The events of one instance, which its supervisor owns. `counted` is by kind, since it began."""
+    """The events of one instance. Its supervisor owns it. `counted` counts all events by kind."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.counted: Counter[EventKind] = Counter()
@@ -26,22 +26,22 @@ class EventBoard:
         self._events[kind].appendleft(Event(self._clock(), kind, text))
 
     def newest(self, most: int) -> tuple[Event, ...]:
-        """Newest first; not too many of one kind."""
+        """Returns at most `most` events, newest first, and a limited number of each kind."""
         shown = [event for events in self._events.values() for event in islice(events, _SHOWN_OF_A_KIND)]
         return tuple(sorted(shown, key=lambda event: -event.at)[:most])
 
     def compare(self, before: InstanceState, after: InstanceState) -> None:
-        """Adds what changed between two states."""
+        """Adds the changes between two states."""
         for kind, text in _changes(before, after):
             self.add(kind, text)
 
 
 def _changes(before: InstanceState, after: InstanceState) -> Iterator[tuple[EventKind, str]]:
-    yield from _of_workers(before, after)
+    yield from _worker_changes(before, after)
     for name, text in (("keys_up", "the key store"), ("cache_up", "the shared cache")):
         was, now = _up(before, name), _up(after, name)
         if was is not None and now is not None and was != now:
-            yield "store", f"{text} is {'back' if now else 'away'}"
+            yield "store", f"{text} is {'reachable again' if now else 'unreachable'}"
     for count, what in (
         (after.inbox.published - before.inbox.published, "published"),
         (after.inbox.refused - before.inbox.refused, "refused"),
@@ -53,7 +53,7 @@ def _changes(before: InstanceState, after: InstanceState) -> Iterator[tuple[Even
         yield "instance", "the instance is stopping"
 
 
-def _of_workers(before: InstanceState, after: InstanceState) -> Iterator[tuple[EventKind, str]]:
+def _worker_changes(before: InstanceState, after: InstanceState) -> Iterator[tuple[EventKind, str]]:
     silent = {worker.pid for worker in before.workers if not worker.responds}
     for worker in after.workers:
         if not worker.responds and worker.pid not in silent:
@@ -65,5 +65,5 @@ def _of_workers(before: InstanceState, after: InstanceState) -> Iterator[tuple[E
 
 
 def _up(state: InstanceState, name: str) -> bool | None:
-    """None while no worker serves, which says nothing about a store."""
+    """Whether all workers reach the store; None while no worker serves."""
     return all(getattr(report, name) for report in state.reports) if state.reports else None

@@ -1,4 +1,4 @@
-"""The figures behind the page's charts and rates, out of what workers count."""
+"""The figures behind the page's charts and rates, from the workers' counters."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,12 +15,12 @@ from service.base.telemetry import (
 )
 
 _BUCKETS = len(LATENCY_BOUNDS) + 1
-# What is answered when a name is not in the release.
+# The error code of a name that is not in the release.
 NOT_FOUND = "no_matching_records"
 
 
 class Figures(msgspec.Struct):
-    """What was counted: since the instance began, or in one span. `requests` and `queries` are by duration."""
+    """Counts since the instance started, or of one span. `requests` and `queries` are counted by duration."""
 
     near: int = 0
     shared: int = 0
@@ -36,11 +36,11 @@ class Figures(msgspec.Struct):
         return sum(self.statuses.values())
 
     def of_class(self, *hundreds: int) -> int:
-        """Requests answered with statuses of these hundreds."""
+        """Returns the number of requests answered with statuses of these hundreds."""
         return sum(count for status, count in self.statuses.items() if status // 100 in hundreds)
 
     def since(self, before: "Figures") -> "Figures":
-        """What was counted after `before`, which was counted earlier."""
+        """Returns the difference to the earlier counts `before`."""
         counted = {status: count - before.statuses.get(status, 0) for status, count in self.statuses.items()}
         return Figures(
             near=self.near - before.near,
@@ -55,7 +55,7 @@ class Figures(msgspec.Struct):
 
 
 def figures_of(snapshots: Iterable[Snapshot]) -> Figures:
-    """The sum of what workers counted."""
+    """Returns the sum of the workers' counts."""
     figures = Figures()
     for snapshot in snapshots:
         for name, labels, value in snapshot.counters:
@@ -73,8 +73,10 @@ def figures_of(snapshots: Iterable[Snapshot]) -> Figures:
 
 
 def quantile(counts: Sequence[int], share: float) -> float | None:
-    """The duration, in seconds, that `share` of what was counted did not exceed, as Prometheus's histogram_quantile
-    estimates it: evenly spread within a bucket. None if nothing was counted."""
+    """Returns the duration, in seconds, that `share` of `counts` did not exceed; None if all counts are 0.
+
+    Like Prometheus's histogram_quantile, it assumes that values are evenly spread within a bucket.
+    """
     total = sum(counts)
     if not total:
         return None

@@ -1,4 +1,4 @@
-"""Metrics of what an instance runs on: its machine, its stores, its workers, its keys; and what happened to it."""
+"""Metrics of an instance's machine, stores, workers, keys and events."""
 
 import platform
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ def gauge(name: str, text: str, value: float) -> Metric:
 
 
 def cumulative(histogram: Histogram) -> list[tuple[str, float]]:
-    """The buckets as Prometheus has them: each counts all that was not slower."""
+    """Returns cumulative buckets, as Prometheus has them: each counts all durations up to its bound."""
     buckets, below = [], 0
     for bound, count in zip((*LATENCY_BOUNDS, float("inf")), histogram.counts, strict=True):
         below += count
@@ -60,25 +60,25 @@ def workers(state: InstanceState) -> Iterator[Metric]:
             requests = requests_of(worker.report.telemetry)
             seconds.add_metric((str(worker.pid),), cumulative(requests), requests.total)
     yield from (memory, started, served, opened, near, seconds)
-    text = "Memory that the instance may use: the least limit of its cgroups, or the machine's."
+    text = "Memory that the instance may use: the lowest limit of its cgroups, or the machine's memory."
     yield gauge("forecast_memory_limit_bytes", text, resources.memory())
     reports = state.reports
     text = "Open connections of partners."
     yield gauge("forecast_connections", text, sum(report.connections for report in reports))
-    text = "Workers of all known instances, over which rates and quotas hold."
+    text = "Workers of all known instances; they share rates and quotas."
     yield gauge("forecast_all_workers", text, state.all_workers)
-    text = "Connections that the workers serve at most."
+    text = "Most connections that the workers serve."
     yield gauge("forecast_connections_limit", text, sum(report.connections_limit for report in reports))
-    text = "Look-ups that wait for the warehouse, or run."
+    text = "Look-ups in the warehouse that wait or run."
     yield gauge("forecast_warehouse_waiting_lookups", text, sum(report.waiting for report in reports))
-    text = "Look-ups that may wait or run; more are answered 503."
+    text = "Most look-ups that may wait or run; more are answered 503."
     yield gauge("forecast_warehouse_waiting_lookups_limit", text, state.lookup_queue * state.wanted_workers)
 
 
 def stores(state: InstanceState) -> Iterator[Metric]:
     memory = GaugeMetricFamily("forecast_store_memory_bytes", "Memory that a Redis uses.", labels=("store",))
     limit = GaugeMetricFamily("forecast_store_memory_limit_bytes", "Its maxmemory; 0: no limit.", labels=("store",))
-    latency = GaugeMetricFamily("forecast_store_latency_seconds", "Time of the last look at it.", labels=("store",))
+    latency = GaugeMetricFamily("forecast_store_latency_seconds", "Duration of its last check.", labels=("store",))
     evicted = CounterMetricFamily("forecast_store_evicted_keys", "Keys evicted since it started.", labels=("store",))
     for store in state.stores:
         if store.memory is not None:
@@ -93,13 +93,13 @@ def stores(state: InstanceState) -> Iterator[Metric]:
 
 
 def _nodes(state: InstanceState) -> Iterator[Metric]:
-    """Of a cluster; no samples where there is none."""
+    """Yields the metrics of a cluster's nodes; without samples if there is no cluster."""
     nodes = [node for store in state.stores for node in store.nodes]
     for kind, name, text, values in (
         (GaugeMetricFamily, "up", "1 if every worker reaches the node.", [node.up for node in nodes]),
         (GaugeMetricFamily, "memory_bytes", "Memory that the node uses.", [node.memory for node in nodes]),
         (GaugeMetricFamily, "memory_limit_bytes", "Its maxmemory.", [node.memory_limit for node in nodes]),
-        (GaugeMetricFamily, "latency_seconds", "Time of the last look at it.", [node.latency for node in nodes]),
+        (GaugeMetricFamily, "latency_seconds", "Duration of its last check.", [node.latency for node in nodes]),
         (CounterMetricFamily, "evicted_keys", "Keys evicted since it started.", [node.evicted for node in nodes]),
     ):
         metric = kind(f"forecast_cache_node_{name}", text, labels=("node",))
@@ -110,8 +110,8 @@ def _nodes(state: InstanceState) -> Iterator[Metric]:
 
 
 def clock(state: InstanceState) -> Iterator[Metric]:
-    """Absent while it cannot be told."""
-    text = "By how much this machine's clock is ahead of the key store's."
+    """Yields the metric; without a sample while it is unknown."""
+    text = "By how many seconds this machine's clock is ahead of the key store's."
     metric = GaugeMetricFamily("forecast_clock_ahead_seconds", text)
     if state.clock_ahead is not None:
         metric.add_metric((), state.clock_ahead)
@@ -119,7 +119,7 @@ def clock(state: InstanceState) -> Iterator[Metric]:
 
 
 def folder(state: InstanceState) -> Iterator[Metric]:
-    """Absent while it cannot be told."""
+    """Yields the metrics; without samples while they are unknown."""
     for name, text, value in (
         ("forecast_disk_free_bytes", "Free space of the data folder's disk.", state.disk_free),
         ("forecast_disk_size_bytes", "Size of the data folder's disk.", state.disk_size),
@@ -131,7 +131,7 @@ def folder(state: InstanceState) -> Iterator[Metric]:
 
 
 def keys(state: InstanceState) -> Iterator[Metric]:
-    """Absent while it cannot be told."""
+    """Yields the metric; without samples while it is unknown."""
     expiring = GaugeMetricFamily("forecast_keys_expiring", "Active keys that expire soon.", labels=("within",))
     for within, count in (("7d", state.keys.expire_within_7_days), ("30d", state.keys.expire_within_30_days)):
         if count is not None:
@@ -141,7 +141,7 @@ def keys(state: InstanceState) -> Iterator[Metric]:
 
 def events(counted: Mapping[EventKind, int]) -> Iterator[Metric]:
     """`counted` is by kind."""
-    happened = CounterMetricFamily("forecast_events", "What happened to the instance.", labels=("kind",))
+    happened = CounterMetricFamily("forecast_events", "Events of the instance.", labels=("kind",))
     for kind in EVENT_KINDS:
         happened.add_metric((kind,), counted.get(kind, 0))
     yield happened

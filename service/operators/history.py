@@ -1,6 +1,6 @@
 """The last 24 hours of one instance in memory: seconds of the last minutes, minutes of the last day.
 
-Each level keeps what had been counted at its times. A span is the difference of two of them: nothing is added up.
+Each level keeps the total counts at its times. The figures of a span are the difference of two of them.
 """
 
 from bisect import bisect_left
@@ -14,16 +14,16 @@ from service.operators.figures import Figures, quantile
 from service.operators.overview import History, HitRate, Point, Traffic
 
 Span = Literal["10m", "2h", "24h"]
-# Seconds between two times, and how many are kept: some 3 MB in all.
+# Seconds between two times, and how many are kept: about 3 MB in all.
 _LEVELS: dict[Span, tuple[float, int]] = {"10m": (1.0, 601), "2h": (10.0, 721), "24h": (60.0, 1441)}
-# A look may come a little early.
+# A record may come a little early.
 _EARLY_SECONDS = 0.5
 
 
 class Mark(msgspec.Struct, frozen=True, gc=False):
-    """What had been counted at one time."""
+    """The total counts at one time."""
 
-    tick: float  # monotonic seconds: the clock of the machine may be set meanwhile
+    tick: float  # monotonic seconds: the machine's clock may be set meanwhile
     figures: Figures
 
 
@@ -38,7 +38,7 @@ class FigureHistory:
         self.record(tick, self.now.figures, self._offset)
 
     def record(self, tick: float, figures: Figures, offset: float) -> None:
-        """`figures` are those since the instance began; `offset` makes Unix seconds of monotonic ones, as of now."""
+        """`figures` count since the instance started; `offset` converts monotonic to Unix seconds, as of now."""
         self.now, self._offset = Mark(tick, figures), offset
         for span, (step, _) in _LEVELS.items():
             marks = self._levels[span]
@@ -46,7 +46,7 @@ class FigureHistory:
                 marks.append(self.now)
 
     def back(self, seconds: float, tick: float | None = None) -> Mark:
-        """The latest mark that is `seconds` old at the time `tick` (None: now), else the oldest."""
+        """Returns the first mark from `seconds` before `tick` (None: now) on, or the oldest of all."""
         wanted = (self.now.tick if tick is None else tick) - seconds
         for marks in self._levels.values():
             if marks[0].tick <= wanted:
@@ -63,7 +63,7 @@ class FigureHistory:
         return drawn[1]
 
     def latest(self) -> Point:
-        """What the last second added."""
+        """Returns the figures of the last second."""
         marks = self._levels["10m"]
         return point(marks[-2] if len(marks) > 1 else marks[-1], marks[-1], self._offset)
 

@@ -21,14 +21,16 @@ from service.request.response import Response
 
 log = logging.getLogger("forecast.operators")
 
-# Enough for balancers, scrapers and people. One more replaces the connection that has been idle longest.
+# Enough for balancers, scrapers and people. Another connection replaces the one that has been idle longest.
 MOST_CONNECTIONS = 100
 _KEEP_ALIVE_SECONDS = 5.0
 
 
 class OperatorsDoor(Door):
-    """The operators' listener's. Where there are too many connections, the one that was idle longest goes, and not the
-    newest: that may be a balancer's, and nobody without a token shall keep a health check out.
+    """The door of the operators' listener.
+
+    Above the limit it drops the connection that was idle longest, not the newest, which may be a balancer's: callers
+    without a token must not lock out health checks.
     """
 
     def __init__(self, app: OperatorsApp) -> None:
@@ -43,11 +45,11 @@ class OperatorsDoor(Door):
         return True
 
     def rejected(self, code: str) -> None:
-        """Logged at debug, so that strangers cannot fill the log."""
+        """Logs at debug level, so that strangers cannot fill the log."""
         log.debug("refused: %s", code)
 
     def refusal(self, code: str, request_id: bytes, address: str, detail: str | None = None) -> Response:  # noqa: ARG002
-        """Logs each detail once: a balancer's health check may be what is refused."""
+        """Logs each detail once: the refused request may be a balancer's health check, which repeats."""
         if detail is not None and detail not in self._warned:
             self._warned.add(detail)
             log.warning("a request to the operators' listener was refused: %s", detail)
@@ -55,8 +57,7 @@ class OperatorsDoor(Door):
 
 
 def _worth(connection: Connection) -> tuple[bool, float]:
-    """A connection that waits for an answer, and reads it, is worth more than one that does not; then the one that
-    asked last."""
+    """Ranks connections that wait for an answer and read it above others, then by their last request."""
     return connection.is_waited_for, connection.asked_at
 
 
@@ -73,14 +74,14 @@ class OperatorsListener:
     def start(self, instance: WatchedInstance) -> None:
         if not self._tokens.readable:
             log.warning(
-                "nobody can read metrics or the reasons of health: FORECAST_OPERATOR_HOST (%s) lets other machines in, "
-                "and there is no token. Set FORECAST_OPERATOR_READ_TOKEN_FILE, or FORECAST_OPERATOR_HOST=127.0.0.1",
+                "metrics and the reasons of health cannot be read: FORECAST_OPERATOR_HOST (%s) lets other machines in, "
+                "and no token is set. Set FORECAST_OPERATOR_READ_TOKEN_FILE, or FORECAST_OPERATOR_HOST=127.0.0.1",
                 self._settings.operator_host,
             )
-        if self._tokens.writable:  # changes of keys are logged at every log level, as commands do
+        if self._tokens.writable:  # key changes are logged at every log level, as commands do
             audit.log.setLevel(logging.INFO)
         self._broadcast = instance.broadcast
-        # beyond loopback, names are not known, and the token keeps pages of other sites out
+        # beyond loopback, the valid names are unknown, and the token keeps out pages of other sites
         hosts = Hosts((self._settings.operator_host, *self._settings.operator_allowed_hosts))
         access = Access(self._tokens, hosts if self._loopback else None)
         app = build_operators_app(instance, access, self._changes)
@@ -88,7 +89,7 @@ class OperatorsListener:
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._bound]), name="operators")
 
     async def stop(self, seconds: float) -> None:
-        """Finishes requests under way for at most so many seconds, then drops the rest."""
+        """Finishes requests under way for at most `seconds`, then drops the rest."""
         self._server.should_exit = True
         self._broadcast.close()
         await asyncio.wait([self._serving], timeout=seconds)
@@ -97,7 +98,7 @@ class OperatorsListener:
         await self._changes.stop()
 
     def stop_at_once(self) -> None:
-        """Resets every connection. Call before `stop`, or while it runs."""
+        """Resets every connection. Call it before or during `stop`."""
         self._server.should_exit = self._server.force_exit = True
         for connection in cast("list[Connection]", list(self._server.server_state.connections)):
             connection.channel.reset()

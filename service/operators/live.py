@@ -1,4 +1,4 @@
-"""The live overview, for every listener at once, and how large a share of requests is logged."""
+"""The live overview, encoded once for all streams, and the share of requests that are logged."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,9 +11,9 @@ from service.operators.overview import Overview
 
 
 class Broadcast:
-    """The newest overview, for everybody who listens. The instance's supervisor owns it, and publishes once a second.
+    """Sends the newest overview to all open streams. The instance's supervisor owns it, and publishes once a second.
 
-    It is encoded once for all, and not at all while nobody listens.
+    An overview is encoded once for all streams, and not at all while there are none.
     """
 
     def __init__(self, overview: Callable[[], Overview | None]) -> None:
@@ -23,19 +23,19 @@ class Broadcast:
 
     def publish(self) -> None:
         if self._waiting:
-            self._tell(self._encoded())
+            self._send(self._encoded())
 
     def close(self) -> None:
         """Ends every stream."""
         self._is_closed = True
-        self._tell(None)
+        self._send(None)
 
     def newest(self) -> bytes | None:
-        """The overview as it is; None before the first, and at the end."""
+        """Returns the current overview; None before the first, and after `close`."""
         return None if self._is_closed else self._encoded()
 
     def next(self) -> "asyncio.Future[bytes | None]":
-        """The next overview; None at the end."""
+        """Returns a future of the next overview; its result is None after `close`."""
         waiter: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
         if self._is_closed:
             waiter.set_result(None)
@@ -47,7 +47,7 @@ class Broadcast:
         found = self._overview()
         return msgspec.json.encode(found) if found is not None else None
 
-    def _tell(self, encoded: bytes | None) -> None:
+    def _send(self, encoded: bytes | None) -> None:
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
             if not waiter.done():
@@ -55,7 +55,7 @@ class Broadcast:
 
 
 class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a request to change the request log's sample, and of its answer."""
+    """The body of a request to change the access log's sampling, and of its answer."""
 
     rate: Annotated[float, Meta(ge=0, le=1)]  # share of the requests that are neither errors nor slow
 
@@ -64,8 +64,8 @@ T = TypeVar("T")
 
 
 class Rounds(Generic[T]):
-    """Calls `make` one call at a time. Each caller gets the result of a call that began after it asked, never a stale
-    one. It lives as long as the endpoint that owns it.
+    """Runs `make` one call at a time. Each caller of `get` gets a result that was started after its call, never a stale
+    one. The endpoint owns it.
     """
 
     def __init__(self, make: Callable[[], Awaitable[T]]) -> None:
@@ -76,7 +76,7 @@ class Rounds(Generic[T]):
     async def get(self) -> T:
         if self._next is None:
             self._next = asyncio.create_task(self._round())
-        return await asyncio.shield(self._next)  # a caller that goes away must not cancel it for the others
+        return await asyncio.shield(self._next)  # a caller that disconnects must not cancel it for the others
 
     async def _round(self) -> T:
         async with self._under_way:

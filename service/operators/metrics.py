@@ -15,7 +15,7 @@ from service.operators.state import InstanceState, readiness, went_back
 
 
 class _Families:
-    """A collector for one scrape, whose metrics are known already."""
+    """A collector for one scrape of the metrics `metrics`."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
@@ -24,11 +24,11 @@ class _Families:
         return self._metrics
 
 
-_NOTHING: Mapping[EventKind, int] = MappingProxyType({})
+_NO_EVENTS: Mapping[EventKind, int] = MappingProxyType({})
 
 
-def render_metrics(state: InstanceState, sums: Snapshot, events: Mapping[EventKind, int] = _NOTHING) -> bytes:
-    """The text of one scrape. `sums` adds up all workers, including those that ended; `events` are counted by kind."""
+def render_metrics(state: InstanceState, sums: Snapshot, events: Mapping[EventKind, int] = _NO_EVENTS) -> bytes:
+    """Returns the text of one scrape. `sums` includes workers that ended; `events` are counted by kind."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(
         _Families(
@@ -81,21 +81,21 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     up.add_metric(("keys",), bool(reports) and all(report.keys_up for report in reports))
     up.add_metric(("cache",), bool(reports) and all(report.cache_up for report in reports))
     yield up
-    text = "Problems with how the two Redis are configured; /health/ready names them."
+    text = "Problems in the configuration of the two Redis; /health/ready lists them."
     yield gauge("forecast_store_problems", text, len(state.store_problems))
     foreign = any(report.keys_problem for report in reports)
     yield gauge(
         "forecast_key_store_foreign",
-        "1 if the key store lost its keys, belongs to another pepper, has a damaged sentinel, or refuses to be read.",
+        "1 if the key store lost its keys, belongs to another pepper, has a damaged sentinel, or refuses reads.",
         foreign,
     )
-    text = "1 if the key store lost changes of keys that were seen before, as after a failover."
+    text = "1 if the key store lost changes of keys that were seen before, for example in a failover."
     yield gauge("forecast_key_store_went_back", text, bool(went_back(state)))
     stuck = any(report.usage_problem for report in reports)
     yield gauge("forecast_usage_stuck", "1 if usage cannot be stored although the key store answers.", stuck)
     astray = state.mirror_problem is not None
-    yield gauge("forecast_releases_astray", "1 if the data folder is not what the store of releases says.", astray)
-    text = "Requests whose usage is not yet known to be in the key store."
+    yield gauge("forecast_releases_astray", "1 if the data folder differs from the store of releases.", astray)
+    text = "Requests whose usage the key store has not confirmed yet."
     yield gauge("forecast_usage_waiting", text, sum(report.usage_waits for report in reports))
     push = sum(report.push_connected for report in reports)
     yield gauge("forecast_revocation_push_connections", "Workers to which revocations are pushed.", push)
@@ -115,7 +115,7 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
     text = "Workers that cannot open the current release, or whose look-ups in it fail."
     yield gauge("forecast_release_problems", text, failing)
     hung = sum(worker.state == "hanging" for worker in state.workers)
-    text = "Workers that do not respond, or in which a look-up, or following releases, hangs."
+    text = "Workers that do not respond, or in which a look-up or the release follower hangs."
     yield gauge("forecast_hung_workers", text, hung)
     text = "Memory of the near caches, over all workers."
     yield gauge("forecast_near_cache_bytes", text, sum(report.near_bytes for report in reports))
@@ -124,11 +124,11 @@ def _gauges(state: InstanceState) -> Iterator[Metric]:
 
 
 def _inbox(status: Status) -> Iterator[Metric]:
-    """The inbox's metrics; every instance on a data folder shows the same."""
+    """Yields the inbox's metrics; they are the same on every instance of a data folder."""
     for name, text, value in (
         (
             "forecast_inbox_published",
-            "Drops of the inbox that were published, or were current already.",
+            "Drops of the inbox that were published, or were already current.",
             status.published,
         ),
         ("forecast_inbox_refused", "Drops of the inbox that were refused, or discarded by a person.", status.refused),
@@ -140,17 +140,17 @@ def _inbox(status: Status) -> Iterator[Metric]:
     yield gauge("forecast_inbox_waiting", text, status.waiting)
     text = "Files and folders in the inbox that cannot be drops, such as a zip file; the watcher's log says why."
     yield gauge("forecast_inbox_ignored", text, status.ignored)
-    text = "Drops of the inbox that cannot be published for reasons unrelated to them; they are retried."
+    text = "Drops of the inbox that cannot be published for reasons outside the drop; they are retried."
     yield gauge("forecast_inbox_failing", text, len(status.failing))
     yield gauge("forecast_inbox_held", "Drops of the inbox that wait for a person's approval.", status.held)
-    text = "Seconds since the oldest held drop was held; 0: none is."
+    text = "Seconds since the oldest held drop was held; 0: no drop is held."
     yield gauge("forecast_inbox_held_oldest_age_seconds", text, status.held_age())
     name, text = "forecast_inbox_last_refusal_timestamp_seconds", "When a drop was last refused; 0: never."
     yield gauge(name, text, status.last_refusal or 0)
 
 
 def _drops(state: InstanceState) -> Iterator[Metric]:
-    text = "Seconds since a drop went live or was current already; 0: never. A rollback does not count."
+    text = "Seconds since a drop went live or was already current; 0: never. A rollback does not count."
     yield gauge("forecast_last_drop_age_seconds", text, state.last_drop_age or 0)
-    text = "Seconds by which the next drop is overdue; 0: it is not, or FORECAST_DROP_EVERY is unset."
+    text = "Seconds by which the next drop is overdue; 0: not overdue, or FORECAST_DROP_EVERY is unset."
     yield gauge("forecast_drop_overdue_seconds", text, state.drop_overdue)

@@ -1,4 +1,4 @@
-"""Watches one instance: once a second it records what was counted, notices what happened, and sums up how it is."""
+"""Watches one instance: once a second it records the counts, notices events, and works out the verdict."""
 
 import os
 import socket
@@ -29,22 +29,22 @@ from service.operators.ranking import RankingBoard
 from service.operators.state import InstanceState, Problem, Status, WorkerState, problems_of
 
 MINUTE, HOUR = 60.0, 3600.0
-# Before and after a switch of releases, the hit rate is that of so many seconds.
+# Span of the hit rates before and after a release switch.
 _SWITCH_SECONDS = 300.0
 _EVENTS_SHOWN = 50
-# Partners get errors: at least so many in the last minute, and so large a share of the requests.
+# Partners get errors if at least this many requests of the last minute failed, and at least this share.
 _ERRORS, _ERROR_SHARE = 5, 0.01
 _SENTENCES = {
     "ready": "All is well.",
-    "degraded": "Partners get answers, but something is wrong.",
+    "degraded": "Partners get answers.",
     "unavailable": "Partners get no answers.",
 }
 
 
 class Observer:
-    """The observer of one instance, owned by its supervisor, which calls `look` about once a second.
+    """The observer of one instance. Its supervisor owns it, and calls `look` about once a second.
 
-    `clock` is in Unix seconds, for times that are shown; `ticks` in monotonic ones, for all that is worked out.
+    `clock` returns Unix seconds, for times that are shown; `ticks` monotonic seconds, for calculations.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Observer:
         self._clock = clock
         self._ticks = ticks
         self._began = ticks()
-        self._offset = 0.0  # makes Unix seconds of monotonic ones, as of the last look
+        self._offset = 0.0  # converts monotonic to Unix seconds, as of the last look
         self._history = FigureHistory(self._began)
         self._state: InstanceState | None = None
         self._workers: dict[int, deque[tuple[float, Histogram]]] = {}  # by pid: requests of the last minute
@@ -76,21 +76,21 @@ class Observer:
         self.board.add(samples)
 
     def look(self, state: InstanceState, ended: Snapshot) -> None:
-        """`ended` has the figures of workers that ended."""
+        """Records `state`. `ended` has the figures of workers that ended."""
         tick = self._ticks()
         self._offset = self._clock() - tick
-        # also of workers that do not respond now: what they counted stays counted
+        # includes workers that do not respond now: their counts must not disappear
         counted = [worker.report.telemetry for worker in state.workers if worker.report is not None]
         self._history.record(tick, figures_of([ended, *counted]), self._offset)
-        self._look_at_workers(tick, state.workers)
-        self._look_at_release(tick, state)
+        self._record_workers(tick, state.workers)
+        self._record_switch(tick, state)
         if self._state is not None:
             self.events.compare(self._state, state)
         self._state = state
-        self._note(tick, self._problems(state))
+        self._record_problems(tick, self._problems(state))
 
-    def _look_at_release(self, tick: float, state: InstanceState) -> None:
-        """A switch is over once all workers serve the same."""
+    def _record_switch(self, tick: float, state: InstanceState) -> None:
+        """Records a switch once all workers serve the same release."""
         release, before = state.served, self._served
         if release is None or release == before:
             return
@@ -99,7 +99,7 @@ class Observer:
             self.events.add("release", f"release {release} is live")
         else:
             self._switch = tick, self._served_since, before, release
-            # releases are named after when they were built
+            # a release is named after its build time
             if release < before:
                 self.events.add("rollback", f"rolled back to release {release}{by}; it was {before}")
             else:
@@ -107,11 +107,11 @@ class Observer:
         self._served, self._served_since = release, tick
 
     def is_behind(self, state: InstanceState) -> bool:
-        """Whether another release is served than at the last look, or something else is wrong."""
-        return self._state is not None and _told(state) != _told(self._state)
+        """Whether the served release or the problems have changed since the last look."""
+        return self._state is not None and _essence(state) != _essence(self._state)
 
     def overview(self) -> Overview | None:
-        """None before the first look."""
+        """Returns the overview; None before the first look."""
         state, now = self._state, self._history.now
         if state is None:
             return None
@@ -142,9 +142,9 @@ class Observer:
     # --- the verdict ---------------------------------------------------------------------------------------------
 
     def _problems(self, state: InstanceState) -> tuple[Status, list[Problem]]:
-        """As readiness has them, causes first; then what partners notice of them."""
+        """Returns the problems of readiness, causes first, then the errors that partners get."""
         status, problems = problems_of(state)
-        if state.restarted:  # it may end again
+        if state.restarted:  # the process may end again
             problems = [*problems, Problem("restarts", f"restarted in the last minute: {', '.join(state.restarted)}")]
             status = "degraded" if status == "ready" else status
         found = self._history.now.figures.since(self._history.back(MINUTE).figures)
@@ -155,8 +155,9 @@ class Observer:
             status = "degraded" if status == "ready" else status
         return status, problems
 
-    def _note(self, tick: float, found: tuple[Status, list[Problem]]) -> None:
-        """Notes since when there is a problem. While nobody is answered, others are not looked for, and stay."""
+    def _record_problems(self, tick: float, found: tuple[Status, list[Problem]]) -> None:
+        """Records when each problem began. While the instance is unavailable, earlier problems stay recorded: no others
+        are looked for."""
         status, problems = found
         kinds = {problem.kind for problem in problems}
         if self._since and not kinds:
@@ -173,7 +174,8 @@ class Observer:
         )
         if not reasons:
             return Verdict("ok", _SENTENCES["ready"], self._well_since + self._offset)
-        sentence = f"{_SENTENCES[status].rstrip('.')}: {reasons[0].text}."
+        first = reasons[0].text
+        sentence = f"{_SENTENCES[status]} {first[:1].upper()}{first[1:]}."
         return Verdict("degraded" if status == "degraded" else "unavailable", sentence, reasons[0].since, reasons)
 
     # --- parts ---------------------------------------------------------------------------------------------------
@@ -206,7 +208,7 @@ class Observer:
             rate_after=hit_rate(then, later).rate,
         )
 
-    def _look_at_workers(self, tick: float, workers: tuple[WorkerState, ...]) -> None:
+    def _record_workers(self, tick: float, workers: tuple[WorkerState, ...]) -> None:
         self._workers = {worker.pid: self._workers.get(worker.pid, deque(maxlen=61)) for worker in workers}
         for worker in workers:
             if worker.report is not None:
@@ -234,7 +236,7 @@ class Observer:
 
 
 def requests_of(snapshot: Snapshot) -> Histogram:
-    """Durations of a worker's requests, over all areas."""
+    """Returns the durations of a worker's requests, over all areas."""
     total = Histogram.empty()
     for name, _, histogram in snapshot.histograms:
         if name == REQUEST_SECONDS.name:
@@ -249,17 +251,18 @@ def installed_version() -> str:
         return "unknown"
 
 
-def _told(state: InstanceState) -> tuple[str | None, Status, frozenset[str]]:
-    """What must not be told wrongly for a second. Of problems the kinds: figures in their texts change all the time."""
+def _essence(state: InstanceState) -> tuple[str | None, Status, frozenset[str]]:
+    """Returns the parts of the state that must never be stale. Problems are named by kind, as figures in their texts
+    change all the time."""
     status, problems = problems_of(state)
-    said = (problem.text if status == "unavailable" else problem.kind for problem in problems)
-    return state.served, status, frozenset(said)
+    named = (problem.text if status == "unavailable" else problem.kind for problem in problems)
+    return state.served, status, frozenset(named)
 
 
 def _releases(state: InstanceState) -> tuple[Release, ...]:
     illustrative = {report.release for report in state.reports if report.illustrative}
     current = state.served
-    # the current one may be newer than what was read of the folder, or older than what is shown of it
+    # the current release may be newer than the last reading of the folder, or older than the releases it lists
     names = [*filter(None, [current]), *(name for name in state.releases if name != current)]
     return tuple(
         Release(id=name, published_at=published_at(name), current=name == current, illustrative=name in illustrative)
@@ -268,7 +271,7 @@ def _releases(state: InstanceState) -> tuple[Release, ...]:
 
 
 def published_at(release: str) -> float:
-    """Releases are named after when they were built; 0 if one is not."""
+    """Returns the build time in a release's name, in Unix seconds; 0 if the name has none."""
     try:
         return datetime.strptime(release[:16], "%Y%m%dT%H%M%S%z").timestamp()
     except ValueError:

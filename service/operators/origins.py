@@ -1,4 +1,4 @@
-"""Who must not reach the operators' listener through a browser: pages of other sites."""
+"""Keeps pages of other sites from reaching the operators' listener through a browser."""
 
 import ipaddress
 import re
@@ -9,23 +9,23 @@ from service.request.response import Header
 
 # A name or an IPv4 address, or an IPv6 address in brackets, and a port.
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]+)?")
-_OURS = (b"same-origin", b"none")  # none: typed, or from a bookmark
+_OURS = (b"same-origin", b"none")  # none: a typed address or a bookmark
 
 
 class Hosts:
-    """The names under which a listener on a loopback address may be asked. The operators' listener owns it.
+    """The host names that a listener on a loopback address accepts. The operators' listener owns it.
 
-    A site can make its own name lead to this machine (DNS rebinding). Its pages then read what they like, but a browser
-    sends that name.
+    A site can point its own name to this machine (DNS rebinding), so that its pages could read from the listener. The
+    browser then sends that name as Host.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = {"localhost", *(name.strip("[]").lower() for name in names)}
 
     def know(self, headers: list[Header]) -> bool:
-        """Whether the request is for one of the names, any port, or for a loopback address.
+        """Whether the request is for one of the names or a loopback address, on any port.
 
-        A request without a Host is not from a browser.
+        A request without a Host does not come from a browser, and is accepted.
         """
         return all(self._knows(value.decode("latin-1").lower()) for name, value in headers if name == b"host")
 
@@ -43,9 +43,9 @@ class Hosts:
 
 
 def is_cross_site(headers: list[Header]) -> bool:
-    """Whether a browser says that a page of another site, or of another port, sent the request.
+    """Whether a browser reports that a page of another site or port sent the request.
 
-    Browsers send `Sec-Fetch-Site` to addresses that they trust, others get an `Origin` with each POST.
+    Browsers send `Sec-Fetch-Site` to addresses that they trust, and `Origin` with each POST to any other.
     """
     sites = _values(headers, b"sec-fetch-site")
     if sites:

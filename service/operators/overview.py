@@ -1,7 +1,7 @@
-"""What operators see of an instance: one `Overview` a second, the same for the page, `forecast status` and `top`.
+"""The overview of an instance: one `Overview` a second, the same for the page, `forecast status` and `top`.
 
-Every number here is a metric too. Times are Unix seconds, durations seconds, sizes bytes, rates per second, shares 0 to
-1; None stands for "nothing to tell yet".
+Every number here is also a metric. Times are Unix seconds, durations seconds, sizes bytes, rates per second, shares 0
+to 1. None means "not known yet".
 """
 
 from typing import Literal
@@ -13,14 +13,14 @@ EventKind = Literal["release", "rollback", "purge", "key", "worker", "store", "i
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """One thing that is wrong."""
+    """One problem of the instance."""
 
     text: str
     since: float
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """How the instance is, in one sentence. `reasons` is empty if all is well."""
+    """The state of the instance, in one sentence. `reasons` is empty if all is well."""
 
     level: Level
     sentence: str
@@ -29,7 +29,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True):
-    """Which instance this is."""
+    """The instance itself."""
 
     id: str  # random, new at each start
     host: str
@@ -37,21 +37,21 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     started_at: float
     restarts: int  # workers that were replaced
-    connections: int  # open ones of partners
+    connections: int  # partners' open connections
     data_folder: str
     disk_free: int | None
     disk_size: int | None
 
 
 class HitRate(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers (200 and 304) of one span, by the tier that had them. docs/operations.md defines the hit rate."""
+    """Answers (200 and 304) of one span, by the tier that gave them. docs/operations.md defines the hit rate."""
 
-    seconds: float  # that the span covers; less than its name says while the instance is young
+    seconds: float  # length of the span; shorter than its name while the instance is young
     near: int
     shared: int
     warehouse: int
-    previous: int  # answers of a release that stands in for the current one; no hits, and no misses
-    not_found: int  # 404s of names that the release does not have: no tier is asked
+    previous: int  # answers of the release that stands in for the current one; neither hits nor misses
+    not_found: int  # 404s of names that the release does not have; no tier looks them up
     rate: float | None  # (near + shared) / (near + shared + warehouse)
 
 
@@ -60,8 +60,8 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
 
     seconds: float
     requests: float  # a second
-    errors: float  # a second: 5xx
-    by_status: dict[str, float]  # a second, of each status that there was
+    errors: float  # 5xx, a second
+    by_status: dict[str, float]  # a second, for each status that occurred
     p50: float | None
     p99: float | None
     p999: float | None
@@ -77,13 +77,13 @@ class Release(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Switch(msgspec.Struct, frozen=True, kw_only=True):
-    """The last time that another release became current while the instance ran."""
+    """The last release switch while the instance ran."""
 
     at: float
     before: str
     after: str
-    rate_before: float | None  # hit rate of the 5 minutes before
-    rate_after: float | None  # since then, for at most 5 minutes
+    rate_before: float | None  # hit rate in the 5 minutes before
+    rate_after: float | None  # hit rate in up to 5 minutes after
 
 
 class Ranked(msgspec.Struct, frozen=True):
@@ -92,14 +92,14 @@ class Ranked(msgspec.Struct, frozen=True):
     name: str
     count: int
     error: int = 0
-    detail: str = ""  # a partner's name, why a key was refused
+    detail: str = ""  # a partner's name, or why a key was refused
 
 
 class Rankings(msgspec.Struct, frozen=True, kw_only=True):
-    """The heaviest of about the last hour, heaviest first."""
+    """The most frequent names of about the last hour, most frequent first."""
 
-    seconds: float  # covered
-    queries: tuple[Ranked, ...] = ()  # asked most
+    seconds: float  # that the counts cover
+    queries: tuple[Ranked, ...] = ()  # most frequent queries
     missed: tuple[Ranked, ...] = ()  # answered by the warehouse
     unknown: tuple[Ranked, ...] = ()  # not found: 404
     partners: tuple[Ranked, ...] = ()
@@ -116,20 +116,20 @@ class StoreNode(msgspec.Struct, frozen=True, kw_only=True):
     memory: int | None = None
     memory_limit: int | None = None  # None: unlimited, or unknown
     evicted: int | None = None  # since it started
-    latency: float | None = None  # of the last look
+    latency: float | None = None  # of the last check
 
 
 class Store(msgspec.Struct, frozen=True, kw_only=True):
-    """One Redis; of a cluster, what all nodes have together, and the time of the slowest."""
+    """One Redis. For a cluster: the sums over all nodes, and the latency of the slowest."""
 
     name: Literal["keys", "cache"]
     up: bool
     memory: int | None = None
     memory_limit: int | None = None  # None: unlimited, or unknown
     evicted: int | None = None  # since it started
-    latency: float | None = None  # of the last look
-    pushed: int | None = None  # of the key store: workers to which revocations are pushed
-    nodes: tuple[StoreNode, ...] = ()  # of a cluster
+    latency: float | None = None  # of the last check
+    pushed: int | None = None  # key store only: workers to which revocations are pushed
+    nodes: tuple[StoreNode, ...] = ()  # clusters only
 
 
 class Warehouse(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,22 +163,22 @@ class Inbox(msgspec.Struct, frozen=True, kw_only=True):
     published: int
     refused: int
     waiting: int
-    ignored: int = 0  # what is in it and cannot be a drop; earlier versions do not tell
+    ignored: int = 0  # entries that cannot be drops; earlier versions do not report it
     held: int
     failing: int
     last_drop_at: float | None
-    overdue: float  # 0: not overdue, or no rhythm is set
+    overdue: float  # 0: not overdue, or FORECAST_DROP_EVERY is unset
 
 
 class Keys(msgspec.Struct, frozen=True, kw_only=True):
-    """Good keys that end soon; None while the key store cannot be asked."""
+    """Active keys that expire soon; None while the key store is unreachable."""
 
     expire_within_7_days: int | None = None
     expire_within_30_days: int | None = None
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Something that happened to the instance: a release, a rollback, a purge, a key, a worker, a store."""
+    """An event of the instance: a release, a rollback, a purge, or of a key, a worker, a store."""
 
     at: float
     kind: EventKind
@@ -188,7 +188,7 @@ class Event(msgspec.Struct, frozen=True):
 class Point(msgspec.Struct, frozen=True, kw_only=True):
     """One step of the history."""
 
-    at: float  # its end
+    at: float  # end of the step
     near: float  # answers a second
     shared: float
     warehouse: float
@@ -202,7 +202,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """Points of one span, oldest first; steps in which the instance did not run are absent."""
+    """Points of one span, oldest first. Steps in which the instance did not run are absent."""
 
     step: float  # seconds
     points: tuple[Point, ...]

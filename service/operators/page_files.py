@@ -1,4 +1,4 @@
-"""The operators' page as it is served: static files, which contain no data, so everybody may have them."""
+"""The operators' page as it is served: static files without data, so they need no token."""
 
 from importlib import resources
 
@@ -10,7 +10,7 @@ INDEX = "index.html"
 # The files of the page by their paths below `page/`.
 Page = dict[str, StaticFile]
 
-# Nothing from elsewhere, nothing inline. Data: the empty icon, which spares a request for one.
+# Allows no other origin and no inline code. `data:` is for the empty icon, which avoids a request for one.
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -18,7 +18,7 @@ _POLICY = (
 
 
 def read_page() -> Page:
-    """Every file of the page. uPlot's are absent where it could not be brought in."""
+    """Returns every file of the page. uPlot's are absent if the build could not include it."""
     root = resources.files("service.operators").joinpath("page")
     brought = root.joinpath("uplot")
     files = {file.name: file for file in root.iterdir() if file.is_file()}
@@ -28,5 +28,5 @@ def read_page() -> Page:
 
 
 def wants_page(headers: list[Header]) -> bool:
-    """Whether a browser asks, and not a program, which gets JSON."""
+    """Whether a browser sent the request, and not a program, which gets JSON."""
     return b"text/html" in joined(headers, b"accept").lower()

@@ -1,5 +1,5 @@
-"""The heaviest of many names in little memory: Space-Saving (Metwally, Agrawal, El Abbadi: Efficient Computation of
-Frequent and Top-k Elements in Data Streams, ICDT 2005), over about the last hour.
+"""The most frequent of many names, in little memory: Space-Saving (Metwally, Agrawal, El Abbadi: Efficient Computation
+of Frequent and Top-k Elements in Data Streams, ICDT 2005), over about the last hour.
 """
 
 import time
@@ -10,7 +10,7 @@ from heapq import heappush, heapreplace
 from service.base.ipc import Sample, SampleKind
 from service.operators.overview import Ranked, Rankings
 
-# Names counted of each kind. A name that is asked more often than 1 in so many is always among them.
+# Names counted of each kind. A name with more than one in NAMES of the counts is always among them.
 NAMES = 500
 SHOWN = 20
 # The last hour is the current half-hour and the one before.
@@ -20,12 +20,12 @@ _Name = tuple[str, str]  # name, detail
 
 
 class SpaceSaving:
-    """Counts at most `size` names. A new one takes the place, and the count, of the lightest."""
+    """Counts at most `size` names. A new name takes over the place and the count of the least frequent."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self.counts: dict[_Name, tuple[int, int]] = {}  # count, and by how much it may be too high
-        self._lightest: list[tuple[int, _Name]] = []  # a heap of all names, each with a count that it once had
+        self.counts: dict[_Name, tuple[int, int]] = {}  # count, and its largest possible excess
+        self._lightest: list[tuple[int, _Name]] = []  # a heap of all names, each with an earlier or its current count
 
     def add(self, name: _Name, count: int) -> None:
         counts = self.counts
@@ -44,12 +44,12 @@ class SpaceSaving:
 
 
 class RankingBoard:
-    """What the workers of one instance saw, which its supervisor owns."""
+    """Counts the samples of one instance's workers. Its supervisor owns it."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = clock()
-        self._since = self._before_since = self._began  # when the current window began, and the one before
+        self._since = self._before_since = self._began  # start of the current window, and of the previous one
         self._now: dict[str, SpaceSaving] = _window()
         self._before: dict[str, SpaceSaving] = _window()
 
@@ -85,7 +85,7 @@ class RankingBoard:
             for name, (count, error) in window[kind].counts.items():
                 sums[name] = sums[name][0] + count, sums[name][1] + error
         heaviest = sorted(sums.items(), key=lambda one: (-one[1][0], one[0]))[:most]
-        # what may be mostly error says nothing: many names, each asked a few times
+        # leaves out counts that may be mostly error: many names, each with a few requests
         return tuple(
             Ranked(name, count, error, detail) for (name, detail), (count, error) in heaviest if error <= count / 2
         )

@@ -1,4 +1,4 @@
-"""What the supervisor knows about its instance, and the readiness that follows from it (Decision 12)."""
+"""The supervisor's view of its instance, and the readiness that follows from it (Decision 12)."""
 
 import time
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from service.base.ipc import WorkerReport
 from service.inbox.status import Status as InboxStatus
 from service.operators.overview import Keys, Store
 
-# Nodes of a cluster in one sentence.
+# Most nodes of a cluster that one message lists.
 _SHOWN_NODES = 5
 
-# of an instance; unavailable: a balancer should send nothing
+# of an instance; unavailable: balancers should send it no requests
 Status = Literal["ready", "degraded", "unavailable"]
 
 
-# A clock that is further from the key store's is to be set.
+# Largest difference to the key store's clock that is not a problem.
 CLOCK_SECONDS = 5.0
 
 
@@ -29,7 +29,7 @@ class WorkerState(msgspec.Struct, frozen=True):
     report: WorkerReport | None  # the newest; None until the worker serves
     resident_bytes: int
     started_at: float = 0.0  # Unix seconds
-    leaving: bool = False  # it was told to stop
+    leaving: bool = False  # it is stopping
     responds: bool = True  # False: it seems to hang, and its report is old
 
     @property
@@ -44,48 +44,48 @@ class WorkerState(msgspec.Struct, frozen=True):
 
 
 class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance at one moment: made by the supervisor for each request that asks for health or metrics."""
+    """An instance at one moment. The supervisor builds it for each request for health or metrics."""
 
     workers: tuple[WorkerState, ...]
     wanted_workers: int
     restarts: int  # workers replaced since the instance started
-    start_problem: str | None = None  # why the last worker that ended before it served did so
+    start_problem: str | None = None  # why the last worker that failed to start ended
     draining: bool
-    restarted: tuple[str, ...] = ()  # what was restarted in the last minute
+    restarted: tuple[str, ...] = ()  # processes restarted in the last minute
     files_hang: str | None = None  # the supervisor's own access to the data folder that hangs
     inbox: InboxStatus = InboxStatus()  # of all watchers on the data folder
-    inbox_problem: str | None = None  # what keeps this instance's watcher from working
-    mirror_problem: str | None = None  # what keeps the data folder from being what the store of releases says
-    store_problems: tuple[str, ...] = ()  # how the two Redis are configured wrongly
-    keys_went_back: str | None = None  # that the key store lost changes, by its audit trail
+    inbox_problem: str | None = None  # why this instance's watcher does not work
+    mirror_problem: str | None = None  # why the data folder differs from the store of releases
+    store_problems: tuple[str, ...] = ()  # wrong configuration of the two Redis
+    keys_went_back: str | None = None  # changes that the key store lost, according to its audit trail
     last_drop_age: float | None = None  # seconds since a drop was delivered; None before the first
-    drop_every: float | None = None  # seconds from one drop to the next, at most; None: there is no rhythm
+    drop_every: float | None = None  # most seconds between two drops; None: not set
     last_drop_at: float | None = None  # Unix seconds
     watches_inbox: bool = False
     releases: tuple[str, ...] = ()  # ids of those in the data folder, newest first
-    switched_by: str | None = None  # who made the release current that all workers serve, if it is known
-    disk_free: int | None = None  # bytes; None while it cannot be told
+    switched_by: str | None = None  # who made the served release current, if known
+    disk_free: int | None = None  # bytes; None while unknown
     disk_size: int | None = None
-    stores: tuple[Store, ...] = ()  # as of the last look at each
+    stores: tuple[Store, ...] = ()  # as of the last check of each
     keys: Keys = Keys()
-    all_workers: int = 0  # of all instances that are known
+    all_workers: int = 0  # of all known instances
     clock_ahead: float | None = None  # seconds by which this machine's clock is ahead of the key store's, if known
     lookup_queue: int = 0  # look-ups that may wait in one worker
 
     @property
     def reports(self) -> list[WorkerReport]:
-        """Of the workers that serve."""
+        """The reports of the workers that serve."""
         return [worker.report for worker in self.workers if worker.report is not None and worker.responds]
 
     @property
     def served(self) -> str | None:
-        """The release that all workers serve; None while they differ, or have none."""
+        """The release that all workers serve; None while they differ or have none."""
         releases = {report.release for report in self.reports}
         return releases.pop() if len(releases) == 1 else None
 
     @property
     def drop_overdue(self) -> float:
-        """By how many seconds the next drop is overdue; 0 if it is not."""
+        """Seconds by which the next drop is overdue; 0 if it is not."""
         if self.last_drop_age is None or self.drop_every is None:
             return 0.0
         return max(0.0, self.last_drop_age - self.drop_every)
@@ -94,7 +94,7 @@ class InstanceState(msgspec.Struct, frozen=True, kw_only=True):
 class Health(msgspec.Struct, frozen=True):
     """The body of /health/ready for a caller without a token."""
 
-    status: Status  # unavailable: a balancer should send nothing
+    status: Status  # unavailable: balancers should send no requests
 
 
 class Readiness(Health, frozen=True):
@@ -105,11 +105,11 @@ class Readiness(Health, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """Something that is wrong. `kind` stays the same while figures in the text change."""
+    """A problem of the instance. `kind` stays the same while figures in the text change."""
 
     kind: str
     text: str
-    since: float | None = None  # Unix seconds, if it is known
+    since: float | None = None  # Unix seconds, if known
 
 
 def readiness(state: InstanceState) -> Readiness:
@@ -119,15 +119,15 @@ def readiness(state: InstanceState) -> Readiness:
 
 
 def problems_of(state: InstanceState) -> tuple[Status, list[Problem]]:
-    """How the instance is, and why."""
+    """Returns the status and its reasons."""
     blocking = _blocking(state, state.reports)
     if blocking:
         return "unavailable", [Problem("blocking", blocking)]
     problems = [
-        *_of_workers(state, state.reports),
-        *_of_stores(state, state.reports),
-        *_of_clock(state),
-        *_of_drops(state),
+        *_worker_problems(state, state.reports),
+        *_store_problems(state, state.reports),
+        *_clock_problems(state),
+        *_drop_problems(state),
     ]
     return "degraded" if problems else "ready", problems
 
@@ -140,8 +140,8 @@ def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
             return f"no worker can start: {state.start_problem}"
         return ", ".join(_unresponsive(state)) or "starting"
     if not any(report.release for report in reports):
-        said = (*(report.release_problem or report.hung for report in reports), state.mirror_problem)
-        problem = next(filter(None, said), None)
+        causes = (*(report.release_problem or report.hung for report in reports), state.mirror_problem)
+        problem = next(filter(None, causes), None)
         return f"no release: {problem}" if problem else "no release has been published yet"
     if not any(report.can_answer for report in reports):
         problem = next((report.release_problem for report in reports if report.release_problem), "they fail")
@@ -149,23 +149,23 @@ def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
     if not any(report.can_verify for report in reports):
         problem = next((report.keys_problem for report in reports if report.keys_problem), None)
         why = f": {'; '.join(state.store_problems)}" if state.store_problems else ""
-        return problem or f"the key store is away, and no worker remembers a verified key{why}"
+        return problem or f"the key store is unreachable, and no worker has a verified key cached{why}"
     return None
 
 
-def _of_stores(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Problem]:
+def _store_problems(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Problem]:
     if not all(report.keys_up for report in reports):
         yield Problem(
             "keys",
-            "the key store is away: each worker accepts keys that it verified in the last 60 s; others get a 503",
+            "the key store is unreachable: workers accept keys that they verified in the last 60 s; others get a 503",
         )
-    away = sorted({node for report in reports for node in report.cache_away})
-    if away:
-        more = f" and {len(away) - _SHOWN_NODES} more" if len(away) > _SHOWN_NODES else ""
-        which = f"{', '.join(away[:_SHOWN_NODES])}{more}"
-        yield Problem("cache", f"a part of the shared cache is away ({which}): the warehouse answers instead of it")
+    unreachable = sorted({node for report in reports for node in report.cache_away})
+    if unreachable:
+        more = f" and {len(unreachable) - _SHOWN_NODES} more" if len(unreachable) > _SHOWN_NODES else ""
+        which = f"{', '.join(unreachable[:_SHOWN_NODES])}{more}"
+        yield Problem("cache", f"a part of the shared cache is unreachable ({which}), so DuckDB answers for it")
     elif not all(report.cache_up for report in reports):
-        yield Problem("cache", "the shared cache is away: the warehouse answers instead")
+        yield Problem("cache", "the shared cache is unreachable, so DuckDB answers")
     for refusal in sorted({report.cache_refusal for report in reports if report.cache_refusal}):
         yield Problem("cache-refuses", f"the shared cache: {refusal}")
     for problem in state.store_problems:
@@ -181,11 +181,11 @@ def _of_stores(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Pr
 
 
 def went_back(state: InstanceState) -> set[str]:
-    """What the key store lost, as workers and the audit trail say it."""
+    """Returns the losses of the key store that workers and the audit trail report."""
     return set(filter(None, (state.keys_went_back, *(report.keys_went_back for report in state.reports))))
 
 
-def _of_workers(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Problem]:
+def _worker_problems(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Problem]:
     for kind, found in (
         ("release", {report.release_problem for report in reports}),
         ("hang", {*(report.hung for report in reports), state.files_hang}),
@@ -196,24 +196,24 @@ def _of_workers(state: InstanceState, reports: list[WorkerReport]) -> Iterator[P
         yield Problem(text, text)
     full = [report.connections_limit for report in reports if report.connections > report.connections_limit > 0]
     if full:
-        many = f"{len(full)} of {len(reports)} workers serve {full[0]:,} connections each, as many as they may"
+        many = f"{len(full)} of {len(reports)} workers serve {full[0]:,} connections each, the most that are allowed"
         files = max(report.files_limit for report in reports)
         why = f"with {files:,} open files (ulimit -n, LimitNOFILE)" if files else "(FORECAST_CONNECTIONS)"
-        yield Problem("connections", f"{many} {why}: requests on more get a 503")
+        yield Problem("connections", f"{many} {why}: requests on further connections get a 503")
     if len(reports) < state.wanted_workers:
-        why = f": the last one that started ended ({state.start_problem})" if state.start_problem is not None else ""
+        why = f": the last new worker ended ({state.start_problem})" if state.start_problem is not None else ""
         yield Problem("workers", f"{len(reports)} of {state.wanted_workers} workers serve{why}")
 
 
-def _of_clock(state: InstanceState) -> Iterator[Problem]:
+def _clock_problems(state: InstanceState) -> Iterator[Problem]:
     ahead = state.clock_ahead
     if ahead is not None and abs(ahead) > CLOCK_SECONDS:
         which = "ahead of" if ahead > 0 else "behind"
         text = f"this machine's clock is {in_words(round(abs(ahead)))} {which} the key store's"
-        yield Problem("clock", f"{text}: days and expiry go by that one")
+        yield Problem("clock", f"{text}: days and expiry follow the latter")
 
 
-def _of_drops(state: InstanceState) -> Iterator[Problem]:
+def _drop_problems(state: InstanceState) -> Iterator[Problem]:
     if state.mirror_problem is not None:
         yield Problem("releases", f"releases are not mirrored: {state.mirror_problem}")
     if state.inbox_problem is not None:

@@ -192,10 +192,9 @@ def without_cache(now: float | None = None) -> Overview:
     """The shared cache is away."""
     overview = well(now)
     since = overview.at - 75
-    text = "the shared cache is away: the warehouse answers instead"
-    verdict = Verdict(
-        "degraded", f"Partners get answers, but something is wrong: {text}.", since, (Reason(text, since),)
-    )
+    text = "the shared cache is unreachable, so DuckDB answers"
+    sentence = "Partners get answers. The shared cache is unreachable, so DuckDB answers."
+    verdict = Verdict("degraded", sentence, since, (Reason(text, since),))
     keys, cache = overview.stores
     return replace(overview, verdict=verdict, stores=(keys, replace(cache, up=False, memory=None, latency=None)))
 
@@ -211,7 +210,7 @@ def unavailable(now: float | None = None) -> Overview:
     first, second = overview.workers
     return replace(
         overview,
-        verdict=Verdict("unavailable", f"Partners get no answers: {reasons[0].text}.", since, reasons),
+        verdict=Verdict("unavailable", f"Partners get no answers. N{reasons[0].text[1:]}.", since, reasons),
         workers=(replace(first, state="hanging"), second),
         traffic_now=replace(overview.traffic_now, errors=890.2, by_status={"503": 890.2, "401": 1.1}),
         warehouse=replace(overview.warehouse, waiting=256),
@@ -225,7 +224,7 @@ def empty(now: float | None = None) -> Overview:
     quiet = Traffic(seconds=2, requests=0, errors=0, by_status={}, p50=None, p99=None, p999=None)
     return well(
         now,
-        verdict=Verdict("unavailable", "Partners get no answers: no release has been published yet.", now - 2),
+        verdict=Verdict("unavailable", "Partners get no answers. No release has been published yet.", now - 2),
         instance=replace(well(now).instance, started_at=now - 2, disk_free=None, disk_size=None),
         hit_rate_now=none,
         hit_rate_hour=none,

@@ -16,7 +16,7 @@ from tests.browser.made import MARKUP, NEWER, OLDER, empty, history, unavailable
 from tests.support.operators import READ
 from tests.support.waiting import PATIENCE
 
-BUT = "Partners get answers, but something is wrong:"
+UNREACHABLE = "Partners get answers. The shared cache is unreachable, so DuckDB answers."
 
 # Counts changes in live regions, and in the figures.
 _LISTEN = """() => {
@@ -83,7 +83,7 @@ def test_every_figure_of_an_overview_is_on_the_page(double: Double, opened: Open
         assert row(page, "#answers", "Hit rate") == ["Hit rate", "97.9 %", "97.1 %"]
         assert row(page, "#answers", "from DuckDB (missed)")[1:] == ["2.0 %", "2.8 %"]
         assert row(page, "#answers", "unknown names a second")[1:] == ["8.53", "8.06"]
-        assert row(page, "#answers", "429 over the rate")[1:] == ["9.60", "9.60"]
+        assert row(page, "#answers", "429 over a limit")[1:] == ["9.60", "9.60"]
         assert row(page, "#answers", "p99.9")[1:] == ["22 ms", "25 ms"]
         assert (
             "Hit rate in the 5 minutes before: 98.1 %; in the 5 minutes after: 94.2 %."
@@ -96,7 +96,7 @@ def test_every_figure_of_an_overview_is_on_the_page(double: Double, opened: Open
         assert row(page, "#stores", "keys")[-1] == "to 2 of 2 workers"
         assert row(page, "#workers", "4721")[1:4] == ["serving", NEWER, "456"]
         assert "Free disk\n41 GB of 107 GB" in page.locator("#machine").inner_text()
-        assert "End within 7 days\n1" in page.locator("#keys").inner_text()
+        assert "Expire within 7 days\n1" in page.locator("#keys").inner_text()
         assert "a key of Acme Realty was issued" in page.locator("#events").inner_text()
 
 
@@ -105,9 +105,9 @@ def test_what_is_wrong_is_said_with_its_reasons_and_since_when(double: Double, o
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text("All is well.")
         double.overview = without_cache
-        expect(sentence(page)).to_have_text(f"{BUT} the shared cache is away: the warehouse answers instead.")
+        expect(sentence(page)).to_have_text(UNREACHABLE)
         expect(page.locator("#since")).to_have_text(re.compile("^Since .*, for 1 min.$"))
-        assert row(page, "#stores", "cache")[1] == "away"
+        assert row(page, "#stores", "cache")[1] == "unreachable"
         double.overview = unavailable
         expect(page).to_have_title("Unavailable · forecast-1")
         expect(page.locator("#reasons li")).to_have_text(
@@ -122,7 +122,7 @@ def test_an_instance_that_knows_nothing_yet_has_no_false_figures(double: Double,
     """No zeros where there is nothing to tell."""
     double.overview = empty
     with opened(double.url) as page:
-        expect(page.locator("#gist")).to_have_text("Nobody asked in the last 2 s. No release is current.")
+        expect(page.locator("#gist")).to_have_text("No requests in the last 2 s. No release is current.")
         assert row(page, "#answers", "Hit rate")[1:] == ["–", "–"]
         assert page.locator("#span-hour").inner_text() == "Last 2 s"
         assert page.locator("#workers tbody").inner_text() == "No worker runs."
@@ -191,15 +191,15 @@ def test_a_lost_connection_is_said_and_mended(double: Double, opened: Opened) ->
         expect(sentence(page)).to_have_text("All is well.")
         double.stop()
         expect(sentence(page)).to_have_text(
-            re.compile(r"No connection to the instance since [\d:]+. What is below is old.")
+            re.compile(r"No connection to the instance since [\d:]+. The figures below are old.")
         )
-        expect(page.locator("#since")).to_contain_text("The last that it said: All is well.")
-        expect(page.locator("#updated")).to_have_text(re.compile(r"Old figures, of [\d:]+"))
+        expect(page.locator("#since")).to_contain_text("Last verdict: All is well.")
+        expect(page.locator("#updated")).to_have_text(re.compile(r"Old figures, from [\d:]+"))
         assert page.title() == "No connection · forecast-1"
         assert page.locator("#figures").evaluate("of => getComputedStyle(of).filter") == "grayscale(1)"
         double.overview = without_cache
         double.start()
-        expect(sentence(page)).to_have_text(re.compile("the shared cache is away"))
+        expect(sentence(page)).to_have_text(re.compile("The shared cache is unreachable"))
         expect(page.locator("#updated")).to_have_text(re.compile("Live, "))
         assert page.locator("body.old").count() == 0
 
@@ -214,7 +214,9 @@ def test_an_instance_that_falls_silent_counts_as_lost(double: Double, opened: Op
         page.wait_for_timeout(500)  # what was under way has come
         page.clock.fast_forward(7000)
         expect(sentence(page)).to_have_text(re.compile("No connection to the instance"))
-        expect(page.locator("#reasons")).to_have_text("The last try: it sends no figures. This page keeps trying.")
+        expect(page.locator("#reasons")).to_have_text(
+            "Last attempt: the instance sends no figures. This page keeps trying."
+        )
 
 
 def test_another_version_of_the_service_brings_its_own_page(double: Double, opened: Opened) -> None:
@@ -254,9 +256,7 @@ def test_with_a_read_token_the_page_asks_for_it(opened: Opened) -> None:
             for wrong in ("another-token-altogether", "schlüssel"):
                 field.fill(wrong)
                 field.press("Enter")
-                expect(page.get_by_role("alert")).to_have_text(
-                    "That token is not accepted here. Nothing was kept of it."
-                )
+                expect(page.get_by_role("alert")).to_have_text("This token is not accepted here. It was not stored.")
                 assert page.evaluate("sessionStorage.length") == 0
             field.fill(READ)
             field.press("Enter")

@@ -124,8 +124,8 @@ def test_many_connections_leave_an_instance_its_files_and_the_limit_is_named(pub
         until(lambda: instance.ready().json()["releases"] == [release])
         (reason,) = instance.ready().json()["reasons"]
         assert reason == (
-            "1 of 1 workers serve 64 connections each, as many as they may with 256 open files (ulimit -n, "
-            "LimitNOFILE): requests on more get a 503"
+            "1 of 1 workers serve 64 connections each, the most that are allowed with 256 open files (ulimit -n, "
+            "LimitNOFILE): requests on further connections get a 503"
         )
         assert "Too many open files" not in instance.log_file.read_text()
 

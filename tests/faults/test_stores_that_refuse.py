@@ -126,7 +126,7 @@ def test_a_key_store_that_refuses_writes_issues_nothing_and_loses_no_usage(
         refuse(keys)
         away = why == "away"
         if away:
-            until(lambda: is_degraded(instance, "the key store is away"))
+            until(lambda: is_degraded(instance, "the key store is unreachable"))
         assert instance.zip_code(published.key).status_code == 200
         if not away:
             until(lambda: is_degraded(instance, "usage of 1 keys cannot be stored and waits"))

@@ -134,9 +134,9 @@ def drop_held(site: Site, _: Instance) -> Iterator[None]:
 
 KEYS: list[str] = []
 FAULTS: tuple[tuple[str, Fault, str], ...] = (
-    ("the shared cache is killed", cache_killed, "the shared cache is away"),
+    ("the shared cache is killed", cache_killed, "the shared cache is unreachable"),
     ("the shared cache is full", cache_full, "the shared cache"),
-    ("the key store is killed", keys_killed, "the key store is away"),
+    ("the key store is killed", keys_killed, "the key store is unreachable"),
     ("the key store is emptied", keys_emptied, "the key store"),
     ("a worker is killed", worker_killed, "workers serve"),
     ("a worker is stopped", worker_stopped, "worker"),

@@ -1,4 +1,4 @@
-// The history as charts, each with its table. Without the library there are the tables alone.
+// The history as charts, each with its table. Without the library only the tables are shown.
 
 import { byId, fillRow, make, say } from "./dom.js";
 import { NOTHING, clock, percent, rate, took } from "./format.js";
@@ -26,24 +26,24 @@ const FIGURES = [
   ] },
 ];
 
-const SHORTEST = 60; // s: a chart of a young instance begins with it
+const SHORTEST = 60; // s: the shortest time axis, for a young instance
 
-/** All figures of the history. `begin` once, then `show` as often as there is something new. */
+/** All charts of the history. Call `begin` once, then `show` for each update. */
 export class Charts {
   constructor() {
     this.figures = FIGURES.map((figure) => new Figure(figure));
     byId("charts").append(...this.figures.map(({ node }) => node));
   }
 
-  /** Loads the library; without it, tables are open and a sentence says why. */
+  /** Loads the library. Without it, the tables are open and a sentence says why. */
   async begin() {
-    const there = await load();
-    this.figures.forEach((figure) => (there ? figure.plot() : figure.withoutPlot()));
-    byId("charts-by").hidden = !there;
-    byId("charts-missing").hidden = there;
+    const loaded = await load();
+    this.figures.forEach((figure) => (loaded ? figure.plot() : figure.withoutPlot()));
+    byId("charts-by").hidden = !loaded;
+    byId("charts-missing").hidden = loaded;
   }
 
-  /** `span` is [its seconds, its name]; `marks` are when another release became current. */
+  /** `span` is [seconds, name]; `marks` are the times of release switches. */
   show(known, { span: [seconds, name], end, marks }) {
     const { points, step } = known;
     const first = Math.min(points[0]?.at ?? end, end - SHORTEST);
@@ -52,7 +52,7 @@ export class Charts {
   }
 }
 
-/** With a row without values where steps are absent, so that no line crosses the gap. */
+/** Adds a row without values where steps are absent, so that no line crosses the gap. */
 function withGaps(points, step) {
   const rows = [];
   for (const point of points) {
@@ -72,7 +72,7 @@ class Figure {
     this.shown = null;
     this.filled = -Infinity; // the time of the newest row in the table
     this.values = figure.series.map(() => make("b"));
-    this.place = make("div", { class: "plot", role: "img", "aria-label": "Nothing yet." });
+    this.place = make("div", { class: "plot", role: "img", "aria-label": "No values yet." });
     this.body = make("tbody");
     this.details = this.#table();
     const legend = make("ul", { class: "legend" }, ...figure.series.map((series, at) =>
@@ -93,7 +93,7 @@ class Figure {
   }
 
   plot() {
-    this.drawn = new Plot(this.figure, this.place, () => this.#tell());
+    this.drawn = new Plot(this.figure, this.place, () => this.#fillLegend());
     if (this.shown) this.show(this.shown);
   }
 
@@ -107,12 +107,12 @@ class Figure {
     this.columns = this.figure.series.map(({ of }) => shown.rows.map((row) => (row.gap ? null : of(row))));
     this.place.setAttribute("aria-label", this.#summary());
     this.drawn?.draw(shown.rows.map(({ at }) => at), this.columns, shown);
-    this.#tell();
+    this.#fillLegend();
     this.#fill();
   }
 
-  /** Values in the legend: of where the pointer is, else the newest. */
-  #tell() {
+  /** Shows values in the legend: those at the pointer, or else the newest. */
+  #fillLegend() {
     if (!this.shown) return;
     const row = this.drawn?.pointed ?? this.shown.rows.length - 1;
     this.values.forEach((value, at) => say(value, this.figure.format(this.columns[at][row])));
@@ -120,19 +120,19 @@ class Figure {
 
   #summary() {
     const { series, format } = this.figure;
-    const said = series.map(({ name }, at) => {
+    const ranges = series.map(({ name }, at) => {
       const known = this.columns[at].filter((value) => value !== null);
-      if (!known.length) return `${name}: nothing yet`;
+      if (!known.length) return `${name}: no values yet`;
       const low = known.reduce((a, b) => Math.min(a, b));
       const high = known.reduce((a, b) => Math.max(a, b));
       return `${name}: now ${format(known.at(-1))}, from ${format(low)} to ${format(high)}`;
     });
-    return `Chart of the last ${this.shown.name}. ${said.join("; ")}. The table below has every value.`;
+    return `Chart of the last ${this.shown.name}. ${ranges.join("; ")}. The table below has every value.`;
   }
 
   /**
-   * The table, newest first; only while it is open. New rows go above those that are there, which stay what they are:
-   * the reader keeps the place, and a browser does not go through thousands of cells each second.
+   * Fills the table, newest first, while it is open. New rows are inserted above the old ones, which stay unchanged: the
+   * reader keeps the place, and the browser does not update thousands of cells each second.
    */
   #fill() {
     if (!this.details.open || !this.shown) return;
@@ -140,7 +140,7 @@ class Figure {
     const added = rows.filter(({ at }) => at > this.filled).length;
     for (let n = 0; n < added; n += 1) this.body.insertRow(0);
     while (this.body.rows.length > rows.length) this.body.deleteRow(-1);
-    const first = known === this.known ? rows.length - added : 0; // of another fetch, any value may be another
+    const first = known === this.known ? rows.length - added : 0; // after another fetch, any value may differ
     this.known = known;
     this.filled = rows.at(-1)?.at ?? -Infinity;
     rows.slice(first).reverse().forEach(({ at, gap }, row) => fillRow(this.body.rows[row] ?? this.body.insertRow(), [

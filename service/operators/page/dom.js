@@ -1,13 +1,13 @@
-// Filling what the page has. Text comes from strangers in part, so it is only ever set as text.
+// Fills the page's elements. Some text comes from strangers, so it is only ever set as text.
 
 export const byId = (id) => document.getElementById(id);
 
-/** Sets the text of `node` unless it has it: what did not change is not announced, and selections survive. */
+/** Sets the text of `node` if it differs: unchanged text is not announced, and selections survive. */
 export function say(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** The same for a text with live figures: it keeps the most lines that it needed at this width, so nothing below moves. */
+/** Like `say`, for text with live figures: the node never shrinks at the same width, so the page below does not move. */
 export function sayLive(node, text) {
   if (node.dataset.width !== String(node.clientWidth)) node.style.minHeight = "";
   node.dataset.width = node.clientWidth;
@@ -23,15 +23,15 @@ export function make(tag, attributes = {}, ...children) {
 }
 
 /**
- * Makes the rows of `body` those given, keeping the ones that are there. The first cell names its row. A cell is its
- * text, or {text, tone}; columns are numbers where the table's head says so.
+ * Sets the rows of `body`, reusing existing ones. The first cell is the row's header. A cell is its text, or
+ * {text, tone}; the table's head marks the columns of numbers.
  */
 export function fillRows(body, rows) {
   while (body.rows.length > rows.length) body.deleteRow(-1);
   rows.forEach((cells, at) => fillRow(body.rows[at] ?? body.insertRow(), cells));
 }
 
-/** The same where there may be nothing: then one cell says so. */
+/** Like `fillRows`; without rows, one cell shows the text `nothing`. */
 export function fillOr(body, rows, nothing) {
   if (rows.length) return fillRows(body, rows);
   if (body.dataset.nothing !== nothing || body.rows.length !== 1) {
@@ -40,7 +40,7 @@ export function fillOr(body, rows, nothing) {
   return undefined;
 }
 
-/** Makes the cells of one row those given. */
+/** Sets the cells of one row. */
 export function fillRow(row, cells) {
   if (row.cells[0]?.className === "nothing") row.replaceChildren();
   const heads = headOf(row.parentNode);
@@ -65,7 +65,7 @@ function cellOf(at, head, stacked) {
   return node;
 }
 
-/** Says what everything in a table is that is laid out as a list on phones: browsers forget it with the layout. */
+/** Sets explicit roles in a table that is laid out as a list on phones: browsers drop the implicit ones. */
 export function keepRoles(table) {
   const say = (role, nodes) => [...nodes].forEach((node) => node.setAttribute("role", role));
   say("table", [table]);
@@ -74,7 +74,7 @@ export function keepRoles(table) {
   say("columnheader", table.querySelectorAll("thead th"));
 }
 
-/** Terms and their values. */
+/** Sets the terms of a list and their values. */
 export function fillTerms(list, terms) {
   while (list.children.length > terms.length) list.lastElementChild.remove();
   terms.forEach(([term, value, tone = ""], at) => {

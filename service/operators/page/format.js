@@ -1,4 +1,4 @@
-// Numbers and times as people read them. null stands for "nothing to tell yet".
+// Formats numbers and times for people. null means "not known yet".
 
 export const NOTHING = "–";
 
@@ -8,14 +8,14 @@ const fixed = [0, 1, 2].map((digits) =>
 
 export const count = known((value) => fixed[0].format(value));
 
-/** Something per second, with as many decimals as its size deserves. */
+/** A rate per second; larger values have fewer decimals. */
 export const rate = known((value) => {
   if (value === 0) return "0";
   if (value < 0.01) return "<0.01";
   return fixed[value < 10 ? 2 : value < 100 ? 1 : 0].format(value);
 });
 
-/** A share. Never rounded up to 100 %, and never down to 0 %: one miss in a thousand is one. */
+/** A share, rounded down, but never to 0 %: so one miss is never shown as a hit rate of 100 %. */
 export const percent = known((share) => {
   if (share === 0 || share === 1) return `${share * 100} %`;
   if (share < 0.001) return "<0.1 %";
@@ -47,7 +47,7 @@ export const bytes = known((value) => {
 
 const two = (number) => String(number).padStart(2, "0");
 
-/** The time of day; of another day than `now`, with its date. */
+/** The time of day, with the date if it is not the day of `now`. */
 export function clock(seconds, now = Date.now() / 1000) {
   const date = new Date(seconds * 1000);
   const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
@@ -57,7 +57,7 @@ export function clock(seconds, now = Date.now() / 1000) {
   return `${date.getDate()} ${date.toLocaleString("en", { month: "short" })}${year} ${time}`;
 }
 
-/** What a span is called that covers so many seconds. */
+/** The name of a span that covers `seconds`. */
 export function spanOf(seconds, whole, name) {
   return seconds >= whole * 0.98 ? `Last ${name}` : `Last ${age(seconds)}`;
 }

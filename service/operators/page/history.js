@@ -1,24 +1,24 @@
-// The points of the chosen span: fetched once, then continued by what each overview brings, or fetched again.
+// The points of the chosen span: fetched once, then extended by each overview, or fetched again.
 
 import { byId, say } from "./dom.js";
 import { ask } from "./live.js";
 
 const SPANS = { "10m": [600, "10 minutes"], "2h": [7200, "2 hours"], "24h": [86400, "24 hours"] };
-const LIVE_STEP = 1.5; // s: with steps up to this, the newest point of an overview is the next one of the history
-const YOUNG = 1200; // s: of an instance this young, ten minutes say more than two hours
+const LIVE_STEP = 1.5; // s: with steps up to this, an overview's newest point is the history's next one
+const YOUNG = 1200; // s: up to this age of the instance, the page starts with ten minutes, not two hours
 
 export class History {
   constructor(charts) {
     this.charts = charts;
     this.span = null;
-    this.known = null; // what /history answered for the span
+    this.known = null; // the answer of /history for the span
     this.asking = null;
     for (const field of document.getElementsByName("span")) {
       field.addEventListener("change", () => this.#choose(field.value));
     }
   }
 
-  /** Takes over what is new, and shows it. */
+  /** Adds the new points of `overview`, and shows the history. */
   use(overview) {
     this.overview = overview;
     if (this.span === null) {
@@ -32,7 +32,7 @@ export class History {
     this.#show();
   }
 
-  /** The connection was lost, so points are missing. */
+  /** Discards the points after a lost connection, as some are missing. */
   forget() {
     this.known = null;
   }
@@ -68,7 +68,7 @@ export class History {
       this.#show();
       say(byId("history-problem"), "");
     } catch {
-      say(byId("history-problem"), "The history cannot be read now. It is tried again."); // by the next overview
+      say(byId("history-problem"), "The history cannot be read now. This page keeps trying."); // with each overview
     } finally {
       if (this.asking === span) this.asking = null;
     }
@@ -78,7 +78,7 @@ export class History {
     if (this.known === null) return;
     const { switch: last, events } = this.overview;
     const marks = events.filter(({ kind }) => kind === "release" || kind === "rollback").map(({ at }) => at);
-    if (last !== null && !marks.some((at) => Math.abs(at - last.at) < 5)) marks.push(last.at); // events are the newest ones only
+    if (last !== null && !marks.some((at) => Math.abs(at - last.at) < 5)) marks.push(last.at); // `events` has the newest only
     this.charts.show(this.known, { span: SPANS[this.span], end: this.overview.at, marks });
   }
 }

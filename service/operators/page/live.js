@@ -1,6 +1,6 @@
 // The connection to the instance. EventSource cannot send a header, so the stream is read with fetch.
 
-const SILENCE = 6000; // ms without an overview, after which a connection counts as lost: one should come every second
+const SILENCE = 6000; // ms without an overview until the connection counts as lost; one is due every second
 const PAUSES = [500, 1000, 2000, 3000]; // ms between tries
 const STORED = "forecast.token";
 
@@ -11,10 +11,10 @@ export const token = {
   forget: () => sessionStorage.removeItem(STORED),
 };
 
-/** The instance wants a token, or another one. */
+/** The instance requires a token, or rejected the one that was sent. */
 export class TokenWanted extends Error {}
 
-/** Asks for `path`. Throws TokenWanted, or an Error that says what the instance said. */
+/** Fetches `path`. Throws TokenWanted, or an Error with the instance's message. */
 export async function ask(path, signal) {
   const held = token.get();
   const headers = held === null ? {} : { Authorization: `Bearer ${held}` };
@@ -25,48 +25,48 @@ export async function ask(path, signal) {
 }
 
 async function problemOf(response) {
-  const said = await response.json().catch(() => ({}));
-  return `${response.status}: ${said.detail ?? response.statusText}`;
+  const body = await response.json().catch(() => ({}));
+  return `${response.status}: ${body.detail ?? response.statusText}`;
 }
 
 /**
- * Follows the instance for as long as the page is open, and connects again by itself. `told` has `overview(overview)`,
+ * Follows the instance while the page is open, and reconnects by itself. `handlers` has `overview(overview)`,
  * `lost(problem)` and `wanted()`, which resolves once there is a token to try.
  */
-export async function follow(told) {
+export async function follow(handlers) {
   for (let failed = 0; ; failed += 1) {
     try {
       await stream((overview) => {
         failed = 0;
-        told.overview(overview);
+        handlers.overview(overview);
       });
     } catch (error) {
       if (error instanceof TokenWanted) {
-        await told.wanted();
+        await handlers.wanted();
         failed = -1;
         continue;
       }
-      told.lost(error.message);
+      handlers.lost(error.message);
     }
     await pause(PAUSES[Math.min(failed, PAUSES.length - 1)]);
   }
 }
 
-/** Hands over each overview; throws when the stream ends or falls silent. */
+/** Calls `use` with each overview. Throws when the stream ends or falls silent. */
 async function stream(use) {
-  const given = new AbortController();
+  const abort = new AbortController();
   let watch = 0;
   const alive = () => {
     clearTimeout(watch);
-    watch = setTimeout(() => given.abort(new Error("it sends no figures")), SILENCE);
+    watch = setTimeout(() => abort.abort(new Error("the instance sends no figures")), SILENCE);
   };
   try {
     alive();
-    const response = await reached(ask("events", given.signal));
+    const response = await reached(ask("events", abort.signal));
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let rest = ""; ;) {
       const { done, value } = await reached(reader.read());
-      if (done) throw new Error("it closed the connection");
+      if (done) throw new Error("the instance closed the connection");
       const events = (rest + value).replaceAll("\r", "").split("\n\n");
       rest = events.pop();
       events.forEach((event) => handle(event, (overview) => {
@@ -76,16 +76,16 @@ async function stream(use) {
     }
   } finally {
     clearTimeout(watch);
-    given.abort();
+    abort.abort();
   }
 }
 
-/** Browsers report every failure of the network as a TypeError, each in words of its own. */
+/** Rewords network failures: browsers report each as a TypeError with their own message. */
 async function reached(asked) {
   try {
     return await asked;
   } catch (error) {
-    throw error instanceof TypeError ? new Error("it cannot be reached") : error;
+    throw error instanceof TypeError ? new Error("the instance is unreachable") : error;
   }
 }
 
@@ -95,7 +95,7 @@ function handle(event, use) {
   if (data.length && lines.some((line) => /^event: ?overview$/.test(line))) use(JSON.parse(data.join("\n")));
 }
 
-/** Waits, or less long if the network or the reader comes back. */
+/** Waits for `ms`, or less if the network or the reader comes back. */
 function pause(ms) {
   return new Promise((resolve) => {
     const stop = new AbortController();

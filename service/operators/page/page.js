@@ -1,4 +1,4 @@
-// The operators' page: follows one instance, and says when it cannot.
+// The operators' page: follows one instance, and shows when the connection is lost.
 
 import { Charts } from "./charts.js";
 import { byId, keepRoles, make, say } from "./dom.js";
@@ -13,19 +13,19 @@ const SECTIONS = [showGist, showAnswers, showReleases, showEvents, showRankings,
 const MARKS = { ok: "✓", degraded: "!", unavailable: "✕", lost: "?", unknown: "…" };
 const TITLES = { ok: "OK", degraded: "Degraded", unavailable: "Unavailable", lost: "No connection", unknown: "Connecting" };
 
-const SENDABLE = /^[\x21-\x7e]+$/; // what a header may contain
+const SENDABLE = /^[\x21-\x7e]+$/; // characters that a header may contain
 
 const charts = new Charts();
 const history = new History(charts);
 let newest = null; // the last overview
-let heardAt = null; // when it came, by this device's clock, in seconds
-let lostAt = null; // since when there is no connection
+let heardAt = null; // when it arrived, by this device's clock, in seconds
+let lostAt = null; // when the connection was lost
 let paused = false;
 
 const now = () => Date.now() / 1000;
 
 function onOverview(overview) {
-  if (newest !== null && overview.instance.version !== newest.instance.version) location.reload(); // its page is another
+  if (newest !== null && overview.instance.version !== newest.instance.version) location.reload(); // the new version has another page
   const back = lostAt !== null || newest === null;
   newest = overview;
   heardAt = now();
@@ -49,7 +49,7 @@ function showFigures(overview) {
 
 function showVerdict({ at, verdict }) {
   headline(verdict.level, verdict.sentence);
-  const more = verdict.reasons.length > 1 ? verdict.reasons : []; // a single one is in the sentence
+  const more = verdict.reasons.length > 1 ? verdict.reasons : []; // the sentence contains a single one
   sayReasons(more.map((reason) => `${reason.text} (since ${clock(reason.since, at)})`));
   say(byId("since"), `Since ${clock(verdict.since, at)}, for ${age(at - verdict.since)}.`);
 }
@@ -62,7 +62,7 @@ function headline(level, sentence) {
   if (document.title !== `${TITLES[level]} · ${host}`) document.title = `${TITLES[level]} · ${host}`;
 }
 
-/** Only if they changed: they are announced. */
+/** Updates the list only if the reasons changed, as screen readers announce each update. */
 function sayReasons(reasons) {
   const list = byId("reasons");
   if (reasons.join("\n") === [...list.children].map((item) => item.textContent).join("\n")) return;
@@ -74,20 +74,20 @@ function onLost(problem) {
   document.body.classList.add("old");
   headline("lost", newest === null
     ? "No connection to the instance"
-    : `No connection to the instance since ${clock(lostAt)}. What is below is old.`);
-  sayReasons([`The last try: ${problem}. This page keeps trying.`]);
+    : `No connection to the instance since ${clock(lostAt)}. The figures below are old.`);
+  sayReasons([`Last attempt: ${problem}. This page keeps trying.`]);
   showLoss();
 }
 
-/** What changes while there is no connection: outside of what is announced. */
+/** Updates texts that change without a connection; screen readers do not announce them. */
 function showLoss() {
   if (lostAt === null) return;
-  const last = newest === null ? "" : ` The last that it said: ${newest.verdict.sentence}`;
+  const last = newest === null ? "" : ` Last verdict: ${newest.verdict.sentence}`;
   say(byId("since"), `For ${age(now() - lostAt)}.${last}`);
-  if (newest !== null) say(byId("updated"), `Old figures, of ${clock(newest.at)}`);
+  if (newest !== null) say(byId("updated"), `Old figures, from ${clock(newest.at)}`);
 }
 
-/** Asks for a token until one is given. */
+/** Shows the token form. Resolves once a token is entered. */
 function onWanted() {
   const tried = token.get() !== null;
   token.forget();
@@ -98,17 +98,17 @@ function onWanted() {
   say(byId("gist"), "");
   say(byId("since"), "");
   say(byId("updated"), "Not connected");
-  headline("unknown", "Nothing is shown without a token");
+  headline("unknown", "Enter a token to see the figures");
   const field = byId("token-field");
   if (tried) refuse(field);
   field.focus();
   return new Promise((resolve) => {
     byId("token-form").onsubmit = (event) => {
       event.preventDefault();
-      const given = field.value.trim();
+      const entered = field.value.trim();
       field.value = "";
-      if (!SENDABLE.test(given)) return refuse(field);
-      token.keep(given);
+      if (!SENDABLE.test(entered)) return refuse(field);
+      token.keep(entered);
       return resolve();
     };
   });
@@ -116,7 +116,7 @@ function onWanted() {
 
 function refuse(field) {
   field.setAttribute("aria-invalid", "true");
-  say(byId("token-problem"), "That token is not accepted here. Nothing was kept of it.");
+  say(byId("token-problem"), "This token is not accepted here. It was not stored.");
 }
 
 byId("pause").addEventListener("click", () => {

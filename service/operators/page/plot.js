@@ -1,9 +1,9 @@
-// One figure drawn by uPlot. Colours come from the style sheet, so that both schemes have theirs.
+// One figure drawn by uPlot. Colours come from the style sheet, so that they fit both colour schemes.
 
 const HEIGHT = 176;
 const FONT = "12px system-ui, sans-serif";
 
-/** Loads the library; resolves to whether it is there. */
+/** Loads the library. Resolves to whether it was loaded. */
 export function load() {
   const style = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "page/uplot/uPlot.min.css" });
   const script = Object.assign(document.createElement("script"), { src: "page/uplot/uPlot.iife.min.js" });
@@ -25,7 +25,7 @@ export class Plot {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.plot.redraw());
   }
 
-  /** Which row the pointer is at; null if it is elsewhere. */
+  /** The row at the pointer; null if the pointer is elsewhere. */
   get pointed() {
     return this.plot.cursor.idx ?? null;
   }
@@ -39,7 +39,7 @@ export class Plot {
     });
   }
 
-  /** Of a stack, the largest sum is drawn first. */
+  /** Returns the series in drawing order: in a stack, the largest sum comes first. */
   #order(series) {
     return this.figure.stacked ? [...series].reverse() : series;
   }
@@ -49,7 +49,7 @@ export class Plot {
     return {
       width: place.clientWidth,
       height: HEIGHT,
-      padding: [18, 14, 0, 0], // above: the word at a mark
+      padding: [18, 14, 0, 0], // room above for the labels of marks
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, sync: { key: "history" }, points: { show: false } },
       scales: { y: { range: rangeOf(this.figure), distr: this.figure.log ? 3 : 1 } },
@@ -69,7 +69,7 @@ export class Plot {
     };
   }
 
-  /** Another release became current: an upright line. */
+  /** Draws a vertical line at each release switch. */
   #mark(plot) {
     const { ctx, bbox } = plot;
     ctx.save();
@@ -84,7 +84,7 @@ export class Plot {
       ctx.moveTo(x, bbox.top);
       ctx.lineTo(x, bbox.top + bbox.height);
       ctx.stroke();
-      if (x - labelled < 60 * devicePixelRatio) continue; // its word would lie on the last one's
+      if (x - labelled < 60 * devicePixelRatio) continue; // the label would overlap the previous one
       labelled = x;
       const right = x + 60 * devicePixelRatio > bbox.left + bbox.width;
       ctx.textAlign = right ? "right" : "left";
@@ -96,21 +96,21 @@ export class Plot {
 
 const colour = (tone) => getComputedStyle(document.documentElement).getPropertyValue(`--${tone}`).trim();
 
-/** To the minute, unless labels are less than one apart. */
+/** Formats to the minute, or to the second if labels are less than a minute apart. */
 function timeOfDay(seconds, step) {
   const date = new Date(seconds * 1000);
   const parts = [date.getHours(), date.getMinutes(), ...(step < 60 ? [date.getSeconds()] : [])];
   return parts.map((part) => String(part).padStart(2, "0")).join(":");
 }
 
-/** Values between two gaps, which no line would show. */
+/** Returns the indexes of values between two gaps, which no line would show. */
 function alone(plot, series) {
   const values = plot.data[series];
   const isAlone = (at) => values[at] != null && values[at - 1] == null && values[at + 1] == null;
   return [...values.keys()].filter(isAlone);
 }
 
-/** Each column on top of those before it. */
+/** Returns the columns stacked, each on top of those before it. */
 function stacked(columns) {
   const sums = [];
   columns.forEach((column, at) => {

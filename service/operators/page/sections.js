@@ -1,25 +1,25 @@
-// Every section of the page but the charts, from one overview.
+// Fills every section of the page except the charts from one overview.
 
 import { byId, fillOr, fillRows, fillTerms, make, say, sayLive } from "./dom.js";
 import { NOTHING, age, bytes, clock, count, percent, rate, spanOf, took } from "./format.js";
 
 const MEANS = {
-  200: "found", 304: "not modified", 400: "bad request", 401: "no good key", 403: "not entitled", 404: "not found",
-  405: "wrong method", 406: "not acceptable", 408: "too slow to ask", 413: "too large", 414: "too long",
-  429: "over the rate", 431: "headers too large", 500: "internal error", 503: "unavailable",
+  200: "found", 304: "not modified", 400: "bad request", 401: "no valid key", 403: "not entitled", 404: "not found",
+  405: "wrong method", 406: "not acceptable", 408: "request timeout", 413: "too large", 414: "too long",
+  429: "over a limit", 431: "headers too large", 500: "internal error", 503: "unavailable",
 };
 
 const answered = (hits) => hits.near + hits.shared + hits.warehouse;
 const ratio = (part, whole) => (whole ? part / whole : null);
 export const hitRate = (tiers) => ratio(tiers.near + tiers.shared, answered(tiers));
 
-/** The sentences that answer at once: what partners get, from where, how fast, of which release, and what fails. */
+/** Shows the summary: request rate, errors, hit rates, latency and the current release. */
 export function showGist(overview) {
   const { traffic_now: traffic, hit_rate_now: hits } = overview;
   const current = overview.releases.find((release) => release.current);
   const release = current ? releaseOf(current, overview.at) : "No release is current.";
   sayLive(byId("gist"), traffic.requests === 0
-    ? `Nobody asked in the last ${age(traffic.seconds)}. ${release}`
+    ? `No requests in the last ${age(traffic.seconds)}. ${release}`
     : `${rate(traffic.requests)} requests a second, ${errorsOf(traffic)}. ${tiersOf(hits)} ${timesOf(traffic)} ${release}`);
 }
 
@@ -33,7 +33,7 @@ const errorsOf = (traffic) => (traffic.errors
 
 function tiersOf(hits) {
   const all = answered(hits);
-  if (!all) return "No figures were answered.";
+  if (!all) return "No request was answered with figures.";
   return `${percent(hits.near / all)} of answers come from near caches, ${percent(hits.shared / all)} from Redis, `
     + `${percent(hits.warehouse / all)} from DuckDB.`;
 }
@@ -83,7 +83,7 @@ export function showReleases({ at, releases, switch: last }) {
 }
 
 function switchOf({ at, before, after, rate_before: earlier, rate_after: later }, now) {
-  const rateOf = (share) => (share === null ? "nobody asked" : percent(share));
+  const rateOf = (share) => (share === null ? "no requests" : percent(share));
   return `Last switch at ${clock(at, now)}, ${age(now - at)} ago, from ${before} to ${after}. `
     + `Hit rate in the 5 minutes before: ${rateOf(earlier)}; ${now - at < 300 ? "since then" : "in the 5 minutes after"}: `
     + `${rateOf(later)}.`;
@@ -91,17 +91,17 @@ function switchOf({ at, before, after, rate_before: earlier, rate_after: later }
 
 export function showEvents({ at, events }) {
   fillOr(byId("events").tBodies[0], events.map((event) => [clock(event.at, at), event.kind, event.text]),
-    "Nothing since the instance started.");
+    "No events since the instance started.");
 }
 
 const RANKINGS = [
-  ["queries", "Most asked", "Query", "Nothing was asked."],
-  ["missed", "Most missed", "Query", "Nothing was missed."],
-  ["unknown", "Unknown names (404)", "Query", "None was unknown."],
-  ["partners", "Heaviest partners", "Partner", "Nobody asked."],
-  ["keys", "Heaviest keys", "Key", "Nobody asked."],
-  ["limited", "Over their rate (429)", "Key", "Nobody was."],
-  ["refused", "Refused (401)", "From", "Nobody was."],
+  ["queries", "Most frequent queries", "Query", "No queries."],
+  ["missed", "Most cache misses", "Query", "No cache misses."],
+  ["unknown", "Unknown names (404)", "Query", "No unknown names."],
+  ["partners", "Most active partners", "Partner", "No requests."],
+  ["keys", "Most active keys", "Key", "No requests."],
+  ["limited", "Over a limit (429)", "Key", "No key."],
+  ["refused", "Refused (401)", "From", "No requests."],
 ];
 const SHOWN = 8;
 
@@ -127,8 +127,7 @@ function makeRanking(field, title, what) {
 const TONES = { serving: "", starting: "warn", leaving: "warn", hanging: "bad" };
 
 export function showWorkers({ at, workers, instance }) {
-  const replaced = instance.restarts < 2 ? `${instance.restarts || "none"} was` : `${count(instance.restarts)} were`;
-  say(byId("restarts"), `${replaced} replaced since the start`);
+  say(byId("restarts"), `${instance.restarts ? count(instance.restarts) : "none"} replaced since the start`);
   fillOr(byId("workers").tBodies[0], workers.map((worker) => [
     String(worker.pid),
     { text: worker.state, tone: TONES[worker.state] },
@@ -149,12 +148,12 @@ export function showStores({ stores, workers }) {
   };
   fillOr(byId("stores").tBodies[0], stores.map((store) => [
     store.name,
-    store.up ? { text: "up" } : { text: "away", tone: "bad" },
+    store.up ? { text: "up" } : { text: "unreachable", tone: "bad" },
     store.memory_limit ? `${bytes(store.memory)} of ${bytes(store.memory_limit)}` : bytes(store.memory),
     count(store.evicted),
     took(store.latency),
     pushes(store),
-  ]), "Nothing is known yet.");
+  ]), "Not known yet.");
 }
 
 export function showRest({ at, warehouse, inbox, keys, instance }) {
@@ -177,8 +176,8 @@ export function showRest({ at, warehouse, inbox, keys, instance }) {
     ["Next drop", inbox.overdue ? `overdue by ${age(inbox.overdue)}` : "not overdue", inbox.overdue ? "warn" : ""],
   ]);
   fillTerms(byId("keys"), [
-    ["End within 7 days", count(keys.expire_within_7_days), keys.expire_within_7_days ? "warn" : ""],
-    ["End within 30 days", count(keys.expire_within_30_days)],
+    ["Expire within 7 days", count(keys.expire_within_7_days), keys.expire_within_7_days ? "warn" : ""],
+    ["Expire within 30 days", count(keys.expire_within_30_days)],
   ]);
   const free = instance.disk_free;
   fillTerms(byId("machine"), [

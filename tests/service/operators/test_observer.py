@@ -63,7 +63,7 @@ def test_what_is_wrong_is_named_with_the_time_since_when(watching: Watching) -> 
     watching.seconds(first, 2)
     verdict = watching.seconds(msgspec.structs.replace(first, inbox=Status(held=2, held_since=5.0)), 2).verdict
     assert verdict.level == "degraded"
-    assert verdict.sentence.startswith("Partners get answers, but something is wrong: the shared cache is away")
+    assert verdict.sentence.startswith("Partners get answers. The shared cache is unreachable")
     assert verdict.since == began
     assert [reason.since for reason in verdict.reasons] == [began, 5.0], "a held drop knows since when it waits"
     again = watching.seconds(instance(WELL), 4).verdict
@@ -75,7 +75,7 @@ def test_an_instance_that_answers_nobody_says_so(watching: Watching, state: Inst
     """As readiness does."""
     verdict = watching.seconds(state).verdict
     assert verdict.level == "unavailable"
-    assert verdict.sentence.startswith("Partners get no answers: ")
+    assert verdict.sentence.startswith("Partners get no answers. ")
 
 
 def test_errors_of_the_last_minute_are_told_until_they_are_older(watching: Watching) -> None:
@@ -170,7 +170,7 @@ def test_the_cause_comes_before_what_partners_notice_of_it(watching: Watching) -
     watching.seconds(instance(WELL), 3)
     began = watching.now + 1
     verdict = watching.seconds(instance(but(release_problem="look-ups fail")), 2).verdict
-    assert verdict.sentence.endswith("something is wrong: look-ups fail.")
+    assert verdict.sentence.endswith("answers. Look-ups fail.")
     assert verdict.since == verdict.reasons[0].since == began
     assert "failed (5xx)" in verdict.reasons[-1].text
     assert verdict.reasons[-1].since < began
@@ -260,8 +260,8 @@ def test_what_changes_between_two_looks_is_an_event(watching: Watching) -> None:
         "the instance is stopping",
         "2 drops were refused",
         "a drop was published",
-        "the shared cache is back",
-        "the shared cache is away",
+        "the shared cache is reachable again",
+        "the shared cache is unreachable",
         "release r1 is live",
         "the instance started",
     ]

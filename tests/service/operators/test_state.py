@@ -43,8 +43,14 @@ def but(**changes: object) -> WorkerReport:
         (None, ()),
         (5.0, ()),
         (-5.0, ()),
-        (3600.0, ("this machine's clock is 1 hour ahead of the key store's: days and expiry go by that one",)),
-        (-7.2, ("this machine's clock is 7 seconds behind the key store's: days and expiry go by that one",)),
+        (
+            3600.0,
+            ("this machine's clock is 1 hour ahead of the key store's: days and expiry follow the latter",),
+        ),
+        (
+            -7.2,
+            ("this machine's clock is 7 seconds behind the key store's: days and expiry follow the latter",),
+        ),
     ],
 )
 def test_a_clock_that_differs_from_the_key_store_s_degrades(ahead: float | None, reasons: tuple[str, ...]) -> None:
@@ -67,7 +73,7 @@ def test_an_instance_that_lacks_nothing_is_ready() -> None:
         (instance(but(release=None, release_problem="the manifest is damaged")), "no release: the manifest is damaged"),
         (
             instance(but(keys_up=False, can_verify=False)),
-            "the key store is away, and no worker remembers a verified key",
+            "the key store is unreachable, and no worker has a verified key cached",
         ),
         (
             instance(but(can_answer=False, release_problem="a file is lost")),
@@ -86,9 +92,9 @@ def test_an_instance_that_can_answer_nobody_is_unavailable(state: InstanceState,
     ("state", "part"),
     [
         (instance(WELL, but(can_answer=False, release_problem="a file is lost")), "a file is lost"),
-        (instance(WELL, but(keys_up=False)), "key store is away"),
-        (instance(WELL, but(cache_up=False)), "shared cache is away"),
-        (instance(but(cache_up=False, cache_away=("h2:6379",))), "a part of the shared cache is away (h2:6379)"),
+        (instance(WELL, but(keys_up=False)), "key store is unreachable"),
+        (instance(WELL, but(cache_up=False)), "shared cache is unreachable"),
+        (instance(but(cache_up=False, cache_away=("h2:6379",))), "a part of the shared cache is unreachable (h2:6379)"),
         (instance(but(cache_up=False, cache_away=tuple(f"h{at}:1" for at in range(7)))), "h4:1 and 2 more"),
         (instance(WELL, but(release_problem="cannot open r2")), "cannot open r2"),
         (instance(WELL, but(keys_problem="another pepper")), "another pepper"),
@@ -97,9 +103,9 @@ def test_an_instance_that_can_answer_nobody_is_unavailable(state: InstanceState,
         (instance(WELL, None), "1 of 2 workers serve"),
         (
             msgspec.structs.replace(instance(WELL, None), start_problem="signal 9"),
-            "1 of 2 workers serve: the last one that started ended (signal 9)",
+            "1 of 2 workers serve: the last new worker ended (signal 9)",
         ),
-        (instance(WELL, but(can_verify=False, keys_up=False)), "key store is away"),
+        (instance(WELL, but(can_verify=False, keys_up=False)), "key store is unreachable"),
         (instance(WELL, but(release=None, release_problem="slow disk")), "slow disk"),
     ],
 )

@@ -13,7 +13,7 @@ from tests.service.conftest import Cli
 from tests.support.listener import listening
 from tests.support.overviews import BEFORE, NOW, RELEASE, hits, overview, worker
 
-CACHE_AWAY = Reason("the shared cache is away: the warehouse answers instead", NOW - 180)
+CACHE_AWAY = Reason("the shared cache is unreachable, so DuckDB answers", NOW - 180)
 ONE_SERVES = Reason("1 of 2 workers serve", NOW - 2)
 
 
@@ -93,7 +93,7 @@ def test_what_is_wrong_comes_first_and_says_since_when(cli: Cli, start: Start) -
     done = cli("status")
     assert done.code == 4
     assert done.out.splitlines()[:2] == [
-        "Degraded: the shared cache is away: the warehouse answers instead. (since 14:10:20 UTC, 3 minutes)",
+        "Degraded: the shared cache is unreachable, so DuckDB answers. (since 14:10:20 UTC, 3 minutes)",
         "  1 of 2 workers serve (since 14:13:18 UTC, 2 seconds)",
     ]
 
