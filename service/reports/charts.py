@@ -1,6 +1,6 @@
-"""Small charts as inline SVG. Old and new differ in shape as well as in colour, and every chart has a title.
+"""Small charts as inline SVG. Old and new differ in shape and colour, and every chart has a title.
 
-They are built as XML trees, so that every name is escaped. Their colours come from the page (html_page.html).
+Charts are built as XML trees, so that every name is escaped. Their colours come from the page (html_page.html).
 """
 
 import math
@@ -11,12 +11,12 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 Pair = tuple[int | None, int | None]  # before and now; None if there is none
 
 _WIDTH = 560  # of a chart, in SVG units
-_STATES = 24  # rows of a chart; the rest is summed up
+_STATES = 24  # most rows of a chart; one more row has the sum of the rest
 
-_LEVELS = (0.001, 0.01, 0.05, 0.2)  # of a tile's share, where its colour deepens
+_LEVELS = (0.001, 0.01, 0.05, 0.2)  # shares from which a tile's colour deepens
 _DEEP = 2  # above this level, a colour is dark enough for pale text
 _MAP_COLUMNS = 12
-# Where the tiles of the states are; territories and the military below.
+# The positions of the states' tiles; territories and the military are at the bottom.
 _MAP = tuple(
     tuple(line[at : at + 3].strip() for at in range(0, 3 * _MAP_COLUMNS, 3))
     for line in (
@@ -34,7 +34,7 @@ _MAP = tuple(
 
 
 def population_lines(years: Mapping[int, Pair]) -> str:
-    """National totals by year: the old ones as a broad pale line, the new ones as a thin line with dots above it."""
+    """Returns a chart of national totals by year: a broad pale line of old ones, and a thin line of new ones with dots."""
     svg = _svg(284, "Population by year", _ends(years))
     values = [value for pair in years.values() for value in pair if value is not None]
     ticks = _ticks(min(values), max(values))
@@ -58,7 +58,7 @@ def population_lines(years: Mapping[int, Pair]) -> str:
 
 
 def pair_bars(title: str, figures: Mapping[str, Pair]) -> str:
-    """For each name, the old bar (hatched) above the new one (solid)."""
+    """Returns a chart with two bars for each name: the old one (hatched) above the new one (solid)."""
     row, label = 52, 205
     svg = _svg(row * len(figures) + 8, title, _ends(figures))
     _hatching(svg)
@@ -68,13 +68,13 @@ def pair_bars(title: str, figures: Mapping[str, Pair]) -> str:
         for below, value, kind in ((8, pair[0], "old"), (28, pair[1], "new")):
             width = (_WIDTH - label - 90) * (value or 0) / most
             _bar(svg, label, at * row + below, width, 16, kind)
-            said = "none" if value is None else f"{value:,}"
-            _text(svg, label + width + 6, at * row + below + 13, said, "start", "" if value else "quiet")
+            shown = "none" if value is None else f"{value:,}"
+            _text(svg, label + width + 6, at * row + below + 13, shown, "start", "" if value else "quiet")
     return tostring(svg, encoding="unicode")
 
 
 def step_bars(title: str, steps: Mapping[str, int]) -> str:
-    """A histogram: a bar for each step, with its number."""
+    """Returns a histogram: a bar for each step, with its number."""
     row, label = 22, 130
     svg = _svg(row * len(steps) + 8, title, "; ".join(f"{step}: {number:,}" for step, number in steps.items()))
     most = max(1, *steps.values())
@@ -88,21 +88,21 @@ def step_bars(title: str, steps: Mapping[str, int]) -> str:
 
 
 class Tile(NamedTuple):
-    """What a map shows of one state."""
+    """One state on a map."""
 
-    share: float  # how much changed, which gives the colour
-    label: str  # the same in a few characters
-    title: str  # everything worth knowing
+    share: float  # how much changed; it decides the colour
+    label: str  # the share in a few characters
+    title: str  # the details
 
 
 def state_tiles(title: str, tiles: Mapping[str, Tile]) -> str:
-    """A map with a tile for each state: its code and its label, on a colour that deepens with what changed."""
+    """Returns a map with a tile for each state: its code and label, on a colour that deepens with the share."""
     places = {state: (column, line) for line, states in enumerate(_MAP) for column, state in enumerate(states) if state}
     others = sorted(set(tiles) - set(places))[:_MAP_COLUMNS]
     places |= {state: (column, len(_MAP)) for column, state in enumerate(others)}
     width, height = _WIDTH / _MAP_COLUMNS, 42
-    said = "; ".join(f"{state or 'none'} {tiles[state].label}" for state in sorted(tiles))
-    svg = _svg(height * (len(_MAP) + bool(others)), title, said)
+    description = "; ".join(f"{state or 'none'} {tiles[state].label}" for state in sorted(tiles))
+    svg = _svg(height * (len(_MAP) + bool(others)), title, description)
     for state, (column, line) in places.items():
         tile = tiles.get(state)
         group = SubElement(svg, "g")
@@ -118,7 +118,7 @@ def state_tiles(title: str, tiles: Mapping[str, Tile]) -> str:
 
 
 def state_bars(gained: Mapping[str, int], lost: Mapping[str, int]) -> str:
-    """ZIP codes by state: lost ones to the left (hatched), gained ones to the right (solid)."""
+    """Returns a chart of ZIP codes by state: lost ones to the left (hatched), gained ones to the right (solid)."""
     rows = _by_state(gained, lost)
     row, centre = 22, _WIDTH / 2
     title = f"{sum(gained.values()):,} ZIP codes gained, {sum(lost.values()):,} lost"
@@ -140,7 +140,7 @@ def state_bars(gained: Mapping[str, int], lost: Mapping[str, int]) -> str:
 
 
 def _by_state(gained: Mapping[str, int], lost: Mapping[str, int]) -> Sequence[tuple[str, int, int]]:
-    """State, gained, lost. The largest come first; what does not fit the chart is summed up as the last row."""
+    """Returns (state, gained, lost), largest first. States that do not fit the chart are summed up in the last row."""
     rows = [(state, gained.get(state, 0), lost.get(state, 0)) for state in {*gained, *lost}]
     rows.sort(key=lambda entry: (-entry[1] - entry[2], entry[0]))
     shown, rest = rows[:_STATES], rows[_STATES:]
@@ -150,17 +150,17 @@ def _by_state(gained: Mapping[str, int], lost: Mapping[str, int]) -> Sequence[tu
 
 
 def _ends(pairs: Mapping[int, Pair] | Mapping[str, Pair]) -> str:
-    """The chart in words, for screen readers; the page's tables have all numbers."""
+    """Returns the chart in words, for screen readers; the page's tables have all numbers."""
 
-    def said(pair: Pair) -> str:
+    def in_words(pair: Pair) -> str:
         old, new = ("none" if value is None else f"{value:,}" for value in pair)
         return f"{old} before, {new} now"
 
-    return "; ".join(f"{name}: {said(pair)}" for name, pair in pairs.items())
+    return "; ".join(f"{name}: {in_words(pair)}" for name, pair in pairs.items())
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Four to seven round values that enclose `low` to `high`."""
+    """Returns four to seven round values that enclose `low` to `high`."""
     rough = max(high - low, abs(high) * 0.001, 1) / 4
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
@@ -169,7 +169,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _short(value: float, step: float) -> str:
-    """315,000,000 as 315 M, with enough decimals to tell ticks apart."""
+    """Formats 315,000,000 as 315 M, with enough decimals to distinguish ticks."""
     if not value:
         return "0"
     scale, unit = next(((scale, unit) for scale, unit in ((1e6, " M"), (1e3, " k")) if step >= scale / 100), (1.0, ""))
@@ -215,7 +215,7 @@ def _line(svg: Element, x1: float, y1: float, x2: float, y2: float, kind: str) -
 
 
 def _text(svg: Element, x: float, y: float, text: str, anchor: str, kind: str = "") -> None:
-    made = SubElement(svg, "text", {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor})
+    node = SubElement(svg, "text", {"x": f"{x:.1f}", "y": f"{y:.1f}", "text-anchor": anchor})
     if kind:
-        made.set("class", kind)
-    made.text = text
+        node.set("class", kind)
+    node.text = text

@@ -1,4 +1,4 @@
-"""The part of a page on what changes: charts and tables of figures, states, answers and ZIP codes."""
+"""The part of a page that shows changes: charts and tables of figures, states, answers and ZIP codes."""
 
 from collections.abc import Mapping
 from itertools import chain
@@ -19,7 +19,7 @@ _POPULATION = "population "
 
 
 def render_comparison(comparison: Comparison) -> str:
-    """Charts of the figures that there are, and the numbers behind them."""
+    """Returns charts of the figures in the releases, and tables of the numbers behind them."""
     totals = {figure.figure: (figure.old_total, figure.new_total) for figure in comparison.figures}
     years = {int(name.removeprefix(_POPULATION)): pair for name, pair in totals.items() if name.startswith(_POPULATION)}
     homes = {name: pair for name, pair in totals.items() if not name.startswith(_POPULATION)}
@@ -67,7 +67,7 @@ def _states(comparison: Comparison) -> str:
     places = comparison.places
     if not places.gained and not places.lost:
         return ""
-    caption = "ZIP codes that only this drop has (gained) or only the current release has (lost), by state."
+    caption = "ZIP codes only in this drop (gained) or only in the current release (lost), by state."
     samples = [
         f"<p>{word}, such as: {html_parts.text(', '.join(zip_codes))}</p>"
         for word, zip_codes in (("Gained", places.gained_samples), ("Lost", places.lost_samples))
@@ -108,7 +108,7 @@ def _movers(comparison: Comparison) -> str:
     ]
     heads = ("ZIP code", "Place", "Figure", "Before", "Now", "By", "Others")
     shown = html_parts.table(
-        "ZIP codes with the largest changes, one figure each, and how many other figures of them changed",
+        "ZIP codes with the largest changes: one figure each, and the number of their other changed figures",
         heads,
         rows,
         numeric=heads[3:],
@@ -120,7 +120,7 @@ def _rows(comparison: Comparison) -> str:
     rows = [html_parts.row(name, *html_parts.pair(old, new)) for name, (old, new) in comparison.rows.items()]
     heads = ("Table", "Before", "Now", "Change")
     shown = html_parts.table("Rows of each table", heads, rows, numeric=heads[1:])
-    constant = "" if comparison.places.gained or comparison.places.lost else "<p>No ZIP code came or went.</p>"
+    constant = "" if comparison.places.gained or comparison.places.lost else "<p>No ZIP code is new or gone.</p>"
     records = "".join(f"<p>{html_parts.text(name)}: {line}.</p>" for name, line in wording.records_lines(comparison))
     return f"<section><h3>Tables</h3>{shown}{constant}{records}</section>"
 
@@ -133,10 +133,10 @@ def _map_of_states(comparison: Comparison) -> str:
         for state in comparison.states
     }
     caption = (
-        "The number says how much of a state changed: of the total of its figure that moved most, or of its ZIP codes "
-        "that came, went or lose a figure, whichever is more. Deeper colours stand for more."
+        "The number is the share of a state that changed: of the total of its most changed figure, or of its ZIP codes "
+        "that are new, gone or lose a figure, whichever is larger. Deeper colours mean larger shares."
     )
-    chart = charts.state_tiles("What changed by state", tiles)
+    chart = charts.state_tiles("Changes by state", tiles)
     return html_parts.figure("States", caption, f'<div class="map">{chart}</div>')
 
 
@@ -149,15 +149,15 @@ def _label(state: StateChange) -> str:
 
 def _state_title(state: StateChange) -> str:
     old, new = state.rows.get(LOCATIONS.name, (0, 0))
-    said = (
+    counts = (
         f"{old:,} ZIP codes before, {new:,} now, {state.gained:,} new, {state.lost:,} gone; "
         f"{state.changed:,} answers change, {state.without:,} lose figures"
     )
     most = state.most_moved
     if most is None:
-        return said
+        return counts
     total = wording.relative_change(most.old_total, most.new_total)
-    return f"{said}; {most.figure} moved most: {wording.share(most.moved_share)}, its total {total}"
+    return f"{counts}; {most.figure} moved most: {wording.share(most.moved_share)}, its total {total}"
 
 
 def _table_of_states(comparison: Comparison) -> str:
@@ -166,9 +166,9 @@ def _table_of_states(comparison: Comparison) -> str:
     heads = ("State", "Table", "Rows", "ZIP codes with the figure", "Total", "Change", "Moved")
     groups = [_rows_of_state(state, len(heads)) for state in wording.worst_first(comparison.states)]
     shown = html_parts.table(
-        "Where two numbers stand, the upper one is that of the current release. Moved: the changes of all ZIP codes, "
-        "up or down, added up, as a share of the old total; figures that were shuffled move, though their total stays. "
-        "States in which nothing changed have one line",
+        "Of two numbers in a cell, the upper one is the current release's. Moved: the sum of all ZIP codes' changes, "
+        "up or down, as a share of the old total; shuffled figures move although their total stays the same. "
+        "States without changes have one line",
         heads,
         chain.from_iterable(groups),
         numeric=heads[2:],
@@ -177,11 +177,11 @@ def _table_of_states(comparison: Comparison) -> str:
 
 
 def _rows_of_state(state: StateChange, columns: int) -> list[str]:
-    """A line about the state, then, if anything changed, a row for each table and each of its figures."""
+    """Returns a line about the state; if it changed, also a row for each table and each of its figures."""
     title = f"{html_parts.text(wording.state_name(state))}: {html_parts.text(_state_title(state))}"
-    made = [f'<tr class="state"><th scope="rowgroup" colspan="{columns}">{title}</th></tr>']
+    lines = [f'<tr class="state"><th scope="rowgroup" colspan="{columns}">{title}</th></tr>']
     if not wording.is_changed(state):
-        return made
+        return lines
     figures = {
         POPULATION.name: [one for one in state.figures if one.figure.startswith(_POPULATION)],
         HOUSING.name: [one for one in state.figures if not one.figure.startswith(_POPULATION)],
@@ -189,9 +189,9 @@ def _rows_of_state(state: StateChange, columns: int) -> list[str]:
     for table, pair in state.rows.items():
         rows = _pair_cell(*pair)
         for one in figures.get(table, ()) or (None,):
-            made.append(_row_of_state(state.state, table, rows, one))
+            lines.append(_row_of_state(state.state, table, rows, one))
             rows = '<td class="number"></td>'
-    return made
+    return lines
 
 
 def _row_of_state(state: str, table: str, rows: str, one: FigureChange | None) -> str:
@@ -207,7 +207,7 @@ def _row_of_state(state: str, table: str, rows: str, one: FigureChange | None) -
 
 
 def _pair_cell(old: int | None, new: int | None) -> str:
-    """Both numbers below each other, or one if they are the same."""
+    """Returns a cell with the old number above the new one, or with one number if they are equal."""
     before = "" if old == new else f"<s>{wording.number(old)}</s><br>"
     return f'<td class="number">{before}{wording.number(new)}</td>'
 
@@ -216,9 +216,9 @@ def _answers(comparison: Comparison) -> str:
     lines = wording.answers_lines(comparison)
     if comparison.answers is None:
         return ""
-    said = "".join(f"<li>{line}</li>" for _, line in lines)
+    items = "".join(f"<li>{line}</li>" for _, line in lines)
     examples = "".join(_example(one) for one in comparison.answers.examples)
-    return f'<section><h3>What changes for partners</h3><ul>{said}</ul><div class="examples">{examples}</div></section>'
+    return f'<section><h3>Changes for partners</h3><ul>{items}</ul><div class="examples">{examples}</div></section>'
 
 
 def _example(example: AnswerExample) -> str:
@@ -236,13 +236,15 @@ def _value(value: str | float | None) -> str:
 
 
 def _distributions(comparison: Comparison) -> str:
-    made = []
+    figures = []
     for one in comparison.distributions:
         name = html_parts.text(one.figure)
         changes = charts.step_bars(f"Changes of {one.figure}", dict(zip(CHANGE_STEPS, one.changes, strict=True)))
-        made.append(html_parts.figure(f"How {name} changed", "ZIP codes, by relative change of the figure.", changes))
+        figures.append(
+            html_parts.figure(f"How {name} changed", "ZIP codes, by relative change of the figure.", changes)
+        )
         pairs = zip(one.old_sizes, one.new_sizes, strict=True)
         sizes = charts.pair_bars(f"Sizes of {one.figure}", dict(zip(SIZE_STEPS, pairs, strict=True)))
         caption = "ZIP codes, by the size of the figure, before and now."
-        made.append(html_parts.figure(f"How large {name} is", caption, sizes, html_parts.key("bars")))
-    return f'<div class="cards">{"".join(made)}</div>' if made else ""
+        figures.append(html_parts.figure(f"How large {name} is", caption, sizes, html_parts.key("bars")))
+    return f'<div class="cards">{"".join(figures)}</div>' if figures else ""

@@ -1,6 +1,6 @@
 """The report of a checked drop as one self-contained page, with small charts of the drift.
 
-It loads nothing and runs no script, so it can be mailed, kept beside a drop, and printed.
+The page loads no other files and runs no script, so it can be mailed, stored beside a drop, and printed.
 """
 
 from collections.abc import Sequence
@@ -20,16 +20,16 @@ _TONE_SIGNS = {"good": "✓", "doubtful": "!", "bad": "✕"}
 
 
 def render_page(outcome: PublishOutcome, drop: str, at: datetime | None = None) -> str:
-    """The page about the `outcome` of checking `drop` at the time `at` (default: now)."""
+    """Returns the page about the `outcome` of checking `drop` at the time `at` (default: now)."""
     template = resources.files("service.reports").joinpath("html_page.html").read_text(encoding="utf-8")
-    said = wording.verdict(outcome)
+    verdict = wording.verdict(outcome)
     comparison = outcome.report.comparison
     return Template(template).substitute(
         drop=html_parts.text(drop),
-        tone=said.tone,
-        sign=_TONE_SIGNS[said.tone],
-        word=html_parts.text(said.word),
-        rest=html_parts.text(said.rest),
+        tone=verdict.tone,
+        sign=_TONE_SIGNS[verdict.tone],
+        word=html_parts.text(verdict.word),
+        rest=html_parts.text(verdict.rest),
         facts=_facts(outcome, at or datetime.now(UTC)),
         findings=_findings(outcome.report.findings),
         drift=render_comparison(comparison) if comparison else f"<p>{wording.NOT_COMPARED}</p>",
@@ -49,8 +49,8 @@ def _facts(outcome: PublishOutcome, at: datetime) -> str:
 
 def _findings(findings: Sequence[Finding]) -> str:
     if not findings:
-        return "<p>Nothing was found.</p>"
-    heads = ("Severity", "Rule", "What was found, and what to do", "Where", "Count")
+        return "<p>No findings.</p>"
+    heads = ("Severity", "Rule", "Finding, and what to do", "Where", "Count")
     rows: list[str] = []
     for group in wording.by_cause(findings):
         if group.name is not None:
@@ -58,7 +58,7 @@ def _findings(findings: Sequence[Finding]) -> str:
                 f'<tr><th scope="rowgroup" colspan="{len(heads)}">Cause: {html_parts.text(group.name)}</th></tr>'
             )
         rows += [_finding(finding) for finding in group.findings]
-    caption = "Worst first; what follows from a finding stands below it, marked └"
+    caption = "Worst first; consequences of a finding are below it, marked └"
     return f'<div class="findings">{html_parts.table(caption, heads, rows, numeric=("Count",))}</div>'
 
 
@@ -68,7 +68,7 @@ def _finding(finding: Finding) -> str:
         f'<tr class="{kind}">'
         f'<td class="severity"><span class="sign" aria-hidden="true">{_SIGNS[finding.severity]}</span>'
         f'{_NAMES[finding.severity]}</td><td class="rule">{_rule(finding)}</td>'
-        f"<td>{_said(finding)}</td><td>{_where(finding)}</td>"
+        f"<td>{_details(finding)}</td><td>{_where(finding)}</td>"
         f'<td class="number">{finding.count:,}</td></tr>'
     )
 
@@ -77,7 +77,7 @@ def _rule(finding: Finding) -> str:
     return f"{'└ ' if finding.follows else ''}<code>{html_parts.text(finding.rule)}</code>"
 
 
-def _said(finding: Finding) -> str:
+def _details(finding: Finding) -> str:
     parts = [f'<p class="message">{html_parts.text(finding.message)}</p>']
     samples = wording.samples_of(finding)
     if samples:
@@ -92,6 +92,6 @@ def _said(finding: Finding) -> str:
 
 
 def _where(finding: Finding) -> str:
-    known = (("table", finding.table), ("column", finding.column), ("file", finding.file))
-    lines = [f"<dt>{name}</dt><dd>{html_parts.name(value)}</dd>" for name, value in known if value]
+    places = (("table", finding.table), ("column", finding.column), ("file", finding.file))
+    lines = [f"<dt>{name}</dt><dd>{html_parts.name(value)}</dd>" for name, value in places if value]
     return f'<dl class="where">{"".join(lines)}</dl>' if lines else ""

@@ -1,4 +1,4 @@
-"""Parts of pages: tables, charts with captions, and text from elsewhere, which is always escaped."""
+"""Parts of pages: tables, charts with captions, and untrusted text, which is always escaped."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -13,12 +13,12 @@ def key(kind: str) -> str:
 
 
 def text(value: str) -> str:
-    """`value`, which may come from a drop, as text of a page."""
+    """Returns `value`, which may come from a drop, escaped for a page."""
     return escape(printable(value))
 
 
 def name(value: str) -> str:
-    """A long name, with places where a line may break."""
+    """Returns a long name with line-break opportunities."""
     return text(value).replace("_", "_<wbr>").replace("/", "/<wbr>")
 
 
@@ -27,11 +27,11 @@ def pair(old: int | None, new: int | None) -> tuple[str, str, str]:
 
 
 def row(head: str, *cells: str) -> str:
-    """Cells that hold a number, or nothing, stand on the right."""
-    made = [
+    """Returns a row. Cells that are empty or hold a number are right-aligned."""
+    columns = [
         f"<td>{text(cell)}</td>" if cell[:1].isalpha() else f'<td class="number">{text(cell)}</td>' for cell in cells
     ]
-    return f'<tr><th scope="row">{text(head)}</th>{"".join(made)}</tr>'
+    return f'<tr><th scope="row">{text(head)}</th>{"".join(columns)}</tr>'
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[str], *, numeric: Sequence[str] = ()) -> str:

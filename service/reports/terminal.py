@@ -22,16 +22,16 @@ from warehouse.schema.errors import CatalogError
 from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport
 from warehouse.schema.progress import ProgressCallback
 
-_FILES = 3  # names of a table's files that are shown
-_SAMPLES = 5  # of a finding that has more; a page and --json have all
+_FILES = 3  # most file names shown for a table
+_SAMPLES = 5  # most samples shown for a finding; the page and --json have all
 _COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _TONES = {"good": "bold green", "doubtful": "bold yellow", "bad": "bold red"}
 
 
 def headline(outcome: PublishOutcome) -> str:
-    """What became of a drop, in one line, with Rich markup."""
-    said = wording.verdict(outcome)
-    return f"[{_TONES[said.tone]}]{said.word}[/]: {said.rest}\n"
+    """Returns the outcome of a drop in one line, with Rich markup."""
+    verdict = wording.verdict(outcome)
+    return f"[{_TONES[verdict.tone]}]{verdict.word}[/]: {verdict.rest}\n"
 
 
 def severity_text(severity: Severity) -> Text:
@@ -57,9 +57,9 @@ def progress(console: Console) -> Iterator[ProgressCallback]:
 
 
 def print_report(console: Console, report: ValidationReport) -> None:
-    """Prints every finding, worst first: severity and rule on the left, the message beside it (narrow: below).
+    """Prints every finding, worst first: severity and rule on the left, the message beside them (narrow: below).
 
-    Findings that follow from another are indented below it.
+    Consequences of a finding are indented below it.
     """
     if not report.findings:
         return
@@ -86,17 +86,17 @@ def print_report(console: Console, report: ValidationReport) -> None:
 
 
 def print_outcome(console: Console, outcome: PublishOutcome) -> None:
-    """Prints what became of a drop, its findings, and how it compares with the current release."""
+    """Prints the outcome of a drop, its findings, and how it compares with the current release."""
     console.print(headline(outcome))
     print_report(console, outcome.report)
     if outcome.report.comparison is not None:
         before = None if outcome.result == "published" else outcome.manifest
-        title = f"Against {before.id if before else 'the release before'}"
+        title = f"Against {before.id if before else 'the previous release'}"
         print_comparison(console, outcome.report.comparison, title)
 
 
 def print_failures(console: Console, files: Sequence[FailureFile]) -> None:
-    """Prints where the failing rows are."""
+    """Prints the files of failing rows."""
     console.print("all failing rows, by rule:" if files else "no failing rows")
     for file in files:
         rows = f"the first {file.rows:,} rows" if file.cut else f"{file.rows:,} row{'s' if file.rows > 1 else ''}"
@@ -107,14 +107,14 @@ def print_failures(console: Console, files: Sequence[FailureFile]) -> None:
 def print_releases(
     console: Console, place: tuple[str, str], releases: Sequence[Manifest], pointer: Pointer | None
 ) -> None:
-    """Prints which release is current, then one line for each, newest first, then who published them."""
+    """Prints the current release, then one line for each, newest first, then who published them."""
     current, previous = (pointer.release, pointer.previous) if pointer else (None, None)
     many = f"{len(releases)} release{'s' if len(releases) > 1 else ''}"
     console.print(f"{many}; " + (f"current is [bold]{plain(current)}[/bold]" if current else "none is current"))
     console.print(f"[dim]{place[0]} {plain(place[1])}[/dim]\n", soft_wrap=True)
     wide = console.width >= NARROW
     sizes = ("ZIP codes", "cities") if wide else ("ZIP codes",)
-    moment = ("published (UTC)",) if wide else ()  # the id says it too
+    moment = ("published (UTC)",) if wide else ()  # the id contains it too
     shown = text_table("release", *moment, *sizes, "warnings", "", numeric=("ZIP codes", "cities", "warnings"))
     shown.columns[0].no_wrap = True
     shown.collapse_padding = not wide
@@ -134,7 +134,7 @@ def print_releases(
 
 
 def print_manifest(console: Console, place: tuple[str, str], manifest: Manifest, pointer: Pointer | None) -> None:
-    """`place` is where the release is; `pointer` is there if the release is the current one."""
+    """Prints a release. `place` is its location; `pointer` is given if it is the current release."""
     state = "  [green]current[/green]" if pointer else ""
     made_up = "  [yellow]illustrative figures[/yellow]" if manifest.illustrative else ""
     console.print(f"[bold]{plain(manifest.id)}[/bold]{state}{made_up}")
@@ -169,7 +169,7 @@ def _rule(finding: Finding) -> Text:
 
 
 def _body(finding: Finding) -> RenderableType:
-    """The message, then on separate lines: file, samples, why it was accepted, and what to do."""
+    """Returns the message, then on separate lines: file, samples, the reason given for accepting it, and the remedy."""
     lines: list[RenderableType] = [Text(printable(finding.message), overflow="fold")]
     if finding.file and finding.file not in finding.message:
         lines.append(Text(printable(finding.file), "dim", overflow="fold"))
@@ -188,9 +188,9 @@ def _body(finding: Finding) -> RenderableType:
 
 
 def _hanging(sign: str, text: Text) -> Table:
-    made = TextTable.grid(padding=(0, 1, 0, 0))
-    made.add_row(sign, text)
-    return made
+    grid = TextTable.grid(padding=(0, 1, 0, 0))
+    grid.add_row(sign, text)
+    return grid
 
 
 def _marks(manifest: Manifest, current: str | None, previous: str | None) -> Text:
@@ -213,6 +213,6 @@ def _origin(origin: Origin) -> str:
 
 
 def _files(files: Sequence[str]) -> str:
-    """The first few names: a table can come in hundreds of parts."""
+    """Returns the first few names: a table can have hundreds of parts."""
     more = len(files) - _FILES
     return ", ".join(files[:_FILES]) + (f" and {more:,} more" if more > 0 else "")

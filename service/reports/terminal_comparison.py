@@ -1,4 +1,4 @@
-"""Prints what changes from one release to another: totals first, then states and ZIP codes."""
+"""Prints the changes from one release to another: totals first, then states and ZIP codes."""
 
 from collections.abc import Mapping
 
@@ -11,10 +11,10 @@ from service.reports.text_table import NARROW, TextTable, plain, text_table
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.tables import LOCATIONS
 
-_STATES = 12  # states that are named in a line
-_NOISE = 0.05  # states of which less changed are not shown
-_WORST_STATES = 8  # that are shown
-_MOST_TOTALS = 12  # figures that are shown
+_STATES = 12  # most states listed in a line
+_NOISE = 0.05  # states of which a smaller share changed are not shown
+_WORST_STATES = 8  # most states shown
+_MOST_TOTALS = 12  # most figures shown
 
 
 def print_comparison(console: Console, comparison: Comparison, title: str) -> None:
@@ -68,7 +68,7 @@ def _table_rows(comparison: Comparison) -> Table:
 
 
 def _totals(comparison: Comparison, width: int) -> Table:
-    """The figures that both releases have and that changed; if they are many, those that moved most."""
+    """Returns the changed figures that both releases have; if they are many, those that moved most."""
     counts = ("changed", "new", "gone") if width >= NARROW else ()
     shown = text_table(
         "national total", "before", "now", "change", *counts, numeric=("before", "now", "change", *counts)
@@ -90,7 +90,7 @@ def _totals(comparison: Comparison, width: int) -> Table:
 
 
 def _states(comparison: Comparison, width: int) -> Table:
-    """The states of which more than noise changed, worst first."""
+    """Returns the states that changed by more than noise, worst first."""
     worst = [state for state in wording.worst_first(comparison.states) if wording.extent(state) >= _NOISE]
     counts = ("ZIP codes", "new", "gone", "lose figures") if width >= NARROW else ("gone", "lose figures")
     numeric = (*counts, "change", "moved")

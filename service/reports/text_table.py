@@ -1,4 +1,4 @@
-"""Tables, and what prints them: text from elsewhere is plain there, whatever markup or control characters it has."""
+"""Tables, and the console that prints them: markup and control characters in untrusted text have no effect."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,13 +13,13 @@ from config.printable import printable, printable_lines
 
 # Columns of text: the width of reports, and of output into a pipe.
 WIDTH = 100
-# Below this width, tables leave out details, and findings stand under their rule.
+# Below this width, tables leave out details, and findings are printed under their rule.
 NARROW = 84
 NARROWEST = 40
 
 
 class HarmlessConsole(Console):
-    """Gives a terminal no control characters but its own."""
+    """Sends only its own control characters to a terminal."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(highlight=False, emoji=False, **more)
@@ -30,29 +30,29 @@ class HarmlessConsole(Console):
 
 
 class TextTable(Table):
-    """A table whose strings are plain text; a cell with a style is a Text."""
+    """A table whose strings are plain text. A cell with a style is a Text."""
 
     def add_row(self, *cells: RenderableType | None, **more: Any) -> None:
         super().add_row(*(Text(printable(cell, None)) if isinstance(cell, str) else cell for cell in cells), **more)
 
 
 def plain(text: str) -> str:
-    """`text` from elsewhere, to stand within markup: one line, harmless, and no markup itself."""
+    """Returns untrusted `text` for use within markup: one line, harmless, and without markup of its own."""
     return markup.escape(printable(text, None))  # noqa: TID251 - the one place
 
 
 def text_table(*columns: str, numeric: tuple[str, ...] = ()) -> Table:
-    made = TextTable(box=None, pad_edge=False, header_style="bold")
+    table = TextTable(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        made.add_column(plain(column), justify="right" if column in numeric else "left", overflow="fold")
-    return made
+        table.add_column(plain(column), justify="right" if column in numeric else "left", overflow="fold")
+    return table
 
 
 def facts_table(rows: Iterable[tuple[str, RenderableType]], width: int | None = None) -> Table:
-    """A name and what is said of it on each line."""
-    made = TextTable.grid(padding=(0, 2, 0, 0))
-    made.add_column(no_wrap=True, style="dim", min_width=width)
-    made.add_column(overflow="fold")
+    """Returns a table with a name and its facts on each line."""
+    table = TextTable.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True, style="dim", min_width=width)
+    table.add_column(overflow="fold")
     for row in rows:
-        made.add_row(*row)
-    return made
+        table.add_row(*row)
+    return table

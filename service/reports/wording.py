@@ -19,11 +19,11 @@ Tone = Literal["good", "doubtful", "bad"]
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What became of a drop, as the first line of a report."""
+    """The outcome of a drop, as the first line of a report."""
 
     tone: Tone
     word: str
-    rest: str  # of the sentence
+    rest: str  # the rest of the sentence
 
 
 def verdict(outcome: PublishOutcome) -> Verdict:
@@ -44,7 +44,7 @@ def verdict(outcome: PublishOutcome) -> Verdict:
 
 
 def _doubt(report: ValidationReport) -> str:
-    """Why a drop that is not refused needs a look, the gravest reason alone; empty if there is none."""
+    """Returns the gravest reason to look at a drop that is not refused; empty if there is none."""
     gone = len(vanished_figures(report.comparison)) if report.comparison else 0
     if gone:
         return f", but {gone} figure{'s vanish' if gone > 1 else ' vanishes'}"
@@ -57,11 +57,11 @@ class Cause(msgspec.Struct, frozen=True):
     """Findings that are likely to have one cause."""
 
     name: str | None  # None unless several findings share it
-    findings: tuple[Finding, ...]  # each followed by those that follow from it
+    findings: tuple[Finding, ...]  # each followed by its consequences
 
 
 def by_cause(findings: Sequence[Finding]) -> list[Cause]:
-    """The findings in their order, except that those with a common cause stand together where the first of them was."""
+    """Groups the findings by cause. Groups are in the order of their first findings."""
     groups: dict[object, list[Finding]] = {}
     key: object = None
     for number, finding in enumerate(findings):
@@ -75,13 +75,13 @@ def by_cause(findings: Sequence[Finding]) -> list[Cause]:
 
 
 def contents(manifest: Manifest) -> str:
-    """What a release holds, in numbers."""
-    things = (
+    """Returns the contents of a release, in numbers."""
+    records = (
         f", {manifest.tables[table.name].rows:,} {table.name.replace('_', ' ')}"
         for table in TABLES
         if table.has_ids and table.name in manifest.tables
     )
-    return f"{manifest.zip_codes:,} ZIP codes, {manifest.cities:,} cities{''.join(things)}"
+    return f"{manifest.zip_codes:,} ZIP codes, {manifest.cities:,} cities{''.join(records)}"
 
 
 def number(value: int | None) -> str:
@@ -89,12 +89,12 @@ def number(value: int | None) -> str:
 
 
 def share(value: float) -> str:
-    """A share as a percentage; a tiny one is `<0.1%`, never 0%."""
+    """Returns a share as a percentage; a tiny one is `<0.1%`, never 0%."""
     return "0%" if not value else f"{value:.1%}" if value >= 0.0005 else "<0.1%"
 
 
 def relative_change(old: int | None, new: int | None) -> str:
-    """The relative change; a tiny one is `<0.01%`, never 0%."""
+    """Returns the relative change; a tiny one is `<0.01%`, never 0%."""
     if not old or new is None:
         return ""
     share = (new - old) / old
@@ -106,17 +106,17 @@ def changed_figures(comparison: Comparison) -> list[FigureChange]:
 
 
 def vanished_figures(comparison: Comparison) -> list[str]:
-    """The figures that no ZIP code has any more."""
+    """Returns the figures that no ZIP code has any more."""
     return [figure.figure for figure in comparison.figures if figure.old_count and not figure.new_count]
 
 
 def new_figures(comparison: Comparison) -> list[str]:
-    """The figures that no ZIP code had before."""
+    """Returns the figures that no ZIP code had before."""
     return [figure.figure for figure in comparison.figures if figure.new_count and not figure.old_count]
 
 
 def listed_figures(figures: Sequence[str]) -> str:
-    """The names of figures, years in a row as one: population 2024 to 2035."""
+    """Returns the names of figures, with consecutive years as one: population 2024 to 2035."""
     runs: list[list[str]] = []
     for name in figures:
         stem, year = name[:-4], int(name[-4:])
@@ -128,7 +128,7 @@ def listed_figures(figures: Sequence[str]) -> str:
 
 
 def unchanged_line(comparison: Comparison) -> str:
-    """How many figures did not change; empty if all did."""
+    """Returns how many figures did not change; empty if all did."""
     same = len(comparison.figures) - len(changed_figures(comparison))
     if not same:
         return ""
@@ -144,28 +144,28 @@ def places_line(comparison: Comparison) -> str:
 
 def figures_line(comparison: Comparison) -> str:
     many = comparison.changed_zip_codes
-    return f"{many:,} ZIP code{'' if many == 1 else 's'} with other figures"
+    return f"changed in {many:,} ZIP code{'' if many == 1 else 's'}"
 
 
 def answers_lines(comparison: Comparison) -> list[tuple[str, str]]:
-    """What changes for partners, each line with its name. Empty if the comparison is of an earlier version."""
+    """Returns the changes for partners as (name, line). Empty if an earlier version made the comparison."""
     answers = comparison.answers
     if answers is None:
         return []
     lost = f"; {answers.without:,} lose figures" if answers.without else ""
     return [
-        ("answers", _fates(answers.changed, "ZIP codes", answers.gained, answers.lost) + lost),
-        ("", _fates(answers.cities_changed, "cities", answers.cities_gained, answers.cities_lost)),
+        ("answers", _changes(answers.changed, "ZIP codes", answers.gained, answers.lost) + lost),
+        ("", _changes(answers.cities_changed, "cities", answers.cities_gained, answers.cities_lost)),
         ("", f"{answers.old_figures:,} → {answers.new_figures:,} figures in all answers of ZIP codes"),
     ]
 
 
-def _fates(changed: int, things: str, gained: int, lost: int) -> str:
-    return f"{changed:,} {things} change, {gained:,} appear, {lost:,} vanish"
+def _changes(changed: int, nouns: str, gained: int, lost: int) -> str:
+    return f"{changed:,} {nouns} change, {gained:,} appear, {lost:,} vanish"
 
 
 def extent(state: StateChange) -> float:
-    """How much of a state changed, as a share: of the total of its figure that moved most, or of its ZIP codes."""
+    """Returns the share of a state that changed: of the total of its figure that moved most, or of its ZIP codes."""
     most = state.most_moved
     old = state.rows.get(LOCATIONS.name, (0, 0))[0]
     gained = state.gained / old if old else 1.0
@@ -189,20 +189,20 @@ def state_name(state: StateChange) -> str:
 
 
 def records_lines(comparison: Comparison) -> list[tuple[str, str]]:
-    """For every table whose rows have ids: its name and what changed."""
+    """Returns the name and the changes of every table whose rows have ids."""
     return [
-        (name, f"{records.gained:,} new, {records.lost:,} gone, {records.changed:,} with other values")
+        (name, f"{records.gained:,} new, {records.lost:,} gone, {records.changed:,} changed")
         for name, records in comparison.records.items()
     ]
 
 
 def remedy_of(finding: Finding) -> str | None:
-    """What to do about a finding. Nothing about a follow-on: correcting its cause corrects it too."""
+    """Returns what to do about a finding. For a consequence: correct its cause, which corrects it too."""
     return f"follows from {finding.follows}: correct that first" if finding.follows else finding.remedy
 
 
 def samples_of(finding: Finding) -> list[str]:
-    """The samples that the message does not contain already."""
+    """Returns the samples that the message does not contain."""
     return [printable(sample) for sample in finding.samples if sample not in finding.message]
 
 

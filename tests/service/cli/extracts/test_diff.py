@@ -38,7 +38,7 @@ def test_diff_is_summary_first(cli: Cli, two: tuple[str, str]) -> None:
     assert lines[0] == f"{old} → {new}"
     assert lines[1] == "ZIP codes  9 → 10: 1 new, 0 gone, 0 moved or renamed"
     assert lines[2] == "new in   AL 1"
-    assert lines[3] == "figures    1 ZIP code with other figures"
+    assert lines[3] == "figures    changed in 1 ZIP code"
     rows = [line.split() for line in lines]
     assert ["population", "2023", "33,403", "33,404", "+<0.01%", "1"] in rows
     assert ["36436", "Dickinson,", "AL", "population", "2023", "783", "784", "+1"] in rows
