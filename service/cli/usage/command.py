@@ -27,12 +27,12 @@ from warehouse.files.atomic import replacing
 
 _IN_MEMORY = 16 << 20  # bytes of output; more goes to a temporary file
 _QUIET_SECONDS = 1.0
-_OUT = "Write to FILE, all or nothing. It ends like the format (.csv, .json, .parquet), and is replaced."
-_Tell = Callable[[int], None]
+_OUT = "Write to FILE, or not at all on failure. FILE ends in the format (.csv, .json, .parquet); it is replaced."
+_Progress = Callable[[int], None]
 
 
 class _Owner(msgspec.Struct, frozen=True):
-    """Whose key it is; both are empty if the key's record is gone."""
+    """The owner of a key; both fields are empty if the key's record is gone."""
 
     partner: str
     label: str
@@ -52,7 +52,7 @@ class _Owner(msgspec.Struct, frozen=True):
     help="`table` shows totals; the others have a row per key, area and UTC day. Default: table.",
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help=_OUT)
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
 @reports_errors
 def usage(
     month: Days | None,
@@ -65,13 +65,13 @@ def usage(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Show what partners used, for billing.
+    """Show partners' usage, for billing.
 
     Billable answers are `answered` (200), `answered_empty` (200 without figures) and `not_modified` (304). Failures on
     our side are not counted. Running workers add their counts every half second. All days are UTC.
 
-    Exit codes: 0 shown, 1 failed, or records are damaged: the figures of the keys that are named are incomplete, 2
-    wrong usage.
+    Exit codes: 0 shown, 1 failed, or records are damaged (the figures of the listed keys are incomplete), 2 wrong
+    usage.
 
     \b
     Examples:
@@ -90,15 +90,15 @@ def usage(
 
 
 def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, out: Path | None) -> list[DamagedUsage]:
-    """Writes all sound records; returns the damaged ones."""
-    with _sink(out) as sink, _progress() as tell:
+    """Writes all valid records; returns the damaged ones."""
+    with _sink(out) as sink, _progress() as progress:
         made = writer(kind, sink)
 
         async def work(redis: RedisStore, keys: KeyStore) -> list[DamagedUsage]:
             keys.check_identity((await keys.find("none")).identity)
             report = UsageReport(redis)
             owners = await _owners(keys, report, days, partner, key_id)
-            return await _write(report, owners, days, made, tell)
+            return await _write(report, owners, days, made, progress)
 
         damaged = with_key_store(work)
         made.close()
@@ -108,11 +108,11 @@ def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, o
 async def _owners(
     keys: KeyStore, report: UsageReport, days: Days, partner: str | None, key_id: str | None
 ) -> dict[str, _Owner]:
-    """The keys to report, ordered by partner and id. A key with usage but without a record has no partner."""
+    """Returns the keys to report, ordered by partner and id. A key with usage but without a record has no partner."""
     if key_id is not None:
         found = (await keys.find(key_id)).key
         if found is None:
-            raise KeyStoreError(f"no key {key_id}; `forecast keys list` shows those there are")
+            raise KeyStoreError(f"no key {key_id}; `forecast keys list` shows all keys")
         if partner not in (None, found.partner):
             raise KeyStoreError(f"key {key_id} is not {partner}'s: leave out --partner or --key")
         return {key_id: _Owner(found.partner, found.label)}
@@ -132,12 +132,12 @@ async def _owners(
             if key.key_id in used:
                 owners[key.key_id] = _Owner(key.partner, key.label)
     if not is_known:
-        raise KeyStoreError(f"partner {partner} has no key; `forecast keys list` shows those there are")
+        raise KeyStoreError(f"partner {partner} has no key; `forecast keys list` shows all keys")
     return dict(sorted(owners.items(), key=lambda item: (item[1].partner, item[0])))
 
 
 async def _write(
-    report: UsageReport, owners: dict[str, _Owner], days: Days, made: Writer, tell: _Tell
+    report: UsageReport, owners: dict[str, _Owner], days: Days, made: Writer, progress: _Progress
 ) -> list[DamagedUsage]:
     damaged: list[DamagedUsage] = []
     rows = 0
@@ -147,7 +147,7 @@ async def _write(
             continue
         made.write(_billing_row(found, owners[found.key_id]))
         rows += 1
-        tell(rows)
+        progress(rows)
     return damaged
 
 
@@ -159,7 +159,7 @@ def _billing_row(row: UsageRow, owner: _Owner) -> BillingRow:
 def _format(kind: str | None, out: Path | None, *, as_json: bool) -> Format:
     if as_json and kind not in (None, "json"):
         raise click.UsageError(f"--json and --format {kind} exclude each other")
-    chosen = cast("Format", "json" if as_json else kind or "table")  # click let nothing else through
+    chosen = cast("Format", "json" if as_json else kind or "table")  # click allows no other value
     if out is not None and chosen == "table":
         raise click.UsageError("--out needs a format, for example: --format csv --out usage.csv")
     if out is None and chosen == "parquet":
@@ -167,13 +167,13 @@ def _format(kind: str | None, out: Path | None, *, as_json: bool) -> Format:
     if out is not None and out.suffix.lower() != f".{chosen}":
         raise click.UsageError(f"--out must end in .{chosen}, for --format {chosen}")
     if out is not None and not out.parent.is_dir():
-        raise click.UsageError(f"there is no folder {out.parent}")
+        raise click.UsageError(f"folder {out.parent} does not exist")
     return chosen
 
 
 @contextmanager
 def _sink(out: Path | None) -> Iterator[BinaryIO]:
-    """Output appears when the block ends, or not at all if it fails: half a bill would look complete."""
+    """Writes the output when the block ends, or not at all if it fails: half a bill would look complete."""
     if out is not None:
         with replacing(out) as stream:
             yield stream
@@ -185,8 +185,8 @@ def _sink(out: Path | None) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _progress() -> Iterator[_Tell]:
-    """Shows how many rows were read once that takes longer than a second, in a terminal only."""
+def _progress() -> Iterator[_Progress]:
+    """Shows the number of rows read if reading takes longer than a second, in a terminal only."""
     console = stderr()
     if not console.is_terminal:
         yield lambda _: None

@@ -24,7 +24,7 @@ class BillingRow(msgspec.Struct, frozen=True, kw_only=True):
 
     key_id: str
     partner: str  # empty if the key's record is gone
-    label: str  # likewise
+    label: str  # empty if the key's record is gone
     area: str
     date: Day
     answered: int  # 200 with figures
@@ -37,7 +37,7 @@ class BillingRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _as_text(value: object) -> object:
-    """`value`, with an apostrophe before any text that a spreadsheet would run as a formula (OWASP: CSV Injection)."""
+    """Puts an apostrophe before any text that a spreadsheet would run as a formula (OWASP: CSV Injection)."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
@@ -63,7 +63,7 @@ class _Csv:
 
 
 class _Json:
-    """One array, a row on each line."""
+    """Writes one array, with a row on each line."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
@@ -79,7 +79,7 @@ class _Json:
 
 class _Parquet:
     def __init__(self, sink: BinaryIO) -> None:
-        from warehouse.schema.tabular import ParquetRows, ValueType  # importing pyarrow takes longer than the others
+        from warehouse.schema.tabular import ParquetRows, ValueType  # imports pyarrow, which takes long
 
         kinds: dict[type, ValueType] = {str: "text", int: "integer", Day: "date"}
         fields = msgspec.structs.fields(BillingRow)
@@ -93,7 +93,7 @@ class _Parquet:
 
 
 class _Totals:
-    """Totals by partner and key, and over all."""
+    """Writes totals by partner and key, and over all."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
@@ -107,7 +107,7 @@ class _Totals:
     def close(self) -> None:
         names = tuple(name.replace("_", " ") for name in _COUNTS)
         shown = text_table("partner", "key id", "label", *names, numeric=names)
-        for column in shown.columns:  # names may fold; half an id or half a number would mislead
+        for column in shown.columns:  # only names may fold: half an id or number would mislead
             column.no_wrap = column.header not in ("partner", "label")
         for texts, sums in self._sums.items():
             shown.add_row(*texts, *(f"{n:,}" for n in sums))

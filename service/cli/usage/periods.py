@@ -1,4 +1,4 @@
-"""Months and days as people type them, and the range of UTC days that options mean together."""
+"""Months and days as people type them, and the range of UTC days that the options select."""
 
 import re
 from calendar import monthrange
@@ -57,9 +57,9 @@ def month_with(day: date) -> Days:
 
 
 def days_of(month: Days | None, day: date | None, first: date | None, last: date | None) -> Days:
-    """The days that the options mean; without any, those of the current month.
+    """Returns the days that the options select; without options, the current month.
 
-    `first` alone reaches to the end of its month, `last` alone back to the start of its month.
+    `first` alone selects the days to the end of its month, `last` alone those from the start of its month.
 
     Raises:
         click.UsageError: if the options contradict each other.
@@ -77,5 +77,5 @@ def days_of(month: Days | None, day: date | None, first: date | None, last: date
     if first > last:
         raise click.UsageError(f"--from {first} is after --to {last}")
     if (last - first).days > _MOST_DAYS:
-        raise click.UsageError("that is more than ten years; ask for less at a time")
+        raise click.UsageError("the range is longer than ten years; split it")
     return Days(first, last)

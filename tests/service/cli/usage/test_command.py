@@ -221,7 +221,7 @@ def test_a_partner_is_no_formula(site: Site, kind: str) -> None:
 def test_a_partner_that_is_no_text_is_unknown(site: Site) -> None:
     """Arguments are bytes: what is no UTF-8 is told in JSON as well."""
     done = site.cli("usage", "--partner", "\udcff", "--json")
-    assert (done.code, done.error()) == (1, r"partner \udcff has no key; `forecast keys list` shows those there are")
+    assert (done.code, done.error()) == (1, r"partner \udcff has no key; `forecast keys list` shows all keys")
 
 
 def test_the_last_month_there_is_is_empty(site: Site) -> None:
@@ -231,8 +231,8 @@ def test_the_last_month_there_is_is_empty(site: Site) -> None:
 def test_unknown_keys_and_partners_are_told(site: Site) -> None:
     """They are likelier a slip than an empty month."""
     for arguments, said in (
-        (("--key", "0B1zQmX4ktLw"), "no key 0B1zQmX4ktLw; `forecast keys list` shows those there are"),
-        (("--partner", "nobody"), "partner nobody has no key; `forecast keys list` shows those there are"),
+        (("--key", "0B1zQmX4ktLw"), "no key 0B1zQmX4ktLw; `forecast keys list` shows all keys"),
+        (("--partner", "nobody"), "partner nobody has no key; `forecast keys list` shows all keys"),
         (("--key", site.other, "--partner", "acme"), f"key {site.other} is not acme's: leave out --partner or --key"),
     ):
         done = site.cli("usage", *arguments, "--json")
@@ -247,7 +247,7 @@ def test_unknown_keys_and_partners_are_told(site: Site) -> None:
         (("--month", "2026-10", "--day", "2026-10-05"), "--month, --day and --from/--to exclude each other"),
         (("--out", "usage.csv"), "--format csv --out usage.csv"),
         (("--format", "parquet"), "--out usage.parquet"),
-        (("--format", "csv", "--out", "missing/usage.csv"), "there is no folder missing"),
+        (("--format", "csv", "--out", "missing/usage.csv"), "folder missing does not exist"),
         (("--format", "csv", "--out", "housing.parquet"), "--out must end in .csv"),
         (("--format", "csv", "--json"), "--json and --format csv exclude each other"),
         (("--format", "xml"), "'xml' is not one of"),
