@@ -34,7 +34,7 @@ _MAP = tuple(
 
 
 def population_lines(years: Mapping[int, Pair]) -> str:
-    """Returns a chart of national totals by year: a broad pale line of old ones, and a thin line of new ones with dots."""
+    """Returns a chart of national totals by year: old ones as a broad pale line, new ones as a thin line with dots."""
     svg = _svg(284, "Population by year", _ends(years))
     values = [value for pair in years.values() for value in pair if value is not None]
     ticks = _ticks(min(values), max(values))

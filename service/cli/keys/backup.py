@@ -27,7 +27,7 @@ from service.quota.restore import RestoredUsage, restore_usage
 from service.reports.text_table import plain
 from warehouse.files.atomic import replacing
 
-# Bytes. A file without line ends must not fill the memory; our longest lines are far shorter.
+# In bytes; our longest lines are far shorter. Keeps a file without line ends from filling the memory.
 _LONGEST_LINE = 1 << 20
 _usage = msgspec.json.Decoder(UsageRecord)
 
@@ -40,16 +40,16 @@ _usage = msgspec.json.Decoder(UsageRecord)
 def export(file: Path, partial: bool, as_json: bool) -> None:
     """Back up keys, audit trail and usage to a file.
 
-    FILE may be - for standard output. Only its owner can read the file. An earlier backup there is replaced, and the
-    output says so; no other file is.
+    FILE may be - for standard output. Only its owner can read the file. An earlier backup is replaced, and the output
+    says so; any other existing file is refused.
 
     The backup holds every key with its terms and the digest of its secret, the whole audit trail, and usage by key,
-    area and UTC day. It does not hold secrets, which are stored nowhere, or the pepper: back that up elsewhere, because
-    the digests are worthless without it. Usage that workers have not stored yet, usually that of the last half second,
-    is missing as well.
+    area and UTC day. It has no secrets, which are stored nowhere, and not the pepper. Back up the pepper separately:
+    the digests are worthless without it. Usage that workers have not stored yet, usually of the last half second, is
+    missing.
 
-    Damaged records are named and left out. The command then exits with 1 and keeps an existing FILE, which may still
-    hold them, unless --partial is given.
+    Damaged records are listed and left out. The command then exits with 1 and keeps an existing FILE, which may still
+    have them, unless --partial is given.
 
     Exit codes: 0 everything was exported, 1 failed or records were left out, 2 wrong usage.
 
@@ -61,10 +61,10 @@ def export(file: Path, partial: bool, as_json: bool) -> None:
     to_stdout = str(file) == "-"
     if to_stdout and as_json:
         raise click.UsageError("--json and - both need standard output; name a file")
-    if not to_stdout and file.exists() and not file.is_file():  # it would be replaced
+    if not to_stdout and file.exists() and not file.is_file():  # a device or pipe would be replaced
         raise click.UsageError(f"{file} is not a regular file; - writes to standard output")
     if not to_stdout and file.exists() and not _may_replace(file):
-        raise click.UsageError(f"{file} exists and is no backup of keys: name another file")
+        raise click.UsageError(f"{file} exists and is not a backup of keys: name another file")
     keeps = file.exists() and not partial
     replaces = not to_stdout and file.exists() and file.stat().st_size > 0
     dump = with_store(lambda store: _to_stdout(store) if to_stdout else _to_file(store, file, keeps=keeps))
@@ -73,9 +73,11 @@ def export(file: Path, partial: bool, as_json: bool) -> None:
         print_json({"file": str(file), **numbers, "replaced": replaces, "damaged": dump.damaged})
     else:
         made = dump.made
-        told = f"{made.keys:,} keys, {made.lines:,} lines of the audit trail, {made.usage:,} records of usage."
-        stderr().print(f"{told} The earlier backup in this file is replaced." if replaces else told, soft_wrap=True)
-    _tell_damaged(dump.damaged)
+        counts = f"{made.keys:,} keys, {made.lines:,} lines of the audit trail, {made.usage:,} records of usage."
+        stderr().print(
+            f"{counts} The earlier backup in this file was replaced." if replaces else counts, soft_wrap=True
+        )
+    _print_damaged(dump.damaged)
     if dump.damaged:
         sys.exit(FAILED)
 
@@ -91,12 +93,12 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
     FILE may be - for standard input. A file that is damaged, truncated, edited or made with another pepper is refused
     as a whole.
 
-    Keys: the newer record of a key wins. A key that either audit trail says was revoked ends up revoked, however old
-    the backup. If the store lost its trail as well, revoke again what was revoked after the backup. Keys that a trail
-    names and that neither side has are listed: they stay lost.
+    Keys: the newer record of a key wins. A key that was revoked according to either audit trail ends up revoked,
+    however old the backup. If the store lost its trail as well, revoke the keys again that were revoked after the
+    backup. Keys that only an audit trail has are lost; they are listed.
 
-    Usage: what the store lacks is added, and nothing is counted twice. Backups can be imported at any time and in any
-    order. Backups of version 1 have no usage.
+    Usage: counts that the store lacks are added, and no request is counted twice. Backups can be imported at any time
+    and in any order. Backups of version 1 have no usage.
 
     Workers accept the store again afterwards, even if it was emptied or recreated. If an import is interrupted, run it
     again.
@@ -117,12 +119,12 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
             head = backup.check(_lines(stream), store.pepper, _usage.decode)
             begun = await _begun(store, head)
 
-            async def bring_usage() -> None:
+            async def import_usage() -> None:
                 nonlocal usage
                 records = (_usage.decode(raw) for raw in backup.read_usage(_lines(stream)))
                 usage = await restore_usage(store.redis, begun, records, dry_run=dry_run)
 
-            restore = Restore(store, head, lambda: _lines(stream), dry_run=dry_run, before_ours=bring_usage)
+            restore = Restore(store, head, lambda: _lines(stream), dry_run=dry_run, before_ours=import_usage)
             return await restore.run()
 
     done, warnings = changing(run)
@@ -130,18 +132,18 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
         members = {**_members(done), "usage": usage.added, "damaged_usage": usage.damaged, "dry_run": dry_run}
         print_done(members, warnings)
     else:
-        _tell(done, usage, dry_run=dry_run)
+        _print_summary(done, usage, dry_run=dry_run)
     for damaged in usage.damaged:
-        print_error(f"a damaged record was left as it is: {damaged.detail}")
+        print_error(f"a damaged record was left unchanged: {damaged.detail}")
     if usage.damaged:
         sys.exit(FAILED)
 
 
 async def _begun(store: KeyStore, head: BackupHead) -> datetime | None:
-    """When this store was begun, which tells it from others; None if it was emptied. Raises StoreUnavailable.
+    """Returns when this store was created, which identifies it; None if it was emptied. Raises StoreUnavailable.
 
-    A store with a damaged identity may still have its usage. It is taken for the store of the backup: otherwise the
-    backup's usage would be added to what is there, and billed twice.
+    A store with a damaged identity may still have its usage. It is treated as the store of the backup: otherwise the
+    backup's usage would be added to its own, and billed twice.
     """
     try:
         identity = await store.identity()
@@ -150,14 +152,14 @@ async def _begun(store: KeyStore, head: BackupHead) -> datetime | None:
     return None if identity is None else identity.since
 
 
-def _tell(done: Restored, usage: RestoredUsage, *, dry_run: bool) -> None:
+def _print_summary(done: Restored, usage: RestoredUsage, *, dry_run: bool) -> None:
     console = stdout()
     console.print(f"{'Would import' if dry_run else 'Imported'} a backup of {minute(done.made_at)}:")
     for number, text in (
         (done.added, "keys added"),
         (done.updated, "keys updated"),
-        (done.kept, "keys kept as they are"),
-        (done.revoked, "of them revoked, because an audit trail says so"),
+        (done.kept, "keys left unchanged"),
+        (done.revoked, "of them revoked, according to an audit trail"),
         (done.lines, "lines of the audit trail added"),
         (usage.added, "requests added to usage"),
         (done.damaged_lines, "damaged lines of an audit trail skipped"),
@@ -168,7 +170,7 @@ def _tell(done: Restored, usage: RestoredUsage, *, dry_run: bool) -> None:
         console.print(f"The key store was empty, or its identity was damaged; workers {accepts} it again.")
     if done.lost:
         console.print(
-            f"Still lost: {len(done.lost):,} keys that the audit trail names. Issue new keys to their partners:"
+            f"Still lost: {len(done.lost):,} keys that only the audit trail has. Issue new keys to their partners:"
         )
         for key_id, partner in islice(sorted(done.lost.items(), key=lambda item: item[::-1]), ROWS):
             console.print(f"  {plain(key_id)} {plain(partner)}")
@@ -181,7 +183,7 @@ def _members(done: Restored) -> dict[str, object]:
 
 
 class _Backup:
-    """One backup while it is written: keys and usage, in one stream. Iterate over `made`."""
+    """One backup during writing: keys and usage, in one stream. Iterate over `made`."""
 
     def __init__(self, store: KeyStore, identity: StoreIdentity | None) -> None:
         self._usage = UsageDump(store.redis, None if identity is None else identity.since)
@@ -209,21 +211,21 @@ async def _to_file(store: KeyStore, file: Path, *, keeps: bool) -> _Backup:
         async for line in backed_up.made:
             stream.write(line)
         if backed_up.damaged and keeps:
-            _tell_damaged(backed_up.damaged)
+            _print_damaged(backed_up.damaged)
             raise KeyStoreError(
-                f"{file} is kept, because it may still hold the damaged records: import it, write to another file, or "
+                f"{file} is kept, because it may still have the damaged records: import it, write to another file, or "
                 "replace it with --partial"
             )
     return backed_up
 
 
 def _may_replace(file: Path) -> bool:
-    """Whether a file is empty, or begins like a backup. Raises OSError if it cannot be read."""
+    """Whether a file is empty or begins like a backup. Raises OSError if it cannot be read."""
     with file.open("rb") as stream:
         return stream.read(len(backup.BEGINNING)) in (b"", backup.BEGINNING)
 
 
-def _tell_damaged(records: list[DamagedKey | DamagedUsage]) -> None:
+def _print_damaged(records: list[DamagedKey | DamagedUsage]) -> None:
     for damaged in records:
         why = damaged.reason if isinstance(damaged, DamagedKey) else damaged.detail
         print_error(f"left out: {damaged.key_id}: {why}")
@@ -231,7 +233,7 @@ def _tell_damaged(records: list[DamagedKey | DamagedUsage]) -> None:
 
 @contextmanager
 def _seekable(file: Path) -> Iterator[BinaryIO]:
-    """The file, opened so that it can be read more than once; a pipe is copied to an anonymous temporary file."""
+    """Opens the file so that it can be read more than once; a pipe is copied to an anonymous temporary file."""
     with ExitStack() as opened:
         stream = sys.stdin.buffer if str(file) == "-" else opened.enter_context(file.open("rb"))
         if not stream.seekable():

@@ -1,4 +1,4 @@
-"""forecast keys: the commands that change keys. Others are in show.py, log.py (the audit trail) and backup.py."""
+"""forecast keys: the commands that change keys. The others are in show.py, log.py (audit trail) and backup.py."""
 
 import sys
 from datetime import datetime, timedelta
@@ -21,7 +21,7 @@ from service.keys.changes import adopt
 from service.keys.record import KeyView
 from service.reports.text_table import plain
 
-_QUESTION = "Lost keys, and keys made with another pepper, will never work again. Go on?"
+_QUESTION = "Lost keys, and keys made with another pepper, will never work again. Continue?"
 
 
 @click.group()
@@ -45,9 +45,9 @@ for _command in (list_keys, show, log, export, import_, repair):
 
 @keys.command()
 @click.option("--partner", required=True, help="Name of the partner.")
-@click.option("--label", default="", help="Tells this key from the partner's other keys.")
+@click.option("--label", default="", help="Distinguishes this key from the partner's other keys.")
 @click.option("--expires", type=FutureTime(), help="When it stops working: 90d, 12h, 2027-01-31. Default: never.")
-@click.option("--test", is_flag=True, help="A key for trying things out: fixed test data, errors on purpose, no bill.")
+@click.option("--test", is_flag=True, help="Create a test key: fixed test data, errors on purpose, no bill.")
 @terms_options
 @json_option
 @reports_errors
@@ -56,8 +56,8 @@ def issue(partner: str, label: str, expires: datetime | None, test: bool, as_jso
 
     Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit.
 
-    With --test the key begins with phf_test. It never opens live data, and what it asks for is never counted or billed.
-    Its rate holds as that of any other key; a quota is shown, and never used up.
+    With --test the key begins with phf_test. It never opens live data, and its requests are never counted or billed.
+    Its rate applies as for any other key; its quota is shown, but never used up.
 
     The key is on disk when it is shown. If the key store is configured so that it may lose keys, a warning says so.
 
@@ -85,13 +85,13 @@ def issue(partner: str, label: str, expires: datetime | None, test: bool, as_jso
 @click.option(
     "--overlap", type=Duration(), required=True, help="How long the old key still works: 7d, 12h; 0s ends it at once."
 )
-@click.option("--expires", type=FutureTime(), help="When the new key stops working. Default: as the old one.")
+@click.option("--expires", type=FutureTime(), help="When the new key stops working. Default: same as the old key.")
 @json_option
 @reports_errors
 def rotate(key_id: str, overlap: timedelta, expires: datetime | None, as_json: bool) -> None:
     """Replace a key by a new one, with an overlap.
 
-    The new key has the same partner, label and terms, and is shown this one time. The old key works until the overlap
+    The new key has the same partner, label and terms, and is shown once. The old key works until the overlap
     ends, or until its own expiry if that comes first.
 
     Exit codes: 0 rotated, 1 failed or the key no longer works, 2 wrong usage.
@@ -147,7 +147,7 @@ def extend(key_id: str, expires: datetime, as_json: bool) -> None:
 def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, as_json: bool, **terms: Any) -> None:
     """Change the terms of a key: areas, rate, quota.
 
-    Terms that are not named stay as they are. Workers learn of the change at once.
+    Other terms stay the same. The change reaches workers at once.
 
     Exit codes: 0 changed, 1 failed, 2 wrong usage.
 
@@ -175,7 +175,7 @@ def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, as_json:
 def revoke(key_id: str, as_json: bool) -> None:
     """Revoke a key for good.
 
-    Workers learn of it at once. The revocation is on disk when the command returns; revoking a key twice does no harm.
+    It reaches workers at once. The revocation is on disk when the command returns; revoking a key twice is harmless.
 
     Exit codes: 0 revoked, 1 failed, 2 wrong usage.
 
@@ -199,8 +199,8 @@ def adopt_store(yes: bool, as_json: bool) -> None:
     """Accept the loss of keys: use the key store as it is.
 
     For a key store that lost its keys, or whose pepper was changed on purpose or lost. Keys made with another pepper
-    never work again. If you have a backup, run `forecast keys import` instead. A lost pepper is made anew: start the
-    instances again.
+    never work again. If you have a backup, run `forecast keys import` instead. A lost pepper is replaced by a new one:
+    restart the instances.
 
     Exit codes: 0 accepted, 1 failed or declined, 2 wrong usage.
 
@@ -213,7 +213,7 @@ def adopt_store(yes: bool, as_json: bool) -> None:
         click.confirm(_QUESTION, abort=True, err=True)
     settings = load_settings().settings
     if pepper.is_lost(settings.keys_pepper, settings.data_path):
-        # if the store is unreachable, a new file would only hide the loss
+        # stops if the store is unreachable: a new pepper file would only hide the loss
         with_store(lambda store: store.raw_identity(), begins=True)
     pepper.obtain(settings.keys_pepper, settings.data_path, anew=True)
     _, warnings = changing(adopt, begins=True)
@@ -224,7 +224,7 @@ def adopt_store(yes: bool, as_json: bool) -> None:
 
 
 def _hand_over(presented: str, key: KeyView, warnings: list[str], *, as_json: bool, old: KeyView | None = None) -> None:
-    """Shows the key. If nobody can have received it, says how to revoke it."""
+    """Shows the key. If it cannot be shown, fails with a message that says how to revoke it."""
     try:
         if as_json:
             more = {} if old is None else {"old": old}
@@ -235,13 +235,13 @@ def _hand_over(presented: str, key: KeyView, warnings: list[str], *, as_json: bo
             click.echo(presented)
         sys.stdout.flush()
     except OSError as error:
-        revoke_it = f"it works, but nobody has it: forecast keys revoke {key.key_id}"
+        revoke_it = f"it is active, so revoke it: forecast keys revoke {key.key_id}"
         fail(f"key {key.key_id} could not be shown ({error.strerror}); {revoke_it}")
 
 
 def _text(name: str, value: str) -> str:
     if len(value) > 200 or not value.isprintable():
         raise click.UsageError(f"{name} must be printable and at most 200 characters")
-    if has_key(value):  # it would be stored for good, and shown
+    if has_key(value):  # the text is stored for good, and shown
         raise click.UsageError(f"{name} contains what looks like a key; if it is one, revoke it")
     return value.strip()

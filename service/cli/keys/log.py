@@ -18,7 +18,7 @@ from service.reports.text_table import text_table
 
 @click.command()
 @click.argument("key_id", required=False)
-@click.option("--since", type=PastTime(), help="Only changes of the last 30d or 12h, or since 2026-10-01.")
+@click.option("--since", type=PastTime(), help="Only changes in the last 30d or 12h, or since 2026-10-01.")
 @limit_option
 @json_option
 @reports_errors
@@ -43,7 +43,7 @@ def log(key_id: str | None, since: datetime | None, limit: int | None, as_json: 
 async def _log(
     store: KeyStore, key_id: str | None, since: datetime | None, limit: int | None, *, as_json: bool
 ) -> str | None:
-    """Prints the lines; returns how the store lost its keys, if it did."""
+    """Prints the lines; returns how the store lost its keys, or None."""
     loss = await store.loss()
     array = JsonArray()
     shown = text_table("when (UTC)", "who", "what", "key id", "partner", "change")

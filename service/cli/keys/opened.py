@@ -1,4 +1,4 @@
-"""What the commands of `forecast keys` share: opening the store, checking ids, showing keys."""
+"""Shared parts of the `forecast keys` commands: opening the store, checking ids, formatting keys."""
 
 import contextlib
 import logging
@@ -26,12 +26,14 @@ T = TypeVar("T")
 ROWS = 100  # shown unless --limit says otherwise
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(min=1), help=f"Show only this many, the newest. Default: {ROWS}; all with --json."
+    "--limit",
+    type=click.IntRange(min=1),
+    help=f"Show at most this many, newest first. Default: {ROWS}; all with --json.",
 )
 
 
 def with_store(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) -> T:
-    """Runs `work` on the key store that the settings name. Lines that it adds to the audit trail are logged as well.
+    """Runs `work` on the key store in the settings. Lines that it adds to the audit trail are logged as well.
 
     `begins`: the key store may still be empty.
     """
@@ -40,14 +42,14 @@ def with_store(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False
 
 
 class Done(NamedTuple, Generic[T]):
-    """What a command did. `warnings` say why the key store may lose it again."""
+    """The result of a command. `warnings` say why the key store may lose it again."""
 
     result: T
     warnings: list[str]
 
 
 def changing(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) -> Done[T]:
-    """`with_store` for commands that change keys. Warns if the server is not configured to keep them."""
+    """`with_store` for commands that change keys. Warns if the server's configuration may lose keys."""
 
     async def run(store: KeyStore) -> Done[T]:
         result = await work(store)
@@ -68,9 +70,9 @@ def repeatable(work: Callable[[KeyStore], Awaitable[T]]) -> Done[T]:
     try:
         return changing(work)
     except StoreRefused as error:
-        raise StoreRefused(f"{error}; nothing was changed", error.why) from None
+        raise StoreRefused(f"{error}; the key is unchanged", error.why) from None
     except StoreUnavailable as error:
-        raise StoreUnavailable(f"{error}; it may have been done: run this again, which does no harm") from None
+        raise StoreUnavailable(f"{error}; the change may be done: run this again, which is harmless") from None
 
 
 def print_done(value: msgspec.Struct | dict[str, Any], warnings: list[str]) -> None:
@@ -80,14 +82,14 @@ def print_done(value: msgspec.Struct | dict[str, Any], warnings: list[str]) -> N
 
 
 def tell_loss(loss: str | None) -> None:
-    """Fails the command if the store that was shown lost its keys: what it holds is not all there was."""
+    """Fails the command if the store lost its keys, because its output is then incomplete."""
     if loss is not None:
         print_error(loss)
         sys.exit(FAILED)
 
 
 def checked_id(key_id: str, *, as_json: bool) -> str:
-    """`key_id` if it is one, else the command fails. The message never repeats a whole key, which may be valid."""
+    """Returns `key_id`, or fails the command if it is no id. The message never repeats a whole key: it may be valid."""
     whole = form.parse(key_id)
     if whole is not None:
         fail(f"this is a whole key; give its id, {whole.key_id}", as_json=as_json)
@@ -106,12 +108,12 @@ def minute(time: datetime | None) -> str:
 
 
 def end(time: datetime | None) -> str:
-    """When a key ends: a day alone if that is its first moment, as of a date that was given."""
+    """Formats the end of a key: only the day if it ends at midnight, as it does if a date was entered."""
     return day(time) if time is not None and (time.hour, time.minute) == (0, 0) else minute(time)
 
 
 def described(terms: Terms) -> str:
-    """Terms in one line; `-` if there are none."""
+    """Formats terms in one line; `-` if there are none."""
     parts = [] if terms.areas is None else [", ".join(terms.areas)]
     if terms.rate is not None:
         parts.append(f"{terms.rate} (burst {terms.rate.burst:,})")
@@ -138,7 +140,7 @@ class JsonArray:
 def _audit_log(settings: Settings) -> Iterator[None]:
     """Lines of the audit trail also go to standard error, for log collectors.
 
-    At a terminal they do not, unless `log_format` is set: the command itself says what it did.
+    At a terminal they do not, unless `log_format` is set: the command's output shows its result.
     """
     if settings.log_format == "auto" and sys.stderr.isatty():
         yield

@@ -1,4 +1,4 @@
-"""forecast keys repair: the files of the embedded key store after damage."""
+"""forecast keys repair: repairs damaged files of the embedded key store."""
 
 import click
 
@@ -11,19 +11,19 @@ DAMAGED = 4
 
 
 @click.command()
-@click.option("--yes", is_flag=True, help="Repair the files. Without it they are only examined.")
+@click.option("--yes", is_flag=True, help="Repair the files. Default: only examine them.")
 @json_option
 @reports_errors
 def repair(yes: bool, as_json: bool) -> None:
     """Repair damaged files of the embedded key store.
 
-    Shows what is damaged and which keys lost changes. With --yes, whatever can be read is kept, and a copy of the files
-    as they were stays beside them. Stop the instances on the data folder first.
+    Shows the damage and the keys that lost changes. With --yes, all readable data is kept, and a copy of the original
+    files stays beside them. Stop the instances on the data folder first.
 
-    If the base file is lost, run `forecast keys import` with the newest backup before you start an instance. A key that
-    was revoked in what is lost works again: look at each key that is named.
+    If the base file is lost, run `forecast keys import` with the newest backup before you start an instance. A key
+    whose revocation is lost works again: check each key that is listed.
 
-    Exit codes: 0 nothing is damaged, or it was repaired; 1 failed; 2 wrong usage; 4 damaged, and not repaired yet.
+    Exit codes: 0 no damage, or repaired; 1 failed; 2 wrong usage; 4 damaged, and not repaired yet.
 
     \b
     Examples:
@@ -33,11 +33,9 @@ def repair(yes: bool, as_json: bool) -> None:
     settings = load_settings().settings
     folder = settings.data_path / "embedded" / "keys"
     if "keys" not in wanted(settings):
-        fail(
-            "FORECAST_KEYS_URL names a server: only files of the embedded key store are repaired here", as_json=as_json
-        )
+        fail("FORECAST_KEYS_URL names a server: this command repairs only the embedded key store", as_json=as_json)
     if not (folder / FILES).exists():
-        fail(f"there are no files of a key store in {folder.absolute()}: import a backup instead", as_json=as_json)
+        fail(f"{folder.absolute()} has no files of a key store: import a backup instead", as_json=as_json)
     servers = EmbeddedServers(settings.data_path, ("keys",))
     if not servers.claim():
         fail(f"an instance or a command uses {settings.data_path.absolute()}: stop it first", as_json=as_json)
@@ -47,9 +45,9 @@ def repair(yes: bool, as_json: bool) -> None:
     finally:
         servers.stop()
     lost = sorted(found.lost_keys)
-    said = {"damage": found.damage, "lost_keys": lost, "restore": found.restore}
+    members = {"damage": found.damage, "lost_keys": lost, "restore": found.restore}
     if as_json:
-        print_json({**said, "repaired": copy is not None, "copy": copy})
+        print_json({**members, "repaired": copy is not None, "copy": copy})
     else:
         for line in (*found.damage, *(f"changes of key {key} are lost" for key in lost), _outcome(found, copy)):
             stdout().print(line, markup=False, soft_wrap=True)
@@ -60,5 +58,5 @@ def repair(yes: bool, as_json: bool) -> None:
 def _outcome(found: files.Findings, copy: str | None) -> str:
     then = "; then import the newest backup before you start an instance" if found.restore else ""
     if copy is not None:
-        return f"Repaired{then}. The files as they were are in {copy}."
-    return f"Nothing was changed: run this again with --yes{then}." if found.damage else "Nothing is damaged."
+        return f"Repaired{then}. The original files are in {copy}."
+    return f"No changes were made. To repair, run this again with --yes{then}." if found.damage else "No damage found."

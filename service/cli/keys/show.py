@@ -33,15 +33,15 @@ _COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "void": "m
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """The filters of one listing; None is no filter."""
+    """The filters of one listing; None means no filter."""
 
     partner: str | None
     status: str | None
     area: str | None
-    label: str | None  # part of a label, in any case
+    label: str | None  # part of a label, case-insensitive
     expires_within: timedelta | None
 
-    def takes(self, view: KeyView) -> bool:
+    def matches(self, view: KeyView) -> bool:
         areas = view.terms.areas
         return (
             (self.partner is None or view.partner == self.partner)
@@ -57,7 +57,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Newest:
-    """The newest keys of one listing, and how many keys it saw."""
+    """The newest keys of one listing, and the number of all its keys."""
 
     def __init__(self, limit: int) -> None:
         self.seen = 0
@@ -78,9 +78,11 @@ class _Newest:
 
 @click.command(name="list")
 @click.option("--partner", help="Only keys of this partner.")
-@click.option("--status", type=click.Choice(["active", "expired", "revoked", "void"]), help="Only keys in this status.")
+@click.option(
+    "--status", type=click.Choice(["active", "expired", "revoked", "void"]), help="Only keys with this status."
+)
 @click.option("--area", callback=one_area, help="Only keys that open this area.")
-@click.option("--label", help="Only keys whose label contains this text, in any case.")
+@click.option("--label", help="Only keys whose label contains this text (case-insensitive).")
 @click.option("--expires-within", type=Duration(), help="Only active keys that end within this time: 30d, 12h.")
 @limit_option
 @json_option
@@ -91,7 +93,7 @@ def list_keys(limit: int | None, as_json: bool, **wanted: Any) -> None:
     Secrets are not stored and cannot be shown. A void key was made with another pepper and never works again. With
     --json and without --limit, all keys are printed as they are read, in no particular order.
 
-    Exit codes: 0 listed, 1 failed, records are damaged (they are named), or the key store lost its keys, 2 wrong usage.
+    Exit codes: 0 listed, 1 failed, records are damaged (and listed), or the key store lost its keys, 2 wrong usage.
 
     \b
     Examples:
@@ -107,7 +109,7 @@ def list_keys(limit: int | None, as_json: bool, **wanted: Any) -> None:
 
 
 async def _list(store: KeyStore, wanted: Wanted, limit: int | None, *, as_json: bool) -> tuple[int, str | None]:
-    """Prints the keys; returns how many records are damaged, and how the store lost its keys, if it did."""
+    """Prints the keys; returns the number of damaged records, and how the store lost its keys, or None."""
     loss = await store.loss()
     newest, damaged = _Newest(limit or ROWS), 0
     array = JsonArray() if as_json else None
@@ -115,7 +117,7 @@ async def _list(store: KeyStore, wanted: Wanted, limit: int | None, *, as_json: 
         if isinstance(entry, DamagedKey):
             damaged += 1
             _print_damaged(entry, array)
-        elif not wanted.takes(entry):
+        elif not wanted.matches(entry):
             continue
         elif array is not None and limit is None:
             array.add(entry)
@@ -167,7 +169,7 @@ def show(key_id: str, as_json: bool) -> None:
 
     The secret is not stored and cannot be shown.
 
-    Exit codes: 0 shown, 1 there is no such key or its record is damaged, 2 wrong usage.
+    Exit codes: 0 shown, 1 the key does not exist or its record is damaged, 2 wrong usage.
 
     \b
     Examples:

@@ -15,7 +15,7 @@ _MOST_BURST = 10**9  # requests
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """The terms that the options of one command give; None for an option that is not given."""
+    """The terms in the options of one command; None for an absent option."""
 
     areas: tuple[str, ...] | None
     rate: str | None  # as typed: 500/s
@@ -24,7 +24,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     warn_at: float | None  # share of the quota, 0 to 1
 
     def terms(self) -> Terms:
-        """The terms of a new key. Raises click.UsageError if an option lacks the one that it belongs to."""
+        """Returns the terms of a new key. Raises click.UsageError if an option that another one needs is absent."""
         if self.burst is not None and self.rate is None:
             raise click.UsageError("--burst needs --rate")
         if self.warn_at is not None and self.quota is None:
@@ -45,7 +45,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True):
-    """Which limits one `keys change` removes."""
+    """The limits that one `keys change` removes."""
 
     areas: bool
     rate: bool
@@ -53,12 +53,12 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
-    """The function that turns the terms of a key into those that the options ask for.
+    """Returns the function that applies the options to the terms of a key.
 
-    It raises KeyStoreError if the key lacks what an option builds on.
+    The function raises KeyStoreError if the key lacks the rate or quota that an option changes.
 
     Raises:
-        click.UsageError: if the options contradict each other, or ask for nothing.
+        click.UsageError: if the options contradict each other, or change no terms.
     """
     for lifted, flag, options in (
         (dropped.areas, "--all-areas", (given.areas,)),
@@ -69,7 +69,7 @@ def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
             raise click.UsageError(f"{flag} contradicts the other options")
     if given.nothing() and not (dropped.areas or dropped.rate or dropped.quota):
         raise click.UsageError(
-            "nothing to change: give --areas, --rate, --burst, --quota or --warn-at, or --all-areas, --no-rate or "
+            "no change requested: give --areas, --rate, --burst, --quota or --warn-at, or --all-areas, --no-rate or "
             "--no-quota"
         )
     rate, quota = given.new_rate(), given.new_quota()
@@ -88,7 +88,7 @@ def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
 def terms_options(command: F) -> F:
     """Adds --areas, --rate, --burst, --quota and --warn-at."""
     for option in (
-        click.option("--warn-at", callback=_share, help="Share of the quota from which answers carry a warning: 80%."),
+        click.option("--warn-at", callback=_share, help="Share of the quota at which answers begin to warn: 80%."),
         click.option("--quota", help="Most billable answers in a UTC day or month: 100000/day, 5000000/month."),
         click.option(
             "--burst", type=click.IntRange(1, _MOST_BURST), help="Most requests at once after a pause, with --rate."
@@ -104,28 +104,28 @@ def _areas(_: click.Context, __: click.Parameter, value: str | None) -> tuple[st
     if value is None:
         return None
     wanted = {name.strip() for name in value.split(",")}
-    known = _known(wanted)
-    return tuple(name for name in known if name in wanted)
+    areas = _all_areas(wanted)
+    return tuple(name for name in areas if name in wanted)
 
 
 def one_area(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     """Callback of an option that names one area."""
     if value is not None:
-        _known({value})
+        _all_areas({value})
     return value
 
 
-def _known(names: set[str]) -> list[str]:
-    """The names of all areas. Raises click.BadParameter if one of `names` is not among them."""
-    # here, because importing the framework takes longer than most commands
+def _all_areas(names: set[str]) -> list[str]:
+    """Returns the names of all areas. Raises click.BadParameter if one of `names` is not among them."""
+    # imported here, because importing the framework takes longer than most commands
     from service.http.areas import AREAS
     from service.http.releases.files import BULK
 
-    known = [*(area.name for area in AREAS), BULK]
+    areas = [*(area.name for area in AREAS), BULK]
     for name in sorted(names):
-        if name not in known:
-            raise click.BadParameter(f"there is no area {name!r}; the areas are {', '.join(known)}")
-    return known
+        if name not in areas:
+            raise click.BadParameter(f"area {name!r} does not exist; the areas are {', '.join(areas)}")
+    return areas
 
 
 def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | None:
@@ -151,7 +151,7 @@ def _with_burst(rate: Rate | None, burst: int | None) -> Rate | None:
     if burst is None:
         return rate
     if rate is None:
-        raise KeyStoreError("the key has no rate, which --burst needs: give --rate too; nothing was changed")
+        raise KeyStoreError("the key has no rate, which --burst needs: give --rate too; the key is unchanged")
     return msgspec.structs.replace(rate, burst=burst)
 
 
@@ -159,5 +159,5 @@ def _with_warning(quota: Quota | None, warn_at: float | None) -> Quota | None:
     if warn_at is None:
         return quota
     if quota is None:
-        raise KeyStoreError("the key has no quota, which --warn-at needs: give --quota too; nothing was changed")
+        raise KeyStoreError("the key has no quota, which --warn-at needs: give --quota too; the key is unchanged")
     return msgspec.structs.replace(quota, warn_at=warn_at)

@@ -45,7 +45,7 @@ def test_the_output_says_that_an_earlier_backup_is_replaced(cli: Cli, running: l
     issue(cli)
     said = [cli("keys", "export", str(file)).err for _ in range(2)]
     counted = "1 keys, 1 lines of the audit trail, 0 records of usage."
-    assert said == [f"{counted}\n", f"{counted} The earlier backup in this file is replaced.\n"]
+    assert said == [f"{counted}\n", f"{counted} The earlier backup in this file was replaced.\n"]
     assert cli("keys", "export", str(file), "--json").json["replaced"] is True
 
 
@@ -74,7 +74,7 @@ def test_what_is_no_backup_is_not_replaced(cli: Cli, file: Path, content: bytes)
     file.write_bytes(content)
     done = cli("keys", "export", str(file), "--partial")
     assert done.code == 2
-    assert "exists and is no backup of keys: name another file" in " ".join(done.err.split())
+    assert "exists and is not a backup of keys: name another file" in " ".join(done.err.split())
     assert file.read_bytes() == content
 
 
@@ -114,7 +114,7 @@ def test_a_good_backup_is_not_replaced_by_one_that_lacks_records(cli: Cli, runni
     done = cli("keys", "export", str(file))
     assert done.code == 1
     assert f"left out: {key_id}" in done.err
-    assert "is kept, because it may still hold the damaged records" in done.err
+    assert "is kept, because it may still have the damaged records" in done.err
     assert file.read_bytes() == good
     assert list(file.parent.iterdir()) == [file]
     assert cli("keys", "export", str(file), "--partial").code == 1
@@ -150,7 +150,7 @@ def test_an_import_names_the_keys_that_stay_lost(cli: Cli, running: list[int], f
     for more in (("--dry-run",), ()):
         assert cli("keys", "import", str(file), "--json", *more).json["lost"] == {lost: "[b]late"}
     shown = cli("keys", "import", str(file)).out
-    assert "Still lost: 1 keys that the audit trail names." in shown
+    assert "Still lost: 1 keys that only the audit trail has." in shown
     assert f"{lost} [b]late" in shown
     assert revoked not in shown
 
@@ -204,7 +204,7 @@ def test_an_older_backup_does_not_bring_a_revoked_key_back(cli: Cli, running: li
         redis.delete(record_name(key_id))
     done = cli("keys", "import", str(file))
     assert "1 keys added" in done.out
-    assert "1 of them revoked, because an audit trail says so" in done.out
+    assert "1 of them revoked, according to an audit trail" in done.out
     assert ids(cli, "--status", "revoked") == [key_id]
 
 

@@ -87,7 +87,7 @@ def test_a_revoked_key_cannot_be_extended(cli: Cli, running: list[int]) -> None:
         (("extend", UNKNOWN, "--expires", "2020-01-01"), "is in the past"),
         (("list", "--limit", "0"), "is not in the range"),
         (("list", "--expires-within", "soon"), "is not a duration"),
-        (("list", "--area", "nonsense"), "there is no area 'nonsense'; the areas are forecast, projects"),
+        (("list", "--area", "nonsense"), "area 'nonsense' does not exist; the areas are forecast, projects"),
         (("log", "--since", "soon"), "is not a time"),
     ],
 )

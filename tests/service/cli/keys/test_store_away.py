@@ -43,4 +43,4 @@ def test_a_store_that_hangs_leaves_open_whether_a_key_was_revoked(
     finally:
         os.kill(server, signal.SIGCONT)
     assert done.code == 1
-    assert done.error().endswith("it may have been done: run this again, which does no harm")
+    assert done.error().endswith("the change may be done: run this again, which is harmless")

@@ -47,8 +47,8 @@ def test_a_change_says_what_was_and_what_is(cli: Cli, running: list[int]) -> Non
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--areas", "forecast,nonsense"), "there is no area 'nonsense'; the areas are forecast, projects"),
-        (("--areas", ""), "no area ''"),
+        (("--areas", "forecast,nonsense"), "area 'nonsense' does not exist; the areas are forecast, projects"),
+        (("--areas", ""), "area '' does not exist"),
         (("--rate", "fast"), "write a rate as 500/s, 30/min or 1000/h"),
         (("--rate", "0/s"), "write a rate as"),
         (("--rate", "5/s", "--burst", "0"), "0 is not in the range"),
@@ -73,7 +73,7 @@ def test_malformed_terms_are_wrong_usage(cli: Cli, command: str, options: tuple[
     [
         (("issue", "--partner", "acme", "--burst", "5"), "--burst needs --rate"),
         (("issue", "--partner", "acme", "--warn-at", "80%"), "--warn-at needs --quota"),
-        (("change", "0B1zQmX4ktLw"), "nothing to change"),
+        (("change", "0B1zQmX4ktLw"), "no change requested"),
         (("change", "0B1zQmX4ktLw", "--no-rate", "--rate", "5/s"), "--no-rate contradicts the other options"),
         (("change", "0B1zQmX4ktLw", "--no-rate", "--burst", "5"), "--no-rate contradicts the other options"),
         (("change", "0B1zQmX4ktLw", "--no-quota", "--warn-at", "5%"), "--no-quota contradicts the other options"),
