@@ -61,7 +61,7 @@ def test_its_other_figures_are_those_of_the_code() -> None:
 
 def test_it_shows_what_the_demo_prints() -> None:
     """Its steps, without their figures, and the headings of its lines."""
-    shown = next(block for block in blocks(README, "console") if "make demo" in block and "Ask" in block)
+    shown = next(block for block in blocks(README, "console") if "make demo" in block and "Send requests" in block)
     code = "".join(file.read_text() for folder in ("service", "warehouse") for file in (ROOT / folder).rglob("*.py"))
     steps = [re.split(r" \d", step)[0] for step in re.findall(r"^· (.*)$", shown, flags=re.MULTILINE)]
     headings = re.findall(r"^[A-Z].*$", shown, flags=re.MULTILINE)

@@ -1,1 +1,1 @@
-"""`forecast demo`: its site and its command."""
+"""forecast demo: its site and its command."""

@@ -14,17 +14,17 @@ from warehouse.sql import connections
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Log as JSON; print the lines to copy as JSON once ready.")
+@click.option("--json", "as_json", is_flag=True, help="Log as JSON, and print the lines to copy as JSON once ready.")
 @reports_errors
 def demo(as_json: bool) -> None:
     """Try the service: made-up figures for every ZIP code.
 
     The demo makes three drops, publishes the first, issues a key and starts the service, with its documentation at
     /docs/. It then prints lines to copy. The first start takes about ten seconds, on a busy machine up to a minute;
-    later starts reuse everything. All figures are marked as illustrative.
+    later starts reuse its results. All figures are marked as illustrative.
 
-    It writes to the data folder (FORECAST_DATA_DIR) and leaves a release that is there already current. If a port is
-    busy, it takes the next free one.
+    It writes to the data folder (FORECAST_DATA_DIR). If that already has a release, the demo serves it. If a port is
+    busy, it uses the next free one.
 
     Exit codes: 0 stopped, 1 it could not start, 2 wrong usage.
 
@@ -37,7 +37,7 @@ def demo(as_json: bool) -> None:
     loaded = load_settings()
     log_json = logs.configure("json" if as_json else loaded.settings.log_format, loaded.settings.log_level)
     console = stderr()
-    # another terminal would use the default data folder, so the lines to copy name any other
+    # another terminal uses the default data folder, so the lines to copy set any other
     elsewhere = f"FORECAST_DATA_DIR={shlex.quote(loaded.settings.data_dir)} "
     prefix = "" if loaded.sources["data_dir"] == "default" else elsewhere
     try:
@@ -58,11 +58,11 @@ def _print_lines(lines: DemoLines) -> None:
     if lines.illustrative:
         _print(console, "[bold yellow]The figures are illustrative: real places, made-up numbers.[/bold yellow]")
     else:
-        _print(console, "[bold]This data folder has a release of its own, so the demo serves that one.[/bold]")
-    _section(console, "Ask, in another terminal", lines.ask)
+        _print(console, "[bold]This data folder already has a release, so the demo serves that one.[/bold]")
+    _section(console, "Send requests, in another terminal", lines.ask)
     _section(console, "Read, in a browser", (("the documentation", lines.documentation),))
-    _section(console, "Be the data engineer", lines.publish)
-    _section(console, "Be the operator", lines.operate)
+    _section(console, "Work as a data engineer", lines.publish)
+    _section(console, "Work as an operator", lines.operate)
     _print(console, "\nCtrl-C stops everything.\n")
 
 
@@ -73,4 +73,4 @@ def _section(console: Console, title: str, rows: tuple[tuple[str, str], ...]) ->
 
 
 def _print(console: Console, text: str) -> None:
-    console.print(text, soft_wrap=True)  # a line to copy must stay one line
+    console.print(text, soft_wrap=True)  # a line to copy must not wrap

@@ -1,4 +1,4 @@
-"""The demo: an illustrative drop of the whole country, published and served as any other."""
+"""The demo: an illustrative drop of the whole country, published and served like any other."""
 
 import errno
 import shlex
@@ -26,7 +26,7 @@ from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import BusyError, NoReleaseError, WarehouseError
 
-_PORTS_TO_TRY = 50  # from the wanted one upwards
+_PORTS_TO_TRY = 50  # from the configured one upwards
 _PATIENCE_SECONDS = 60.0
 _PARTNER = "demo"
 
@@ -34,9 +34,9 @@ Say = Callable[[str], None]
 
 
 class DemoLines(msgspec.Struct, frozen=True):
-    """What the demo prints once it serves: lines to copy into another terminal, each as (purpose, line)."""
+    """The lines to copy into another terminal, each as (purpose, line). The demo prints them once it serves."""
 
-    illustrative: bool  # False if a release that is not the demo's was current already
+    illustrative: bool  # False if another release was already current
     ask: tuple[tuple[str, str], ...]  # requests of a partner
     publish: tuple[tuple[str, str], ...]  # commands of a data engineer
     operate: tuple[tuple[str, str], ...]  # a page and commands of an operator
@@ -47,7 +47,9 @@ class DemoLines(msgspec.Struct, frozen=True):
 def run_demo(
     settings: Settings, *, log_json: bool, say: Say, on_ready: Callable[[DemoLines], None], program: str
 ) -> None:
-    """Prepares what is missing, then serves until stopped. `program` is what to type for `forecast` here.
+    """Prepares drops, release and key unless they exist, then serves until stopped.
+
+    `program` is the command line that stands for `forecast` on this machine.
 
     Raises:
         StartError, WarehouseError, SettingsError, EmbeddedError: the message says what to do, in one line.
@@ -70,7 +72,7 @@ def run_demo(
 
 
 def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
-    """The current release. If there is none, publishes the first demo drop."""
+    """Returns the current release. If there is none, publishes the first demo drop."""
     catalog = Catalog(settings.data_path)
     try:
         return catalog.current()
@@ -81,7 +83,7 @@ def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
     try:
         outcome = publish(catalog, [drop], options, say)
     except BusyError:
-        say("another demo is publishing it; waiting")
+        say("another demo publishes it; waiting")
         return _await_release(catalog)
     if outcome.manifest is None:
         raise WarehouseError(f"the demo's drop was refused: {outcome.report.summary()}; remove {folder} and try again")
@@ -89,7 +91,7 @@ def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
 
 
 def _await_release(catalog: Catalog) -> Manifest:
-    """The release that another process is publishing. Raises NoReleaseError if it does not arrive in time."""
+    """Waits for the release that another process publishes. Raises NoReleaseError on a timeout."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while catalog.pointer() is None and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -97,7 +99,7 @@ def _await_release(catalog: Catalog) -> Manifest:
 
 
 def _key(settings: Settings, path: Path, say: Say) -> str:
-    """The demo's key: the one in its file while that works, else a new one."""
+    """Returns the demo's key: the one in its file if it is active, else a new one."""
     secret = pepper.obtain(settings.keys_pepper, settings.data_path)
     kept = path.read_text(encoding="ascii").strip() if path.exists() else ""
 
@@ -160,17 +162,17 @@ def _lines(manifest: Manifest, partners: str, operators: str, key: str, program:
             ("a ZIP code", f"{curl} '{url}?zip_code=36436'"),
             ("a city", f"{curl} '{url}?city_name=Saint+Louis&state_code=MO'"),
             *((("development projects", projects),) if "projects" in manifest.areas else ()),
-            ("an error that helps", f"{curl} '{url}?city_name=Dickinson&state_code=AK'"),
+            ("a helpful error", f"{curl} '{url}?city_name=Dickinson&state_code=AK'"),
         ),
         publish=(
             ("publish a newer drop", f"{program}extracts publish {shell_path(drops / 'second')}"),
-            ("see a bad one refused", f"{program}extracts publish {shell_path(drops / 'bad')}"),
-            ("go back", f"{program}extracts rollback"),
+            ("see a bad drop refused", f"{program}extracts publish {shell_path(drops / 'bad')}"),
+            ("roll back", f"{program}extracts rollback"),
         ),
         operate=(
-            ("see it, in a browser", f"{operators}/"),
-            ("in a terminal", f"{program}status"),
-            ("figures", f"curl -s {operators}/metrics"),
+            ("status, in a browser", f"{operators}/"),
+            ("status, in a terminal", f"{program}status"),
+            ("metrics", f"curl -s {operators}/metrics"),
         ),
         operators=operators,
         documentation=f"{partners}/docs/",
@@ -178,7 +180,7 @@ def _lines(manifest: Manifest, partners: str, operators: str, key: str, program:
 
 
 def shell_path(path: Path) -> str:
-    """`path`, absolute and quoted for a shell."""
+    """Returns `path`, absolute and quoted for a shell."""
     return shlex.quote(str(path.absolute()))
 
 
