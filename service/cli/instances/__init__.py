@@ -1,1 +1,1 @@
-"""Running instances as commands find and ask them."""
+"""Finds running instances for commands, and calls their operators' listeners."""

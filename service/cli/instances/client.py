@@ -1,4 +1,4 @@
-"""Asks one operators' listener. Every question ends within its time, and every failure is a sentence."""
+"""Calls one operators' listener. Every call has a time limit, and every failure is a one-line message."""
 
 import socket
 import time
@@ -16,13 +16,13 @@ TIMEOUT_SECONDS = 2.0
 _MOST_BYTES = 8 << 20  # of an answer
 _CHUNK_BYTES = 1 << 16
 _READ, _WRITE = "FORECAST_OPERATOR_READ_TOKEN", "FORECAST_OPERATOR_WRITE_TOKEN"
-NO_WRITE_TOKEN = f"this changes something: set {_WRITE} to the instance's write token"
+NO_WRITE_TOKEN = f"this command needs the instance's write token: set {_WRITE}"
 
 T = TypeVar("T")
 
 
 class AskError(Exception):
-    """An instance could not be asked, or refused. `code` is the listener's own, if it gave one."""
+    """An instance did not answer, or refused the call. `code` is the listener's error code, if it sent one."""
 
     def __init__(self, message: str, code: str | None = None) -> None:
         super().__init__(printable(message))
@@ -30,16 +30,16 @@ class AskError(Exception):
 
 
 class _Problem(msgspec.Struct, frozen=True):
-    """The members of an error that a person needs."""
+    """The members of an error that a message uses."""
 
     code: str
     detail: str
 
 
 class OperatorsClient:
-    """Asks the listener at `url`, with the tokens of the `settings`. Made for one command; each question connects anew.
+    """Calls the listener at `url`, with the tokens of the `settings`. A command owns it. Each call opens a connection.
 
-    No proxy is asked, and no redirect is followed: a token must reach nobody else.
+    It uses no proxy and follows no redirect, so that a token reaches only the listener.
     """
 
     def __init__(self, url: str, settings: Settings) -> None:
@@ -48,11 +48,11 @@ class OperatorsClient:
         self._write = settings.operator_write_token
 
     def get(self, path: str, kind: type[T]) -> T:
-        """The answer to GET `path`. Raises AskError."""
+        """Returns the answer to GET `path`. Raises AskError."""
         return self._ask("GET", path, None, self._read, kind, TIMEOUT_SECONDS)
 
     def post(self, path: str, body: Any, kind: type[T], seconds: float = TIMEOUT_SECONDS) -> T:
-        """The answer to POST `path` with `body` as JSON. Raises AskError."""
+        """Returns the answer to POST `path` with `body` as JSON. Raises AskError."""
         if self._write is None:
             raise AskError(NO_WRITE_TOKEN)
         return self._ask("POST", path, msgspec.json.encode(body), self._write, kind, seconds)
@@ -69,7 +69,7 @@ class OperatorsClient:
         try:
             return decoder_of(kind).decode(answer)
         except msgspec.ValidationError:
-            raise AskError(f"{self.url} is of another version than this command") from None
+            raise AskError(f"{self.url} runs another version than this command") from None
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise self._foreign() from None
 
@@ -87,13 +87,13 @@ class OperatorsClient:
         except TimeoutError:
             raise AskError(f"{self.url} does not answer within {seconds:g} s") from None
         except ConnectionRefusedError:
-            raise AskError(f"nothing listens at {self.url}") from None
-        except ConnectionError:  # also where it closes without an answer
+            raise AskError(f"{self.url} refuses connections: no process listens there") from None
+        except ConnectionError:  # also if it closes without an answer
             raise AskError(f"{self.url} closed the connection without an answer") from None
         except socket.gaierror:
-            raise AskError(f"there is no host {parts.hostname}") from None
+            raise AskError(f"host {parts.hostname} was not found") from None
         except OSError as error:
-            raise AskError(f"{self.url} cannot be reached: {error.strerror or error}") from None
+            raise AskError(f"{self.url} is unreachable: {error.strerror or error}") from None
         except HTTPException:
             raise self._foreign() from None
         finally:
@@ -114,15 +114,15 @@ class OperatorsClient:
             problem = decoder_of(_Problem).decode(answer)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return self._foreign()
-        missing = "has no write token" if method == "POST" else "is of an earlier version"
-        said = {
-            "missing_token": f"{self.url} wants a token: set {_READ} to the instance's read token",
-            "invalid_token": f"{self.url} does not know the token that {_READ} or {_WRITE} holds",
-            "not_permitted": f"{self.url} lets this token only read: set {_WRITE} to the instance's write token",
+        missing = "has no write token" if method == "POST" else "runs an earlier version"
+        message = {
+            "missing_token": f"{self.url} needs a token: set {_READ} to the instance's read token",
+            "invalid_token": f"{self.url} rejects the token in {_READ} or {_WRITE}: set the instance's token",
+            "not_permitted": f"{self.url} accepts this token only for reading: set {_WRITE} to the write token",
             "missing_api_key": f"{self.url} is a partners' listener: give the operators' (FORECAST_OPERATOR_PORT)",
             "not_found": f"{self.url} does not offer this: it {missing}",
         }.get(problem.code, f"{self.url} answers {status}: {problem.detail}")
-        return AskError(said, problem.code)
+        return AskError(message, problem.code)
 
     def _foreign(self) -> AskError:
-        return AskError(f"what answers at {self.url} is not an operators' listener")
+        return AskError(f"{self.url} is not an operators' listener")

@@ -60,9 +60,9 @@ def test_a_change_is_sent_with_the_write_token_or_not_at_all() -> None:
     ("status", "code", "says"),
     [
         (401, "missing_token", "set FORECAST_OPERATOR_READ_TOKEN"),
-        (401, "invalid_token", "does not know the token that FORECAST_OPERATOR_READ_TOKEN"),
+        (401, "invalid_token", "rejects the token in FORECAST_OPERATOR_READ_TOKEN"),
         (401, "missing_api_key", "is a partners' listener"),
-        (404, "not_found", "is of an earlier version"),
+        (404, "not_found", "runs an earlier version"),
         (503, "unavailable", "answers 503: What to do."),
     ],
 )
@@ -81,7 +81,7 @@ def test_a_refusal_says_which_setting_to_set(status: int, code: str, says: str) 
         (b"<html>", "is not an operators' listener"),
         (b"", "is not an operators' listener"),
         (b"\xff", "is not an operators' listener"),
-        (b"{}", "is of another version than this command"),
+        (b"{}", "runs another version than this command"),
     ],
     ids=["a page", "nothing", "bytes", "other JSON"],
 )
@@ -99,7 +99,7 @@ def test_an_answer_that_makes_no_sense_is_nobody_of_ours(status: int, body: byte
 def test_nobody_listening_is_said() -> None:
     with listening() as listener:
         url = listener.url
-    assert str(refusal(url)) == f"nothing listens at {url}"
+    assert str(refusal(url)) == f"{url} refuses connections: no process listens there"
 
 
 def test_a_host_that_is_not_there_is_said() -> None:

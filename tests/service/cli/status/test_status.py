@@ -134,7 +134,7 @@ def test_no_instance_is_one_line_and_its_own_code(cli: Cli) -> None:
     for more in ((), ("--json",)):
         done = cli("status", *more)
         assert done.code == 1
-        assert done.error().startswith(f"no instance runs on {cli.data}: `forecast serve` starts one")
+        assert done.error().startswith(f"no instance runs on {cli.data}: start one with `forecast serve`")
 
 
 def test_an_instance_that_cannot_be_asked_is_named(cli: Cli, start: Start) -> None:
@@ -159,7 +159,7 @@ def test_an_instance_on_the_loopback_of_another_host_is_not_asked(cli: Cli, star
     listener = start(overview(), host=f"not-{HERE}")
     done = cli("status")
     assert done.code == 1
-    assert f"of not-{HERE} alone: set FORECAST_ADVERTISE_URL there" in done.error()
+    assert f"of not-{HERE}: set FORECAST_ADVERTISE_URL there" in done.error()
     assert listener.asked == []
 
 
