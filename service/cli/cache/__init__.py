@@ -1,1 +1,1 @@
-"""forecast cache: the shared cache, and what it has of one query."""
+"""forecast cache: commands for the caches."""

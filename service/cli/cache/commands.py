@@ -29,14 +29,14 @@ from service.reports import terminal
 from service.reports.text_table import plain
 from warehouse.releases.catalog import Catalog
 
-# Answers are compressed for seconds: on a busy machine, serving comes first.
+# Compressing the answers takes seconds: on a busy machine, serving comes first.
 _NICENESS = 10
 _PURGE_SECONDS = 60.0
-_QUESTION = "Partners are answered from the warehouse, more slowly, until the caches fill. Go on?"
+_QUESTION = "DuckDB answers partners, more slowly, until the caches fill again. Continue?"
 
 
 class Done(msgspec.Struct, frozen=True):
-    """What one run has done."""
+    """The result of one run."""
 
     release: str
     answers: int
@@ -48,7 +48,7 @@ class Done(msgspec.Struct, frozen=True):
 def cache() -> None:
     """Warm, show, explain and purge the caches.
 
-    Each worker has a near cache in its memory; all share one in Redis (FORECAST_CACHE_URL). Entries never become wrong:
+    Each worker has a near cache in its memory; all share one in Redis (FORECAST_CACHE_URL). Entries never become stale:
     their release is part of their key.
 
     \b
@@ -69,11 +69,11 @@ for _command in (stats, explain_query):
 def warm_cache(as_json: bool) -> None:
     """Put all answers of the current release into the cache.
 
-    For a shared cache that was lost or emptied: partners are answered meanwhile, and those answers come from it again
-    sooner. Publishing does this by itself. Running it twice does no harm. It runs at low priority, and Redis serves
-    others between its batches.
+    Use it after the shared cache was lost or emptied, so that answers come from it again sooner; partners get answers
+    meanwhile. Publishing warms the cache by itself. Running it twice is harmless. It runs at low priority, and Redis
+    serves other clients between its batches.
 
-    Exit codes: 0 done, 1 failed, or there is no release or no cache, 2 wrong usage, 130 interrupted.
+    Exit codes: 0 done, 1 failed, or no release or no cache exists, 2 wrong usage, 130 interrupted.
 
     \b
     Examples:
@@ -86,14 +86,14 @@ def warm_cache(as_json: bool) -> None:
     os.nice(_NICENESS)
     started = time.monotonic()
     try:
-        with terminal.progress(stderr()) as tell:
-            warmed = warm_again(settings, catalog.folder(manifest.id), manifest, tell)
+        with terminal.progress(stderr()) as progress:
+            warmed = warm_again(settings, catalog.folder(manifest.id), manifest, progress)
     except WarmError as error:
         fail(str(error), as_json=as_json)
     warnings = [f"{found.message}; {found.remedy}" if found.remedy else found.message for found in warmed.warnings]
     now = catalog.current().id
     if now != manifest.id:
-        warnings.append(f"{now} became current meanwhile; publishing warmed it, unless a warning there says otherwise")
+        warnings.append(f"{now} became current meanwhile; publishing warmed it, unless it printed a warning")
     done = Done(manifest.id, warmed.stored, round(time.monotonic() - started, 1), tuple(warnings))
     if as_json:
         print_json(msgspec.structs.asdict(done) | data_folder_member(settings))
@@ -111,9 +111,9 @@ def warm_cache(as_json: bool) -> None:
 def purge(yes: bool, url: str | None, as_json: bool) -> None:
     """Empty the shared cache and the near caches.
 
-    Frees memory, and removes entries that you do not trust. Publishing needs no purge. Asks an instance, which tells
-    all others on its key store; those that have not heard of it are asked, too. The token is
-    FORECAST_OPERATOR_WRITE_TOKEN. It is in the audit trail (`forecast keys log`).
+    Frees memory, and removes entries that you do not trust. Publishing needs no purge. One instance forwards the purge
+    to all others on its key store; instances that it does not reach get their own request. The token is
+    FORECAST_OPERATOR_WRITE_TOKEN. The purge is in the audit trail (`forecast keys log`).
 
     Exit codes: 0 done, 1 failed or declined, 2 wrong usage.
 
@@ -124,13 +124,13 @@ def purge(yes: bool, url: str | None, as_json: bool) -> None:
     """
     settings = load_settings().settings
     found = targets_or_fail(settings, url, as_json=as_json)
-    if settings.operator_write_token is None:  # else it would be told after the question
+    if settings.operator_write_token is None:  # checked before the question
         fail(NO_WRITE_TOKEN, as_json=as_json)
     if not yes:
         click.confirm(_QUESTION, abort=True, err=True)
     asked, reached = [], set[str]()
     for target in found:
-        if target.instance not in reached:  # else another one has told it
+        if target.instance not in reached:  # else another instance forwarded the purge to it
             asked.append(ask_one(settings, target, _order))
             answer = asked[-1].answer
             reached |= set(answer.reached) if answer is not None else set()
@@ -139,7 +139,7 @@ def purge(yes: bool, url: str | None, as_json: bool) -> None:
         print_json({"instances": done})
     for one in asked if not as_json else ():
         if one.answer is not None:
-            stdout().print(plain(_said(one.name, one.answer)))
+            stdout().print(plain(_described(one.name, one.answer)))
     tell_unasked(asked)
 
 
@@ -147,8 +147,8 @@ def _order(client: OperatorsClient) -> Purged:
     return client.post("/caches/purge", {}, Purged, _PURGE_SECONDS)
 
 
-def _said(name: str, done: Purged) -> str:
-    said = f"{name}: {done.near:,} near and {done.shared:,} shared answers are gone."
+def _described(name: str, done: Purged) -> str:
+    text = f"{name}: {done.near:,} near and {done.shared:,} shared answers were removed."
     if done.reached:
-        said += f" Near caches of {', '.join(done.reached)} are empty, too."
-    return said
+        text += f" The near caches of {', '.join(done.reached)} are also empty."
+    return text

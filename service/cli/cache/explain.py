@@ -28,12 +28,12 @@ _BY_PATH = {endpoint.path: (area, endpoint) for area in AREAS for endpoint in ar
 @json_option
 @reports_errors
 def explain_query(query: str, area: str | None, as_json: bool) -> None:
-    """Explain where a query is answered from, and why.
+    """Explain which tier answers a query, and why.
 
-    QUERY is a query string, or a whole path or URL. Reads it as a partner's request is read and shows its canonical
-    form, the release, the cache key, whether the shared cache has the answer, the file that a look-up reads, and the
-    headers that follow. Changes nothing: nothing is looked up or stored, and looking at the shared cache does not count
-    as a use of the entry (before Redis 7.2 it does). Near caches cannot be seen from outside.
+    QUERY is a query string, or a whole path or URL. It is parsed like a partner's request. Shows its canonical form,
+    the release, the cache key, whether the shared cache has the answer, the file that a look-up reads, and the
+    resulting headers. Looks up and stores no data. The check of the shared cache does not count as a use of the entry
+    (before Redis 7.2 it does). Near caches are not visible from outside.
 
     Exit codes: 0 explained, whatever the answer is, 1 failed or no release, 2 wrong usage.
 
@@ -55,21 +55,21 @@ def explain_query(query: str, area: str | None, as_json: bool) -> None:
 
 
 def _asked(query: str, area: str | None) -> tuple[PartnerArea, Endpoint, bytes]:
-    """The area, its endpoint, and the raw query string of what was typed."""
+    """Returns the area, its endpoint, and the raw query string of the argument."""
     text = query.strip()
     path = ""
     if text.startswith(("/", "http://", "https://")):
         parts = urlsplit(text)
         path, text = parts.path.rstrip("/"), parts.query
     if path and path not in _BY_PATH:
-        raise click.UsageError(f"there is no data area at {path}; there are {', '.join(_BY_PATH)}")
+        raise click.UsageError(f"{path} is not a data area; the areas are at {', '.join(_BY_PATH)}")
     chosen = _BY_NAME[area or AREAS[0].name]
     named, endpoint = _BY_PATH.get(path, (chosen, chosen.endpoints[0]))
     if area not in (None, named.name):
-        raise click.UsageError(f"{path} is the area {named.name}: leave out --area, or the path")
+        raise click.UsageError(f"{path} is the area {named.name}: leave out --area or the path")
     if isinstance(endpoint.resolve, Batch):
         raise click.UsageError(
-            f"each ZIP code of a batch is answered as one asked for alone: explain '{named.path}?zip_code=...'"
+            f"a batch is answered like single requests for its ZIP codes: explain '{named.path}?zip_code=...'"
         )
     return named, endpoint, text.removeprefix("?").encode(errors="surrogateescape")
 
@@ -91,9 +91,9 @@ def _answer(found: Explanation) -> Iterator[tuple[str, str]]:
 
 def _tiers(found: Explanation, settings: Settings, instances: list[InstanceRecord]) -> Iterator[tuple[str, str]]:
     if found.tier == "key set":
-        yield "from", "the release's key set, in each worker's memory: no cache and no file is asked"
+        yield "from", "the release's key set, in each worker's memory: no cache and no file is read"
     elif found.tier is None:
-        yield "from", "nothing is looked up: the request is refused as it is read"
+        yield "from", "no look-up: the request is refused during parsing"
     if found.query is None:
         return
     near = _near(settings, instances)
@@ -101,12 +101,13 @@ def _tiers(found: Explanation, settings: Settings, instances: list[InstanceRecor
     yield "shared cache", _shared(found)
     listed = ", ".join(found.entries[:_SHOWN_ENTRIES]) + (", …" if len(found.entries) > _SHOWN_ENTRIES else "")
     yield "warehouse", f"{many(len(found.entries), 'entry', 'entries')} ({listed}) of {found.file}"
-    first = "a near cache, if the worker that is asked has it; else " if near else ""
-    yield "from", f"{first}{'the shared cache' if found.tier == 'shared' else 'the warehouse, and into both caches'}"
+    first = "the worker's near cache, if it has the answer; else " if near else ""
+    tier = "the shared cache" if found.tier == "shared" else "the warehouse; both caches store the answer"
+    yield "from", f"{first}{tier}"
 
 
 def _near(settings: Settings, instances: list[InstanceRecord]) -> str:
-    """What can be said of near caches; empty if there are none."""
+    """Describes the near caches; empty if there are none."""
     if settings.near_cache_bytes == 0 or not any(one.releases for one in instances):
         return ""
     return f"unknown from outside: a worker that answered this in the last {in_words(settings.near_cache_ttl)} has it"
@@ -114,14 +115,14 @@ def _near(settings: Settings, instances: list[InstanceRecord]) -> str:
 
 def _shared(found: Explanation) -> str:
     if found.shared == "away":
-        return f"cannot be asked: {found.problem}"
+        return f"unreachable: {found.problem}"
     if found.shared == "miss":
-        return "does not have it: a look-up stores it"
+        return "miss: a look-up stores the answer"
     if found.shared == "damaged":
-        return f"has {found.entry_bytes:,} bytes that are not this entry: they count as a miss and are replaced"
+        return f"damaged: {found.entry_bytes:,} bytes that are not this entry count as a miss and are replaced"
     ends = "" if found.expires_in is None else f", for {in_words(found.expires_in)} more"
-    note = "; this look counted as a use of it" if found.counted else ""
-    return f"has it: {found.entry_bytes:,} bytes, {found.body_bytes:,} of them the body{ends}{note}"
+    note = "; this check counted as a use" if found.counted else ""
+    return f"hit: {found.entry_bytes:,} bytes, {found.body_bytes:,} of them the body{ends}{note}"
 
 
 def _headers(found: Explanation) -> Iterator[tuple[str, str]]:
@@ -130,6 +131,6 @@ def _headers(found: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def _behind(release: str, instances: list[InstanceRecord]) -> list[str]:
-    """Where an instance would answer from another release than this says."""
+    """Returns a warning for each instance that answers from another release."""
     behind = [one for one in instances if one.releases and not one.serves(release)]
     return [f"{one.name} does not serve {release} yet" for one in behind]

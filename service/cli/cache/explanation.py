@@ -1,4 +1,4 @@
-"""How one query would be answered now: read as a partner's request is read, with nothing asked for or filled."""
+"""Explains how one query would be answered now. It is parsed like a partner's request, without look-ups or fills."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,39 +25,39 @@ from warehouse.releases.catalog import Catalog, Manifest
 
 Tier = Literal["shared", "warehouse", "key set"]
 
-# In place of an entry that only a look-up would tell.
+# Stands for an entry that only a look-up would return.
 _UNKNOWN = CacheEntry(b"", b"", b"")
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What one query means in the current release, and where its answer would come from if no near cache has it."""
+    """The meaning of one query in the current release, and the tier of its answer if no near cache has it."""
 
     area: str
     release: str
     status: int
-    outcome: str  # as requests are counted: `answered`, or the error's code
+    outcome: str  # the outcome that would be counted: `answered`, or the error's code
     detail: str | None = None  # of an error
-    tier: Tier | None = None  # None: refused before anything is looked up
+    tier: Tier | None = None  # None: refused before any look-up
     query: str | None = None  # canonical
     cache_key: str | None = None
     shared: Literal["hit", "miss", "damaged", "away"] | None = None
-    problem: str | None = None  # why the shared cache cannot be asked
+    problem: str | None = None  # why the shared cache is unreachable
     expires_in: float | None = None  # seconds
     entry_bytes: int | None = None
     body_bytes: int | None = None
-    counted: bool = False  # looking counted as a use of the entry
-    file: str | None = None  # of the release, that a look-up reads
+    counted: bool = False  # the check counted as a use of the entry
+    file: str | None = None  # the release's file that a look-up reads
     entries: tuple[str, ...] = ()  # keys of the file's entries that make up the answer
-    headers: dict[str, str] = {}  # of the answer, as far as they can be told
+    headers: dict[str, str] = {}  # the known headers of the answer
 
 
 def explain(settings: Settings, area: PartnerArea, endpoint: Endpoint, query_string: bytes) -> Explanation:
-    """Explains a raw query string that `endpoint` of the area is asked.
+    """Explains a raw query string of a request to `endpoint` of the area.
 
     Raises:
-        ValueError: if that is a batch, whose parts are to be explained one by one.
-        NoReleaseError, CatalogError: if there is no current release, or it cannot be read.
-        SettingsError: if the cursors' secret, which is part of a page's key, is not here.
+        ValueError: if `endpoint` answers batches; explain their parts one by one.
+        NoReleaseError, CatalogError: if no release is current, or it cannot be read.
+        SettingsError: if the cursors' secret, which is part of a page's key, is missing.
     """
     catalog = Catalog(settings.data_path)
     manifest = catalog.current()
@@ -86,11 +86,11 @@ def explain(settings: Settings, area: PartnerArea, endpoint: Endpoint, query_str
 def _resolved(
     settings: Settings, folder: Path, manifest: Manifest, area: PartnerArea, endpoint: Endpoint, query_string: bytes
 ) -> Resolved | str:
-    """What the query asks for; why nothing matches, if nothing does. Raises ApiError."""
+    """Returns the resolved query, or the reason why it has no match. Raises ApiError."""
     if area.name not in manifest.areas:
         raise ApiError("not_found", f"Release {manifest.id} does not have the area {area.name}.")
     if isinstance(endpoint.resolve, Batch):
-        raise ValueError(f"{endpoint.path} takes several queries")  # noqa: TRY004 - it is no type to callers
+        raise ValueError(f"{endpoint.path} takes several queries")  # noqa: TRY004 - no type error for callers
     found = endpoint.resolve(_data_area(area).keys_in(folder), query_string, _cursors(settings, endpoint))
     return found if isinstance(found, Resolved) else explain_miss(area, found)
 
@@ -100,8 +100,8 @@ def _cursors(settings: Settings, endpoint: Endpoint) -> Cursors:
         return Cursors(b"")
     if settings.keys_pepper is None and not pepper.file_of(settings.data_path).exists():
         raise SettingsError(
-            f"a page's cache key contains a mark of the pepper, which is not in {settings.data_path.absolute()}: "
-            "set FORECAST_KEYS_PEPPER_FILE as for the instances"
+            f"a page's cache key depends on the pepper, which is not in {settings.data_path.absolute()}: "
+            "set FORECAST_KEYS_PEPPER_FILE to the same file as for the instances"
         )
     return Cursors(pepper.cursor_secret(pepper.obtain(settings.keys_pepper, settings.data_path, create=False)))
 
@@ -111,7 +111,7 @@ def _data_area(area: PartnerArea) -> DataArea:
 
 
 def _with_cache(matched: Explanation, settings: Settings, key: CacheKey, policy: CachePolicy) -> Explanation:
-    """Adds what the shared cache has, and the headers that follow."""
+    """Adds the state of the entry in the shared cache, and the resulting headers."""
     held, problem = None, None
     try:
         held = with_cache(settings, lambda store: look_at(store, key))

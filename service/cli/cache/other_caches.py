@@ -1,4 +1,4 @@
-"""Warns where the shared cache of the settings is not the one that instances use."""
+"""Warns if the instances use another shared cache than the settings."""
 
 from collections.abc import Iterable
 
@@ -12,9 +12,9 @@ from warehouse.releases.instances import InstanceRecord
 
 
 def other_caches(settings: Settings, instances: list[InstanceRecord]) -> list[str]:
-    """A sentence for each of the `instances` that uses another cache than this command."""
+    """Returns a warning for each of the `instances` that uses another cache than this command."""
     others = with_another_cache(address(settings.cache_url), instances)
-    return [f"{one.name} uses another cache, {one.cache}: set FORECAST_CACHE_URL as it has it" for one in others]
+    return [f"{one.name} uses another cache, {one.cache}: set FORECAST_CACHE_URL to the same URL" for one in others]
 
 
 def warn(sentences: Iterable[str]) -> None:

@@ -33,10 +33,10 @@ from warehouse.releases.instances import live_instances
 @json_option
 @reports_errors
 def stats(seconds: float, as_json: bool) -> None:
-    """Show what the caches hold, by release, and their memory.
+    """Show the entries of the caches, by release, and their memory.
 
-    Entries of the shared cache are counted by SCAN, in steps between which Redis serves others; their bytes are
-    estimated from a sample. The memory is the server's, with everything else on it. Each worker of the instances on the
+    Entries of the shared cache are counted by SCAN, in steps between which Redis serves other clients; their bytes are
+    estimated from a sample. The memory is the whole server's, other data included. Each worker of the instances on the
     data folder reports its own near cache. Unreachable nodes of a cluster are skipped and listed.
 
     Exit codes: 0 shown, 1 the shared cache is unreachable, 2 wrong usage.
@@ -47,9 +47,9 @@ def stats(seconds: float, as_json: bool) -> None:
       forecast cache stats --seconds 60 --json
     """
     settings = load_settings().settings
-    with terminal.progress(stderr()) as tell:
+    with terminal.progress(stderr()) as progress:
         found = with_cache(
-            settings, lambda store: survey(store, seconds, lambda names: tell(f"counting: {names:,} entries"))
+            settings, lambda store: survey(store, seconds, lambda names: progress(f"counting: {names:,} entries"))
         )
     near = ask_all(settings, targets(settings, None), lambda client: client.get("/overview", Overview))
     if as_json:
@@ -66,7 +66,7 @@ def _print(settings: Settings, found: Contents, near: Sequence[Asked[Overview]])
     for why in found.away:
         console.print(f"Not counted: {plain(why)}", style="yellow")
     if not found.releases:
-        console.print(f"The {'servers that answer hold' if found.away else 'shared cache holds'} no entries.")
+        console.print(f"The {'reachable servers have' if found.away else 'shared cache has'} no entries.")
         return
     listed = text_table("release", "state", "entries", "about", numeric=("entries", "about"))
     for one in found.releases:
@@ -74,7 +74,7 @@ def _print(settings: Settings, found: Contents, near: Sequence[Asked[Overview]])
         listed.add_row(name, _state(settings, one), f"{one.entries:,}", size(one.bytes))
     console.print(listed)
     if not found.complete:
-        console.print("The time was up before all entries were seen: --seconds counts for longer.", style="yellow")
+        console.print("Not all entries were counted in time. Count for longer with --seconds.", style="yellow")
 
 
 def _server(found: Contents) -> Iterator[tuple[str, str]]:
@@ -90,11 +90,11 @@ def _near(asked: Sequence[Asked[Overview]]) -> Iterator[tuple[str, str]]:
         yield "near caches", "none: no instance runs on this data folder"
     for one in asked:
         if one.answer is None:
-            yield "near caches", f"unknown: {one.name} cannot be asked: {one.error}"
+            yield "near caches", f"unknown: {one.name}: {one.error}"
             continue
         for worker in one.answer.workers:
-            holds = f"{many(worker.near_entries, 'entry', 'entries')}, {size(worker.near_bytes)}"
-            yield "near cache", f"{holds}, of worker {worker.pid} of {one.name}"
+            content = f"{many(worker.near_entries, 'entry', 'entries')}, {size(worker.near_bytes)}"
+            yield "near cache", f"{content}, in worker {worker.pid} of {one.name}"
 
 
 def _state(settings: Settings, one: ReleaseEntries) -> str:
@@ -121,5 +121,5 @@ def _as_json(settings: Settings, found: Contents, near: Sequence[Asked[Overview]
 
 def _near_as_json(one: Asked[Overview]) -> dict[str, object]:
     workers = () if one.answer is None else one.answer.workers
-    said = [{"pid": each.pid, "entries": each.near_entries, "bytes": each.near_bytes} for each in workers]
-    return {"url": one.url, "error": one.problem, "workers": said}
+    caches = [{"pid": each.pid, "entries": each.near_entries, "bytes": each.near_bytes} for each in workers]
+    return {"url": one.url, "error": one.problem, "workers": caches}

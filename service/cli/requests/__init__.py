@@ -1,1 +1,1 @@
-"""forecast requests: what the request log knows."""
+"""forecast requests: commands for the access log."""

@@ -1,4 +1,4 @@
-"""forecast requests: one request in the log of the running instances, and how many requests are logged."""
+"""forecast requests: finds one request in the log of the running instances, and sets the share that is logged."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,8 +39,8 @@ class Share(click.ParamType[float]):
 def requests() -> None:
     """Find a request in the log, and set how many are logged.
 
-    Errors and slow requests are always logged, the others at the sampling rate. Each instance remembers its newest
-    lines.
+    Errors and slow requests are always logged, others at the sampling rate. Each instance keeps its newest lines in
+    memory.
 
     \b
     Examples:
@@ -55,11 +55,12 @@ def requests() -> None:
 @json_option
 @reports_errors
 def find(request_id: str, url: str | None, as_json: bool) -> None:
-    """Show what the log knows of one request.
+    """Show the log lines of one request.
 
-    REQUEST_ID is the X-Request-Id of an answer, and the request_id of an error. Asks the instances on the data folder.
+    REQUEST_ID is the X-Request-Id of an answer, or the request_id of an error. Queries the instances on the data
+    folder.
 
-    Exit codes: 0 found, 1 no instance that was asked knows it, or one could not be asked, 2 wrong usage.
+    Exit codes: 0 found, 1 no instance has the request, or one did not answer, 2 wrong usage.
 
     \b
     Examples:
@@ -73,10 +74,10 @@ def find(request_id: str, url: str | None, as_json: bool) -> None:
     found = [(one, line) for one in asked for line in one.answer or ()]
     unasked = "; ".join(f"{one.name}: {one.error}" for one in asked if one.error is not None)
     if not found:
-        known = (
-            f"; {unasked}" if unasked else ", which is sampled: `forecast requests sample 100%` logs all from now on"
+        why = (
+            f"; {unasked}" if unasked else ", which is sampled: `forecast requests sample 100%` logs every new request"
         )
-        fail(f"request {request_id} is not in the log{known}", as_json=as_json)
+        fail(f"request {request_id} is not in the log{why}", as_json=as_json)
     if as_json:
         print_json([{"instance": one.url, **msgspec.to_builtins(line)} for one, line in found])
     else:
@@ -92,8 +93,8 @@ def find(request_id: str, url: str | None, as_json: bool) -> None:
 def sample(rate: float, url: str | None, as_json: bool) -> None:
     """Set the share of requests that are logged, until the restart.
 
-    RATE is a share like 0.01 or 1%. 0 logs errors and slow requests alone. Sets it in the instances on the data folder;
-    the token is FORECAST_OPERATOR_WRITE_TOKEN.
+    RATE is a share like 0.01 or 1%. 0 logs only errors and slow requests. Applies to the instances on the data folder.
+    The token is FORECAST_OPERATOR_WRITE_TOKEN.
 
     Exit codes: 0 set, 1 failed, 2 wrong usage.
 
@@ -109,7 +110,7 @@ def sample(rate: float, url: str | None, as_json: bool) -> None:
         print_json([{"url": one.url, "rate": one.answer and one.answer.rate, "error": one.problem} for one in asked])
     for one in asked if not as_json else ():
         if one.answer is not None:
-            stdout().print(f"{plain(one.name)} logs {percent(one.answer.rate)} of its requests now.")
+            stdout().print(f"{plain(one.name)} now logs {percent(one.answer.rate)} of its requests.")
     tell_unasked(asked)
 
 

@@ -129,7 +129,7 @@ def test_stats_count_by_release(cli: Cli, release: str, cache: ValkeyProcess, st
     (near,) = said["near_caches"]
     assert [worker["entries"] for worker in near["workers"]] == [50_000, 50_000]
     shown = cli("cache", "stats").out
-    assert "50,000 entries, 120.0 MB, of worker 4712" in shown
+    assert "50,000 entries, 120.0 MB, in worker 4712" in shown
     assert "current" in shown
     assert "no limit" in shown
 
@@ -140,7 +140,7 @@ def test_stats_warn_of_instances_with_another_cache(cli: Cli, cache: ValkeyProce
     done = cli("cache", "stats")
     assert done.code == 0
     assert f"instance 4711 on {HERE} uses another cache, embedded" in done.err
-    assert "holds no entries" in done.out
+    assert "has no entries" in done.out
 
 
 def test_stats_without_an_instance_say_so(cli: Cli, cache: ValkeyProcess) -> None:
@@ -154,7 +154,7 @@ def test_a_purge_asks_every_instance(cli: Cli, start: Start) -> None:
         listener.answer("/caches/purge", Purged(3, 4))
     done = cli("cache", "purge", "--yes", operator_write_token=TOKEN)
     assert done.code == 0
-    assert f"instance 4711 on {HERE}: 3 near and 4 shared answers are gone." in done.out
+    assert f"instance 4711 on {HERE}: 3 near and 4 shared answers were removed." in done.out
     for listener in listeners:
         assert [(said.method, said.path, said.token) for said in listener.asked] == [
             ("POST", "/caches/purge", f"Bearer {TOKEN}")
@@ -166,7 +166,7 @@ def test_an_instance_that_another_one_has_told_to_purge_is_not_asked(cli: Cli, s
     first.answer("/caches/purge", Purged(3, 4, reached=("4811",)))
     done = cli("cache", "purge", "--yes", operator_write_token=TOKEN)
     assert done.code == 0, done.err
-    assert "Near caches of 4811 are empty, too." in done.out
+    assert "The near caches of 4811 are also empty." in " ".join(done.out.split())
     assert (len(first.asked), second.asked) == (1, [])
 
 
@@ -192,11 +192,11 @@ def test_a_purge_that_an_instance_refuses_fails(cli: Cli, start: Start) -> None:
 def test_a_purge_without_a_write_token_is_not_sent(cli: Cli, start: Start) -> None:
     """Nor is a question asked that leads nowhere; likewise if no instance runs."""
     without = cli("cache", "purge", typed="y\n", operator_write_token=TOKEN)
-    assert (without.code, "Go on?" in without.out + without.err) == (1, False)
+    assert (without.code, "Continue?" in without.out + without.err) == (1, False)
     assert "no instance runs" in without.err
     listener = start()
     for words in ((), ("--yes",)):
         done = cli("cache", "purge", *words, typed="y\n")
-        assert (done.code, "Go on?" in done.out + done.err) == (1, False)
+        assert (done.code, "Continue?" in done.out + done.err) == (1, False)
         assert "set FORECAST_OPERATOR_WRITE_TOKEN" in done.err
         assert listener.asked == []

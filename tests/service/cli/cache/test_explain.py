@@ -105,8 +105,8 @@ def test_a_person_reads_why(uncached: Cli) -> None:
     assert done.code == 0
     said = dict(line.split(maxsplit=1) for line in done.out.splitlines() if not line.startswith(" "))
     assert said["canonical"].strip() == "zip:62704"
-    assert "does not have it" in done.out
-    assert "the warehouse, and into both caches" in done.out
+    assert "miss: a look-up stores the answer" in done.out
+    assert "the warehouse; both caches store the answer" in done.out
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_query_can_be_copied_from_where_it_was_seen(explained: Cli, typed: str
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("/v1/nothing?zip_code=1",), "there is no data area at /v1/nothing"),
+        (("/v1/nothing?zip_code=1",), "/v1/nothing is not a data area"),
         ((f"{PROJECTS}?zip_code=1", "--area", "forecast"), "is the area projects"),
         (("zip_code=1", "--area", "weather"), "'weather' is not one of"),
         ((f"{FORECAST}/batch?zip_code=1",), f"explain '{FORECAST}?zip_code=...'"),

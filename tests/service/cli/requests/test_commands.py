@@ -78,7 +78,7 @@ def test_the_share_is_set_in_every_instance(cli: Cli, start: Start, typed: str, 
         listener.answer("/log/sampling", {"rate": 0.1})
     done = cli("requests", "sample", typed, operator_write_token=TOKEN)
     assert done.code == 0
-    assert f"instance 4811 on {HERE} logs 10.00% of its requests now." in done.out
+    assert f"instance 4811 on {HERE} now logs 10.00% of its requests." in done.out
     for listener in listeners:
         assert [(said.method, said.body) for said in listener.asked] == [("POST", b'{"rate":' + sent + b"}")]
     as_json = cli("requests", "sample", typed, "--json", operator_write_token=TOKEN).json
