@@ -1,1 +1,1 @@
-"""Settings, what ships beside them (Redis, container, monitoring), and small parts that service and warehouse share."""
+"""Settings, shipped configuration (Redis, container, monitoring), and small modules for service and warehouse."""

@@ -8,13 +8,13 @@ _DURATION = re.compile(r"([0-9]{1,6})([smhdw])")
 
 
 def parse_duration(text: str) -> timedelta | None:
-    """The duration that `text` says; None if it says none."""
+    """Returns the duration in `text`; None if it is malformed."""
     match = _DURATION.fullmatch(text)
     return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else None
 
 
 def in_words(seconds: float) -> str:
-    """About how long `seconds` are, for a person: "40 minutes", "31 days", "2.5 days"."""
+    """Formats `seconds` roughly, for people: "40 minutes", "31 days", "2.5 days"."""
     lengths = (("day", 86_400), ("hour", 3600), ("minute", 60), ("second", 1))
     unit, length = next((each for each in lengths if seconds >= each[1]), lengths[-1])
     number = round(seconds / length, 1)

@@ -1,6 +1,6 @@
-"""What an error says, in the one line that a log or a finding has for it."""
+"""The first line of an error's message, for a log or a finding."""
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what `error` says; its type where it says nothing."""
+    """Returns the first line of the error's message, or its type if the message is empty."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

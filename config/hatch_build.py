@@ -1,9 +1,9 @@
-"""Brings two browser libraries into the package when it is built or installed.
+"""Adds two browser libraries to the package when it is built or installed.
 
 uPlot draws the operators' charts; Swagger UI lets partners try requests.
 
-They come from their npm packages, by npm, from whatever registry it is set up for. The digests pin every byte. Without
-npm the service is complete but for these two: the operators' page shows its tables, the reference its text.
+npm fetches their packages from the registry that it is configured for. The digests pin every byte. Without npm only
+these two are missing: the operators' page shows its tables, the reference its text.
 """
 
 import shutil
@@ -49,22 +49,22 @@ _SECONDS = 60
 
 
 class DiffersError(Exception):
-    """A file is not the one that was pinned."""
+    """A file differs from the pinned one."""
 
 
 class BrowserLibrariesHook(BuildHookInterface[Any]):
-    """What hatchling calls before it builds."""
+    """The hook that hatchling calls before it builds."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's signature
         for package in (CHARTS, REFERENCE):
             if bring(package, Path(self.root)):
-                build_data["artifacts"].append(f"{package.place}/*")  # git ignores them, the package has them
+                build_data["artifacts"].append(f"{package.place}/*")  # git ignores them, but the package includes them
 
 
 def bring(package: NpmPackage, root: Path) -> bool:
-    """Puts the pinned files in place below `root` unless they are there; whether they are. Raises DiffersError."""
+    """Puts the pinned files below `root` unless they exist. Returns whether they exist now. Raises DiffersError."""
     place = root / package.place
     if all(_digest(place / Path(member).name) == digest for member, digest in package.files.items()):
         return True
@@ -84,16 +84,14 @@ def bring(package: NpmPackage, root: Path) -> bool:
 
 
 def unpacked(package: NpmPackage, packed: Path) -> dict[str, bytes]:
-    """The pinned files by name. Raises DiffersError before anything of the package is used."""
+    """Returns the pinned files by name. Raises DiffersError before any file is used."""
     found = {}
     with tarfile.open(packed) as archive:
         for member, digest in package.files.items():
             file = archive.extractfile(f"package/{member}")
             content = b"" if file is None else file.read()
             if sha256(content).hexdigest() != digest:
-                raise DiffersError(
-                    f"{member} of {package.name} is not the file that is pinned in config/hatch_build.py"
-                )
+                raise DiffersError(f"{member} of {package.name} differs from the file pinned in config/hatch_build.py")
             found[Path(member).name] = content
     return found
 

@@ -1,7 +1,7 @@
 """Invisible characters in a text: byte-order marks, zero-width characters, marks of direction.
 
-They come with what is copied from web pages and documents, and with exported files. Rules for drops, messages, and
-errors for partners share this table.
+They come from text copied from web pages and documents, and from exported files. Rules for drops, messages, and errors
+for partners share this table.
 """
 
 import re
@@ -50,7 +50,7 @@ def invisible_in(text: str) -> str | None:
 
 
 def as_utf8(text: str) -> str:
-    """Returns the text whose UTF-8 was read as Latin-1, or `text` itself if it is no such text."""
+    """Returns the original of a `text` whose UTF-8 was read as Latin-1, or else `text` itself."""
     try:
         return text.encode("latin-1").decode()
     except UnicodeError:

@@ -20,7 +20,7 @@ from config.refusals import in_words
 from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
 from config.urls import EMBEDDED, keys_problem, option_problem, releases_url_problem, url_problem
 
-# Kubernetes injects these into pods if a service is named "forecast"; they are never ours.
+# Kubernetes sets these in pods if a service is named "forecast"; they are never settings.
 FOREIGN_PREFIXES = ("FORECAST_PORT", "FORECAST_SERVICE_")
 
 _CONFIG = f"{ENVIRONMENT_PREFIX}CONFIG"
@@ -46,12 +46,12 @@ DURATIONS = (
 
 _BOUND = re.compile(r"` [<>]=? [0-9]")  # in a message on a number that is too small or too large
 
-# For each setting that one source sets: its name, its value as written, and where it was found.
+# For each setting in one source: its name, its value as written, and its source.
 SourcedSettings = Iterator[tuple[str, object, str]]
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """The settings of one command, and where each value came from, by name."""
+    """The settings of one command, and the source of each value."""
 
     settings: Settings
     sources: dict[str, str]  # by the setting's name: `default`, a variable, a file and key, or the command line
@@ -62,13 +62,13 @@ def load(
     overrides: Mapping[str, object] | None = None,
     checkout: Path | None = None,
 ) -> Loaded:
-    """The settings in force, with secrets read from their files.
+    """Returns the settings in force, with secrets read from their files.
 
-    `overrides` are a command's own options by setting name; None means not given. `checkout` is the folder of the
-    checkout that the program runs from, which holds the default data folder.
+    `overrides` are a command's own options by setting name; None means absent. `checkout` is the folder of the checkout
+    that the program runs from, which has the default data folder.
 
     Raises:
-        SettingsError: naming every unknown name, or the first bad value.
+        SettingsError: on unknown names, which it lists, or on the first bad value.
     """
     environ = os.environ if environ is None else environ
     values: dict[str, object] = {"data_dir": str(default_data_dir(environ, checkout or _checkout()))}
@@ -83,7 +83,7 @@ def load(
 
 
 def default_data_dir(environ: Mapping[str, str], checkout: Path | None) -> Path:
-    """``.forecast`` of the checkout that the program runs from, else the user's data folder (XDG)."""
+    """Returns ``.forecast`` of the checkout that the program runs from, else the user's data folder (XDG)."""
     if checkout is not None:
         return checkout / ".forecast"
     base = environ.get("XDG_DATA_HOME") or str(Path(environ.get("HOME", "/")) / ".local" / "share")
@@ -128,7 +128,7 @@ def _from_options(overrides: Mapping[str, object]) -> SourcedSettings:
 
 
 def _named(found: Mapping[str, object], place: str, prefix: str) -> SourcedSettings:
-    """What one source sets. `place` precedes a key in messages; `prefix` is part of the keys as written there."""
+    """Yields the settings of one source. `place` precedes a key in messages; `prefix` is part of its keys."""
 
     def written(key: str) -> str:
         return f"{prefix}{key.upper()}" if prefix else key
@@ -152,7 +152,7 @@ def _named(found: Mapping[str, object], place: str, prefix: str) -> SourcedSetti
 
 
 def _owner(key: str) -> str | None:
-    """The setting that `key` sets: itself, or a secret's name behind ``_file``."""
+    """Returns the setting that `key` sets: `key` itself, or without ``_file`` the name of a secret."""
     if key in names():
         return key
     name = key.removesuffix(_FILE)
@@ -160,8 +160,8 @@ def _owner(key: str) -> str | None:
 
 
 def _hint(key: str, written: Callable[[str], str]) -> str:
-    known = [*names(), *(f"{name}{_FILE}" for name in names() if is_secret(name))]
-    close = get_close_matches(key.lower(), known, n=1)
+    keys = [*names(), *(f"{name}{_FILE}" for name in names() if is_secret(name))]
+    close = get_close_matches(key.lower(), keys, n=1)
     return f" (did you mean {written(close[0])}?)" if close else ""
 
 
@@ -180,10 +180,10 @@ def _read_secret(location: object, source: str) -> str:
 
 
 def _convert(name: str, value: object, source: str) -> object:
-    # lax for text only: variables have no types, TOML has
+    # lax only for text: variables have no types, but TOML has
     text = isinstance(value, str)
     if isinstance(value, str):
-        value = value.strip()  # what editors and shells leave behind
+        value = value.strip()  # editors and shells leave white space behind
         if not value:
             raise SettingsError(f"{source}: is empty; remove it to use the default of {name}")
         if value.encode(errors="replace").decode() != value:
@@ -198,8 +198,8 @@ def _convert(name: str, value: object, source: str) -> object:
         converted: object = msgspec.convert(value, type_of(name), strict=not text)
     except msgspec.ValidationError as error:
         problem = str(error)
-        given = str(value).lower() if isinstance(value, bool) else repr(value)  # as TOML has it
-        shown = "" if is_secret(name) else f", got {given}"
+        written = str(value).lower() if isinstance(value, bool) else repr(value)  # as in TOML
+        shown = "" if is_secret(name) else f", got {written}"
         raise SettingsError(f"{source}: {_problem_in_words(name, problem)}{shown} ({describe(name)})") from None
     if is_url(name) and converted != EMBEDDED:
         url = str(converted)
@@ -213,7 +213,7 @@ def _convert(name: str, value: object, source: str) -> object:
 
 
 def _number(name: str, text: str, source: str) -> str:
-    """A share or a duration as a plain number; any other text as it is."""
+    """Returns a share or a duration as a plain number; any other text unchanged."""
     if name in _SHARES and text.endswith("%"):
         return _share(text, source)
     duration = parse_duration(text) if name in DURATIONS else None
@@ -221,21 +221,21 @@ def _number(name: str, text: str, source: str) -> str:
 
 
 def _problem_in_words(name: str, problem: str) -> str:
-    """What is wrong with a value. Of a duration that is not out of bounds: what would be right."""
+    """Explains why a value is refused; for a duration that is not out of bounds, shows valid ones."""
     if name not in DURATIONS or _BOUND.search(problem):
         return in_words(problem, type_of(name))
     return f"Expected {'whole ' if '`int' in problem else ''}seconds (90) or a duration (30m, 12h, 31d)"
 
 
 def _check_tokens(settings: Settings, sources: Mapping[str, str]) -> None:
-    """Refuses one token for reading and writing: whoever may only read must not be able to write."""
+    """Refuses the same token for reading and writing: a reader must not be able to write."""
     if settings.operator_write_token is not None and settings.operator_read_token == settings.operator_write_token:
         names = f"{sources['operator_read_token']} and {sources['operator_write_token']}"
-        raise SettingsError(f"{names} are the same token; make one for each")
+        raise SettingsError(f"{names} are the same token; use two different ones")
 
 
 def _problem_of(name: str, value: Any) -> str | None:
-    """What is wrong with a value of the right type, where its type does not say it all."""
+    """Returns why a value of the right type is refused, for settings with rules beyond their type."""
     if name == "releases_url" and value is not None:
         return releases_url_problem(value)
     if name == "releases_options":
@@ -252,7 +252,7 @@ def _command_problem(command: str) -> str | None:
 
 
 def _pairs(text: str, source: str) -> dict[str, str]:
-    """``name=value`` pairs, separated by commas; a value may be a percentage."""
+    """Parses ``name=value`` pairs, separated by commas; a value may be a percentage."""
     pairs = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))

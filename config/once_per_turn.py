@@ -1,4 +1,4 @@
-"""What many ask for in one turn of an event loop is done once, for all of them."""
+"""Runs work that many callers request in one turn of an event loop only once."""
 
 import asyncio
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class OncePerTurn:
         self._due = False
 
     def soon(self) -> bool:
-        """Returns whether this was the first call in this turn."""
+        """Schedules the call; returns whether this was the first request in this turn."""
         if self._due:
             return False
         self._due = True

@@ -1,8 +1,8 @@
-"""Makes text harmless. A terminal obeys control characters, marks that reorder or hide text deceive its reader, a line
+"""Makes text harmless. Terminals obey control characters, direction marks and hidden characters deceive readers, a line
 break forges a line, and a single value of a drop may be a hundred megabytes long.
 
-All text passes through here on its way out: to the standard streams (config/streams.py), to logs and to reports.
-Escapes are those of JSON, so JSON stays valid.
+All output passes through here: to the standard streams (config/streams.py), to logs and to reports. Escapes are those
+of JSON, so JSON stays valid.
 """
 
 from typing import Any
@@ -11,17 +11,17 @@ import msgspec
 
 from config.invisible import visible
 
-# Longer than any of our messages: what gets cut is a list of columns, or a value.
+# Longer than any of our messages: only a list of columns, or a value, is ever cut.
 MAX_CHARACTERS = 1000
 MAX_LINES = 100  # of attribution
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def printable(text: str, longest: int | None = MAX_CHARACTERS) -> str:
-    """`text` as one line, with unprintable characters escaped, cut to `longest` characters.
+    """Returns `text` as one line, with unprintable characters escaped, cut to `longest` characters.
 
-    Unprintable is what Unicode calls so (control characters, lone surrogates, unassigned characters, marks of
-    direction, all spaces but the usual one), and whatever is invisible. Printable text stays as it is.
+    Unprintable characters are those that Unicode calls so (control characters, lone surrogates, unassigned characters,
+    marks of direction, all spaces but the usual one), and invisible ones. Printable text stays the same.
     """
     cut = text if longest is None else text[: longest + 1]
     if not _is_printable(cut):
@@ -30,21 +30,21 @@ def printable(text: str, longest: int | None = MAX_CHARACTERS) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """The same for whole text of several lines, which stay."""
+    """Like `printable`, but keeps line breaks and never cuts."""
     return text if _is_printable(text) else "\n".join(printable(line, None) for line in text.split("\n"))
 
 
 def json_text(value: object, *, indented: bool = False) -> str:
-    """`value` as JSON with printable text, on one line unless it is `indented`."""
+    """Returns `value` as JSON with printable text, on one line unless `indented`."""
     try:
         encoded = msgspec.json.encode(value, enc_hook=str)
-    except UnicodeEncodeError:  # a lone surrogate, such as in the name of a file that is not UTF-8
+    except UnicodeEncodeError:  # a lone surrogate, for example in a file name that is not UTF-8
         encoded = msgspec.json.encode(_printable(msgspec.to_builtins(value, enc_hook=str)))
     return printable_lines((msgspec.json.format(encoded, indent=2) if indented else encoded).decode())
 
 
 def escaped(text: str) -> str:
-    """Every character of `text` as its escape in JSON."""
+    """Returns every character of `text` as its JSON escape."""
     return "".join(_SHORT.get(sign) or _units(sign) for sign in text)
 
 
@@ -58,7 +58,7 @@ def _units(sign: str) -> str:
 
 
 def printable_struct(struct: Any) -> Any:
-    """A copy of a frozen msgspec struct with all its text made printable and cut, at any depth."""
+    """Returns a copy of a frozen msgspec struct with all its text made printable and cut, at any depth."""
     return msgspec.structs.replace(
         struct, **{name: _printable(getattr(struct, name)) for name in struct.__struct_fields__}
     )

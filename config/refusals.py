@@ -1,4 +1,4 @@
-"""What is wrong with a setting's value, in words: msgspec speaks of types, operators set text."""
+"""Explains why a setting's value is refused: msgspec's messages name types, but operators write text."""
 
 import re
 from typing import Any, Literal, get_args, get_origin
@@ -21,8 +21,7 @@ _BOUNDS = {">=": "of at least", "<=": "of at most", ">": "above", "<": "below"}
 
 
 def in_words(problem: str, kind: Any) -> str:
-    """What msgspec says of a value that is not of the type `kind`. Of a list, the part that is none of the choices is
-    named."""
+    """Rewords msgspec's message on a value that is not of the type `kind`. For a list, it names the invalid part."""
     choice = _CHOICE.fullmatch(problem)
     if choice is not None:
         one = f" in place of {choice['given']}" if choice["one_of_several"] else ""
@@ -33,9 +32,9 @@ def in_words(problem: str, kind: Any) -> str:
     if expected["length"] is not None:
         return f"Expected at least {expected['length']} characters"
     if expected["form"] is not None:
-        return "Not in the form that is expected"
+        return "Not in the expected form"
     types = [name for name in expected["types"].split(" | ") if name != "null"]
-    # a choice beside a number is text
+    # the text beside a number is one of the choices
     words = [*_choices(kind)] if "str" in types and _choices(kind) else []
     words += [_TYPES.get(name, name) for name in types if not (name == "str" and words)]
     bound = f" {_BOUNDS[expected['bound']]} {float(expected['number']):.15g}" if expected["bound"] else ""
@@ -43,7 +42,7 @@ def in_words(problem: str, kind: Any) -> str:
 
 
 def _choices(kind: Any) -> list[str]:
-    """The words that a type has in it."""
+    """Returns the literal choices in a type."""
     if get_origin(kind) is Literal:
         return [str(choice) for choice in get_args(kind)]
     return [choice for part in get_args(kind) for choice in _choices(part)]

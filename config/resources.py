@@ -1,4 +1,4 @@
-"""What this process may use: processors and memory, by its cgroup if it has one."""
+"""The processors and memory that this process may use, according to its cgroups if it has any."""
 
 import os
 from collections.abc import Iterator
@@ -9,14 +9,14 @@ _MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def processors(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
-    """Processors that this process may use, at least 1: its affinity, limited by the least quota of its cgroups."""
+    """Returns the usable processors, at least 1: the process's affinity, limited by the lowest quota of its cgroups."""
     available = len(os.sched_getaffinity(0))
     quotas = [quota for folder in _folders("cpu", cgroup, membership) if (quota := _quota(folder)) is not None]
     return max(1, int(min([available, *quotas])))
 
 
 def memory(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
-    """Bytes of memory that this process may use: the machine's, limited by the least limit of its cgroups."""
+    """Returns the usable memory in bytes: the machine's, limited by the lowest limit of the process's cgroups."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limits = [
         int(limit)
@@ -28,10 +28,10 @@ def memory(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
 
 
 def _folders(controller: str, cgroup: Path, membership: Path) -> Iterator[Path]:
-    """The cgroups that limit this process, v2 and v1.
+    """Yields the cgroups that limit this process, v2 and v1.
 
-    In a container, its own cgroup is the root of what it sees. Under systemd, it is far below, and every level above
-    limits it too.
+    In a container, the process sees its own cgroup as the root. Under systemd, its cgroup is far below the root, and
+    every level above limits it too.
     """
     yield cgroup
     yield cgroup / controller

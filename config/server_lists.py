@@ -1,4 +1,4 @@
-"""URLs that name several servers: the Sentinels that know a primary, or the nodes of a cluster."""
+"""URLs that list several servers: the Sentinels of a primary, or the nodes of a cluster."""
 
 from typing import Literal, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
@@ -20,7 +20,7 @@ TLS_OPTIONS = (
     "ssl_check_hostname",
 )
 
-# By scheme: what is listed, and whether connections are encrypted.
+# By scheme: the kind of listed servers, and whether connections are encrypted.
 _SCHEMES: dict[str, tuple[Kind, bool]] = {
     "redis+sentinel": ("sentinel", False),
     "rediss+sentinel": ("sentinel", True),
@@ -32,7 +32,7 @@ _SENTINEL_OPTIONS = ("sentinel_username", "sentinel_password")
 
 
 class Node(NamedTuple):
-    """One server: a name or an address, an IPv6 address without brackets, and a port."""
+    """One server: a host name or address (IPv6 without brackets), and a port."""
 
     host: str
     port: int
@@ -42,27 +42,27 @@ class Node(NamedTuple):
 
 
 class ServerList(msgspec.Struct, frozen=True, kw_only=True):
-    """What such a URL says. `nodes` are as listed: Sentinels, or nodes of the cluster.
+    """A parsed URL. `nodes` are in the order of the URL: Sentinels, or nodes of the cluster.
 
-    `credentials`, as written in the URL up to the `@`, are for the primary and its replicas, or for each node of the
-    cluster; `sentinel_credentials` are for the Sentinels. Either may be empty.
+    `credentials`, as in the URL up to the `@`, are for the primary and its replicas, or for each node of the cluster;
+    `sentinel_credentials` are for the Sentinels. Either may be empty.
     """
 
     kind: Kind
     tls: bool
     nodes: tuple[Node, ...]
-    service: str = ""  # the name that Sentinels know the primary by
+    service: str = ""  # the Sentinels' name of the primary
     database: int = 0
     credentials: str = ""
     sentinel_credentials: str = ""
     tls_options: tuple[tuple[str, str], ...] = ()
 
     def server_url(self, node: Node) -> str:
-        """The plain URL of a primary, a replica or a node of the cluster: redis:// or rediss://."""
+        """Returns the plain URL of a primary, a replica or a node of the cluster: redis:// or rediss://."""
         return self._url(self.credentials, node, self.database)
 
     def sentinel_url(self, node: Node) -> str:
-        """The plain URL of a Sentinel."""
+        """Returns the plain URL of a Sentinel."""
         return self._url(self.sentinel_credentials, node, 0)
 
     def _url(self, credentials: str, node: Node, database: int) -> str:
@@ -71,26 +71,26 @@ class ServerList(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """Where it leads, without credentials; the same for one list in any order."""
+        """The URL without credentials; the same for one list in any order."""
         nodes = ",".join(sorted(map(str, self.nodes)))
         path = f"/{quote(self.service, safe='')}/{self.database}" if self.kind == "sentinel" else ""
         return f"{'rediss' if self.tls else 'redis'}+{self.kind}://{nodes}{path}"
 
 
 class ServerListError(ValueError):
-    """What is wrong with a URL, in words that do not repeat it."""
+    """A URL is malformed. The message does not repeat it."""
 
 
 def names_several(url: str) -> bool:
-    """Whether the scheme of `url` is one of those that list servers."""
+    """Whether the scheme of `url` is for a list of servers."""
     return url.partition("://")[0] in _SCHEMES
 
 
 def server_list(url: str) -> ServerList | None:
-    """What `url` lists; None if its scheme is that of one server.
+    """Parses `url`; returns None if its scheme is for a single server.
 
     Raises:
-        ServerListError: if it is malformed.
+        ServerListError: if `url` is malformed.
     """
     if not names_several(url):
         return None
@@ -127,14 +127,14 @@ def _nodes(kind: Kind, listed: str) -> tuple[Node, ...]:
             raise ServerListError(_malformed(kind))
         nodes.append(Node(host, port or _PORTS[kind]))
     if len(set(nodes)) < len(nodes):
-        raise ServerListError("names a server twice")  # of Sentinels, it would have two votes
+        raise ServerListError("names a server twice")  # a Sentinel would have two votes
     return tuple(nodes)
 
 
 def _service(path: str) -> tuple[str, int]:
     service, _, database = path.partition("/")
     if not service:
-        raise ServerListError(f"needs the name of the service that the Sentinels know, behind them: {SENTINEL_FORM}")
+        raise ServerListError(f"needs the Sentinels' service name after the hosts: {SENTINEL_FORM}")
     if not (database or "0").isdecimal():
         raise ServerListError(_malformed("sentinel"))
     return unquote(service), int(database or "0")
@@ -142,7 +142,7 @@ def _service(path: str) -> tuple[str, int]:
 
 def _no_path(path: str) -> tuple[str, int]:
     if path not in ("", "0"):
-        raise ServerListError("names a database, or a path: a cluster has only database 0")
+        raise ServerListError("names a database or a path: a cluster has only database 0")
     return "", 0
 
 
@@ -150,8 +150,8 @@ def _options(scheme: str, kind: Kind, query: str, *, tls: bool) -> dict[str, str
     allowed = (*(_SENTINEL_OPTIONS if kind == "sentinel" else ()), *(TLS_OPTIONS if tls else ()))
     options = dict(parse_qsl(query, keep_blank_values=True))
     if query and not (options and set(options) <= set(allowed)):
-        takes = f"takes {', '.join(allowed)}" if allowed else "takes none"
-        raise ServerListError(f"has an unknown option after `?`; {scheme}:// {takes}")
+        accepted = f"accepts {', '.join(allowed)}" if allowed else "accepts none"
+        raise ServerListError(f"has an unknown option after `?`; {scheme}:// {accepted}")
     return options
 
 

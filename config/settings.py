@@ -12,16 +12,16 @@ ENVIRONMENT_PREFIX = "FORECAST_"
 
 _SECRET = {"secret": True}
 _URL = {"secret": True, "url": True}
-# Characters that an Authorization header can hold as they are.
+# Characters that an Authorization header can contain.
 _TOKEN = Meta(min_length=16, pattern=r"^[!-~]+\Z")
-# A host as it is in a URL, without a port.
+# A host in a URL, without a port.
 _HOST = Meta(pattern=r"^([A-Za-z0-9._-]+|\[?[0-9A-Fa-f:.]+\]?)\Z")
 
-# Without a slash at its end: paths follow.
+# Without a trailing slash: paths are appended.
 _PUBLIC_URL = Meta(pattern=r"^https?://[^\s/?#@]+(/[^\s/?#]+)*\Z")
 _CONTACT = Meta(pattern=r"^(https?://\S+|[^\s@:/]+@[^\s@:/]+)\Z")
 
-# What a drop may bring (`warehouse.schema.tables`).
+# The tables of a drop (`warehouse.schema.tables`).
 TableName = Literal["locations", "population", "housing", "aliases", "development_projects"]
 
 DEFAULT_ATTRIBUTION = (
@@ -49,17 +49,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cache_url: Annotated[
         str,
         Meta(
-            description="Redis of the shared cache: as that of the keys, or redis+cluster:// or rediss+cluster:// with "
-            "nodes of a cluster.",
+            description="Redis of the shared cache: like FORECAST_KEYS_URL, or redis+cluster:// or rediss+cluster:// "
+            "with nodes of a cluster.",
             extra=_URL,
         ),
     ] = EMBEDDED
     keys_replicas: Annotated[
-        int, Meta(ge=0, le=100, description="Replicas that must have a change of a key before it is reported done.")
+        int, Meta(ge=0, le=100, description="Replicas that must confirm a key change before it is reported done.")
     ] = 0
     keys_pepper: Annotated[
         str | None,
-        Meta(description="Secret that key digests are made with; unset: one in the data folder.", extra=_SECRET),
+        Meta(description="Secret for key digests; unset: one in the data folder.", extra=_SECRET),
     ] = None
     releases_url: Annotated[
         str | None,
@@ -72,7 +72,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Options of the store of releases, like `endpoint=https://s3.example.com, region=eu`."),
     ] = {}
     embedded_allowed: Annotated[
-        bool, Meta(description="Whether `embedded` is accepted; the container image says false.")
+        bool, Meta(description="Whether `embedded` is accepted; the container image sets false.")
     ] = True
 
     listen_host: Annotated[str, Meta(description="Address of the partners' listener.")] = "127.0.0.1"
@@ -89,15 +89,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     operator_allowed_hosts: Annotated[
         tuple[Annotated[str, _HOST], ...],
         Meta(
-            description="Names, besides localhost, under which a listener of operators on loopback may be asked, "
-            "separated by commas."
+            description="Host names, besides localhost, that an operators' listener on loopback accepts, separated by "
+            "commas."
         ),
     ] = ()
     operator_read_token: Annotated[
         Annotated[str, _TOKEN] | None,
         Meta(
             description="Bearer token for metrics and the reasons of health: 16 ASCII characters or more, no white "
-            "space; unset: they are open on loopback, and closed beyond it.",
+            "space; unset: open on loopback, closed beyond it.",
             extra=_SECRET,
         ),
     ] = None
@@ -105,18 +105,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[str, _TOKEN] | None,
         Meta(
             description="Bearer token for reading, revoking keys, rolling back and purging: 16 ASCII characters or "
-            "more, no white space; unset: nothing can be changed.",
+            "more, no white space; unset: no changes are possible.",
             extra=_SECRET,
         ),
     ] = None
     workers: Annotated[
         Annotated[int, Meta(ge=1, le=256)] | None,
-        Meta(description="Worker processes; unset: one per processor that may be used."),
+        Meta(description="Worker processes; unset: one per usable processor."),
     ] = None
 
     cache_ttl: Annotated[
         int, Meta(ge=1, le=31_536_000, description="Time to live of an entry in the shared cache.")
-    ] = 45 * 86_400  # longer than from one drop to the next, or everything that was warmed goes at once before it
+    ] = 45 * 86_400  # longer than the time between drops, or all warmed entries expire together before the next one
     cache_timeout: Annotated[
         float, Meta(gt=0, le=5, description="Longest wait for the shared cache before the warehouse answers.")
     ] = 0.05
@@ -125,31 +125,32 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Memory of one worker's near cache; 0: off; unset: 256 MiB, less if memory is small."),
     ] = None
     near_cache_ttl: Annotated[
-        float, Meta(gt=0, le=86_400, description="Time to live of an entry in the near cache; it never becomes wrong.")
+        float, Meta(gt=0, le=86_400, description="Time to live of an entry in the near cache; it never becomes stale.")
     ] = 300.0
     keys_timeout: Annotated[
-        float, Meta(gt=0, le=5, description="Longest wait for one try at the key store; there are two tries.")
+        float, Meta(gt=0, le=5, description="Timeout of one attempt at the key store; there are two attempts.")
     ] = 0.1
     lookup_timeout: Annotated[
         float, Meta(gt=0, le=4, description="Deadline of one look-up in the warehouse, waiting included.")
     ] = 2.0
     lookup_queue: Annotated[
-        int, Meta(ge=1, le=100_000, description="Look-ups that may wait for the warehouse in one worker; more are 503.")
+        int,
+        Meta(ge=1, le=100_000, description="Look-ups that may wait for the warehouse in one worker; more get a 503."),
     ] = 256
     lookup_memory: Annotated[
         Annotated[int, Meta(ge=33_554_432)] | None,
-        Meta(description="Memory of DuckDB in one worker; unset: an eighth of what is available."),
+        Meta(description="Memory of DuckDB in one worker; unset: its share of an eighth of the available memory."),
     ] = None
     lookups_in_memory: Annotated[
         bool,
-        Meta(description="Whether entries are kept in DuckDB's memory; else each look-up reads the release's file."),
+        Meta(description="Whether DuckDB keeps entries in memory; else each look-up reads the release's file."),
     ] = True
 
     max_age: Annotated[
         int, Meta(ge=0, le=86_400, description="`max-age` of Cache-Control on answers that clients may keep.")
     ] = 60
     connections: Annotated[
-        int, Meta(ge=1, le=1_000_000, description="Connections that one worker serves; requests on more are 503.")
+        int, Meta(ge=1, le=1_000_000, description="Connections that one worker serves; requests on more get a 503.")
     ] = 20_000
     keep_alive: Annotated[
         int, Meta(ge=1, le=3600, description="How long an idle connection stays open; keep it above the balancer's.")
@@ -159,8 +160,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=86_400,
-            description="Connections that are older, give or take a tenth, close after an answer, so that a balancer "
-            "spreads them anew; 0: never.",
+            description="Age, give or take a tenth, at which a connection closes after an answer, so that a balancer "
+            "spreads connections again; 0: never.",
         ),
     ] = 0
     drain: Annotated[
@@ -172,13 +173,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     public_url: Annotated[
         Annotated[str, _PUBLIC_URL] | None,
         Meta(
-            description="The URL that partners know the service by, like https://api.example.com, for the OpenAPI "
-            "description."
+            description="The partners' URL of the service, like https://api.example.com, for the OpenAPI description."
         ),
     ] = None
     contact: Annotated[
         Annotated[str, _CONTACT] | None,
-        Meta(description="Whom partners may ask, for the OpenAPI description: an e-mail address or a URL."),
+        Meta(description="Contact for partners, for the OpenAPI description: an e-mail address or a URL."),
     ] = None
     docs: Annotated[bool, Meta(description="Whether /docs/ on the partners' listener shows the documentation.")] = False
 
@@ -190,7 +190,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     )
     access_log: Annotated[
         Literal["off", "errors", "all"] | Annotated[float, Meta(ge=0, le=1)],
-        Meta(description="Requests logged: none, errors and slow ones, these and a share such as 1%, or all."),
+        Meta(description="Requests logged: none, errors and slow ones, also a share of the others like 1%, or all."),
     ] = "errors"
     slow_request: Annotated[
         float, Meta(gt=0, le=60, description="Time after which a request counts as slow, and is logged.")
@@ -198,7 +198,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     traces: Annotated[
         float,
-        Meta(ge=0, le=1, description="Share of requests that are traced, such as 1%; it needs the extra `traces`."),
+        Meta(ge=0, le=1, description="Share of requests that are traced, like 1%; it needs the extra `traces`."),
     ] = 0.0
 
     limits: Annotated[
@@ -214,12 +214,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(
             ge=2,
             le=10_000,
-            description="Releases, and versions of the figures, kept by publishing; one in use is never retired.",
+            description="Releases, and versions of the figures, that publishing keeps; one in use is never retired.",
         ),
     ] = 10
     warm: Annotated[
         Literal["all", "off"],
-        Meta(description="What of a new release is in the cache before it goes live: all answers, or none."),
+        Meta(description="Answers of a new release that are cached before it goes live: all, or none."),
     ] = "all"
 
     inbox: Annotated[
@@ -229,37 +229,39 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Meta(
             pattern=r"^(?!\.{1,2}$)[^/\x00]+$",
-            description="File in a drop of the inbox that says the drop is complete.",
+            description="File that marks a drop in the inbox as complete.",
         ),
     ] = "_SUCCESS"
     inbox_quiet: Annotated[
         Annotated[float, Meta(gt=0, le=86_400)] | Literal["never"],
-        Meta(description="Time without a change after which a drop is complete; `never`: only its marker says so."),
+        Meta(description="Time without changes after which a drop is complete; `never`: only its marker counts."),
     ] = 30.0
     inbox_tables: Annotated[
         tuple[TableName, ...],
         Meta(
-            description="Tables that a drop of the inbox must bring, separated by commas: "
+            description="Tables that a drop in the inbox must have, separated by commas: "
             f"{', '.join(get_args(TableName))}."
         ),
     ] = ()
     inbox_hold: Annotated[
         tuple[str, ...],
-        Meta(description="Rules whose findings hold a drop of the inbox until it is approved, separated by commas."),
+        Meta(description="Rules whose findings hold a drop in the inbox until it is approved, separated by commas."),
     ] = ()
     inbox_on_refusal: Annotated[
         str | None,
-        Meta(description="Command run, without a shell, when a drop of the inbox is refused or held.", extra=_SECRET),
+        Meta(
+            description="Command to run, without a shell, when a drop in the inbox is refused or held.", extra=_SECRET
+        ),
     ] = None
 
     drop_every: Annotated[
         Annotated[float, Meta(ge=1, le=3_153_600_000)] | None,
-        Meta(description="Longest time from one drop to the next, like `31d`; after it, the next drop is overdue."),
+        Meta(description="Longest time between drops, like `31d`; after it, the next drop is overdue."),
     ] = None
 
     attribution: Annotated[
         tuple[str, ...],
-        Meta(description="Sources of extracts that name none, separated by `|`."),
+        Meta(description="Sources of extracts that list none, separated by `|`."),
     ] = DEFAULT_ATTRIBUTION
 
     @property
@@ -288,7 +290,7 @@ def type_of(name: str) -> Any:
 
 
 def masked_setting(name: str, value: object) -> object:
-    """`value` as it may be shown: secrets are hidden; of a URL, only its password and options."""
+    """Returns `value` for display: secrets are hidden; for a URL, only its password and options."""
     if value is None or not is_secret(name):
         return value
     return mask_url(str(value)) if is_url(name) else HIDDEN

@@ -20,7 +20,7 @@ for candidate in "${PYTHON:-}" python3 python3.14 python3.13 python3.12 python3.
         break
     fi
 done
-[ -n "$python" ] || fail "this needs Python 3.11 or later; install it, or name it: make PYTHON=/path/to/python3"
+[ -n "$python" ] || fail "this needs Python 3.11 or later; install it, or set its path: make PYTHON=/path/to/python3"
 
 "$python" -c 'import ensurepip, venv' 2>/dev/null ||
     fail "$python lacks its venv module: install it (Debian, Ubuntu: apt-get install python3-venv)"
@@ -32,15 +32,15 @@ if ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then
 fi
 
 echo "setup: installing $extras (the first time takes about half a minute; on a slow network or a busy machine, longer)"
-# Without compiling: most modules are never imported, and the others are compiled on first import.
+# Does not compile: most modules are never imported, and the others are compiled on first import.
 if ! "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-compile \
     --constraint constraints.txt --editable ".[$extras]" >"$log" 2>&1; then
     grep -qE 'Temporary failure|NewConnectionError|Name or service|timed out|ProxyError' "$log" &&
-        fail "the package index cannot be reached; connect, or set PIP_INDEX_URL to a mirror; see $log"
+        fail "the package index is unreachable; connect, or set PIP_INDEX_URL to a mirror; see $log"
     fail "installation failed: $(grep -m 1 '^ERROR' "$log" || echo "see $log") (whole log: $log)"
 fi
 rm -f "$log"
 [ -s service/operators/page/uplot/uPlot.iife.min.js ] ||
-    echo "setup: npm is not there, or cannot reach its registry: the operators' page has tables, but no charts"
+    echo "setup: npm is not installed, or cannot reach its registry: the operators' page has tables, but no charts"
 touch "$venv/.runnable"
 case $extras in *dev*) touch "$venv/.installed" ;; esac

@@ -2,5 +2,5 @@
 
 
 def format_bytes(size: int) -> str:
-    """`size` for display, in MB or GB."""
+    """Formats `size` in MB or GB."""
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.1f} MB"

@@ -1,4 +1,4 @@
-"""What settings leave open depends on the machine: how many workers, and how much memory each gives to what."""
+"""Defaults that depend on the machine: the number of workers, and the memory of their parts."""
 
 from config import resources
 from config.settings import Settings
@@ -13,14 +13,14 @@ def worker_count(settings: Settings) -> int:
 
 
 def lookup_memory(settings: Settings) -> int:
-    """Bytes for DuckDB in one worker; unset, its share of an eighth of the memory, within bounds."""
+    """Returns the bytes for DuckDB in one worker; if unset, its share of an eighth of the memory, within bounds."""
     if settings.lookup_memory is not None:
         return settings.lookup_memory
     return max(_LEAST_LOOKUP_BYTES, min(_MOST_LOOKUP_BYTES, _eighth(settings)))
 
 
 def near_cache_bytes(settings: Settings) -> int:
-    """Bytes of the near cache in one worker; unset, 256 MiB, or its share of an eighth of the memory if less."""
+    """Returns the bytes of one worker's near cache; if unset, 256 MiB, or its share of an eighth of memory if less."""
     if settings.near_cache_bytes is not None:
         return settings.near_cache_bytes
     return min(_MOST_NEAR_CACHE_BYTES, _eighth(settings))

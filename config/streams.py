@@ -1,5 +1,5 @@
-"""The standard streams of our processes. Text that is written to them is harmless, whatever writes it: a command, a
-library, a traceback. An error names its stream. None of the three is missing.
+"""The standard streams of our processes. Text from any writer (a command, a library, a traceback) is made harmless. An
+error names its stream. All three streams are always open.
 """
 
 import codecs
@@ -14,10 +14,10 @@ from typing import Any
 from config.printable import escaped, printable_lines
 
 STDIN, STDOUT, STDERR = "standard input", "standard output", "standard error"
-# Where a process was started without a stream: how /dev/null stands in. Reading there and writing are errors, as on a
-# closed stream, but for standard error: who closed that wants to hear of no errors.
+# How /dev/null replaces a stream that is closed at the start. Reading and writing stay errors, as on a closed stream,
+# except on standard error, whose errors are unwanted once it is closed.
 _STAND_INS = (os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)
-# Characters that the encoding of a terminal lacks are escaped as well.
+# Error handler that escapes characters that a terminal's encoding lacks.
 _LACKING = "escaped"
 
 
@@ -34,8 +34,8 @@ class _Reader(io.BufferedReader):
 
 
 class _Writer(io.BufferedWriter):
-    """A buffer, not the FileIO below: after a signal handler raised in that one's Python code, the same would be
-    written again.
+    """Names its stream in errors. It is a buffer, not a FileIO: if a signal handler raised in a FileIO's Python code,
+    the same data would be written again.
     """
 
     def __init__(self, descriptor: int, called: str) -> None:
@@ -65,7 +65,7 @@ def _errors_of(called: str) -> Iterator[None]:
 
 
 class HarmlessText(io.TextIOWrapper):
-    """A stream of text that escapes whatever is unprintable."""
+    """A text stream that escapes unprintable characters."""
 
     ascii_only = False
 
@@ -73,12 +73,12 @@ class HarmlessText(io.TextIOWrapper):
         return self.write_as_is(printable_lines(text))
 
     def write_as_is(self, text: str) -> int:
-        """For text that was made harmless before colours came into it."""
+        """Writes text that was made harmless before colours were added."""
         return super().write(text.encode("ascii", _LACKING).decode() if self.ascii_only else text)
 
 
 class AsIs:
-    """`stream`, for a writer that makes text harmless itself, and colours it afterwards."""
+    """Wraps `stream` for a writer that makes text harmless itself, and then adds colours."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -89,15 +89,15 @@ class AsIs:
 
 
 def open_streams() -> None:
-    """Opens the streams that this process lacks, so that no file or socket is taken for one, and makes all harmless.
+    """Opens missing standard streams, so that no file or socket takes their place, and makes all of them harmless.
 
-    Call before anything is opened.
+    Call it before any file or socket is opened.
     """
     for descriptor, stand_in in enumerate(_STAND_INS):
         try:
             os.fstat(descriptor)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, stand_in), True)  # the lowest that is free: this one
+            os.set_inheritable(os.open(os.devnull, stand_in), True)  # gets the lowest free number: this one
     codecs.register_error(_LACKING, _escape_lacking)
     reader = _Reader(io.FileIO(0, closefd=False))
     sys.stdin = io.TextIOWrapper(reader, _encoding(sys.stdin), "surrogateescape")
@@ -106,23 +106,23 @@ def open_streams() -> None:
 
 
 def abandon_stdout() -> None:
-    """Lets output that could not be written go nowhere, so that the end of the process does not fail of it again."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.close(nowhere)
+    """Discards output that could not be written, so that the exit of the process does not fail on it again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
 
 
 def _writer(descriptor: int, called: str, before: Any) -> HarmlessText:
     buffer = _Writer(descriptor, called)
     at_once = called == STDERR or os.isatty(descriptor)
     encoding = _encoding(before)
-    made = HarmlessText(buffer, encoding, _LACKING, newline="\n", line_buffering=at_once)
-    made.ascii_only = before is not None and codecs.lookup(before.encoding).name == "ascii"
-    return made
+    stream = HarmlessText(buffer, encoding, _LACKING, newline="\n", line_buffering=at_once)
+    stream.ascii_only = before is not None and codecs.lookup(before.encoding).name == "ascii"
+    return stream
 
 
 def _encoding(stream: Any) -> str:
-    # not ASCII, for which click would write to a stream of its own
+    # not ASCII, for which click would open its own stream
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return "utf-8" if codecs.lookup(encoding).name == "ascii" else encoding
 

@@ -1,4 +1,4 @@
-"""URLs of Redis: what is wrong with one, how to show one, whether two mean one store. No password is ever shown."""
+"""URLs of Redis and of the store of releases: validation, masking, comparison. No password is ever shown."""
 
 import ipaddress
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -8,27 +8,27 @@ from config.server_lists import TLS_OPTIONS, ServerListError, names_several, ser
 EMBEDDED = "embedded"
 HIDDEN = "********"
 
-# Why, and what to do instead.
+# The reason, and what to do instead.
 NOT_ON_A_CLUSTER = (
-    "a change of a key and its line in the audit trail are made in one step, and a cluster keeps them on different "
-    "nodes; use one server with replicas (redis+sentinel:// names its Sentinels)"
+    "a key change and its line in the audit trail are written in one step, but a cluster stores them on different "
+    "nodes; use one server with replicas (redis+sentinel:// lists its Sentinels)"
 )
 
 _PORT = 6379
 _SCHEMES = ("redis", "rediss", "unix")
-# The client would take any other option for an argument: some are none, others undo our budgets.
+# The client passes on any other option as an argument: some do not exist, others undo our budgets.
 _OPTIONS = ("db", "username", "password")
 
 
 def url_problem(url: str) -> str | None:
-    """What is wrong with `url`, in words that do not repeat it; None if nothing is."""
+    """Returns the problem with `url`, in words that do not repeat it; None if it is valid."""
     if names_several(url):
         return _list_problem(url)
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in _SCHEMES:
         return (
-            f"must be redis://, rediss:// or unix://, or `{EMBEDDED}`; redis+sentinel:// names Sentinels, and "
-            "redis+cluster:// a cluster, for the cache alone"
+            f"must be redis://, rediss:// or unix://, or `{EMBEDDED}`; redis+sentinel:// lists Sentinels, and "
+            "redis+cluster:// a cluster, for the cache only"
         )
     try:
         parts = urlsplit(url)
@@ -39,9 +39,9 @@ def url_problem(url: str) -> str | None:
     if host is not None or scheme == "unix":
         names = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
         if "@" not in parts.query and not set(names) <= set(allowed):
-            return f"has an unknown option after `?`; {scheme}:// takes {', '.join(allowed)}"
+            return f"has an unknown option after `?`; {scheme}:// accepts {', '.join(allowed)}"
     if scheme == "unix":
-        # the client would drop a host, and try another path
+        # the client would ignore a host, and use another path
         return None if parts.path.startswith("/") and host is None else "needs an absolute path: unix:///run/redis.sock"
     if host is None or "@" in parts.path + parts.query or parts.fragment:
         return (
@@ -52,7 +52,7 @@ def url_problem(url: str) -> str | None:
 
 
 def keys_problem(url: str) -> str | None:
-    """Why keys cannot be at a valid `url`; None if they can."""
+    """Returns why keys cannot be stored at a valid `url`; None if they can."""
     listed = server_list(url)
     return f"names a cluster: {NOT_ON_A_CLUSTER}" if listed is not None and listed.kind == "cluster" else None
 
@@ -66,7 +66,7 @@ def _list_problem(url: str) -> str | None:
 
 
 def address(url: str) -> str:
-    """Where a valid `url` leads, without credentials, and with no option but the database; the same for one place."""
+    """Returns a valid `url` without credentials, and without options except the database; equal for equal stores."""
     if url == EMBEDDED:
         return url
     listed = server_list(url)
@@ -82,15 +82,15 @@ def address(url: str) -> str:
 
 
 def same_store(one: str, host: str, other: str, other_host: str) -> bool:
-    """Whether two addresses, as seen from two hosts, lead to one database, surely or most likely."""
+    """Whether two addresses, seen from two hosts, are (most likely) the same database."""
     try:
         return not _places(one, host).isdisjoint(_places(other, other_host))
-    except ValueError:  # an instance may write anything as the address of its cache
+    except ValueError:  # an instance may record any text as the address of its cache
         return one == other
 
 
 def _places(address: str, host: str) -> set[tuple[str, ...]]:
-    """Whatever `address` leads to; Sentinels that differ can know one primary, and nodes that differ one cluster."""
+    """Returns the servers of `address`. Lists with a common server are for the same primary or cluster."""
     listed = server_list(address) if address != EMBEDDED else None
     if listed is None:
         return {_place(address, host)}
@@ -100,12 +100,12 @@ def _places(address: str, host: str) -> set[tuple[str, ...]]:
 
 def _place(address: str, host: str) -> tuple[str, ...]:
     if address == EMBEDDED:
-        return (address,)  # the one of the data folder
+        return (address,)  # the data folder's own
     parts = urlsplit(address)
     if parts.scheme == "unix":
         return host, parts.path, parts.query
     name = parts.hostname or ""
-    # redis:// and rediss:// can lead to one server
+    # redis:// and rediss:// can be the same server
     return (host if _is_loopback(name) else "", "" if _is_loopback(name) else name, str(parts.port), parts.path)
 
 
@@ -117,7 +117,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def mask_url(url: str) -> str:
-    """`url` without its password and its query, which can carry one too; hidden altogether if it is malformed."""
+    """Returns `url` without its password and its query, which may contain one too; a malformed one is hidden."""
     if url == EMBEDDED:
         return url
     if url_problem(url) is not None:
@@ -130,13 +130,13 @@ def mask_url(url: str) -> str:
     return f"{scheme}://{shown}{at}{place}{f'?{HIDDEN}' if query else ''}"
 
 
-# What `FORECAST_RELEASES_OPTIONS` may set. Credentials come from the environment, as the tools of each cloud find them.
+# Options in `FORECAST_RELEASES_OPTIONS`. Credentials come from the environment, as for each cloud's own tools.
 OPTIONS = ("account_name", "allow_http", "endpoint", "region", "skip_signature", "virtual_hosted_style_request")
 _BUCKETS = ("s3", "gs", "az")
 
 
 def releases_url_problem(url: str) -> str | None:
-    """What is wrong with `url`, in words that do not repeat it; None if nothing is."""
+    """Returns the problem with `url`, in words that do not repeat it; None if it is valid."""
     needed = "must be s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
     try:
         parts = urlsplit(url)
@@ -146,23 +146,23 @@ def releases_url_problem(url: str) -> str | None:
     if parts.scheme not in (*_BUCKETS, "file"):
         return needed
     if "@" in parts.netloc or has_port or parts.query or parts.fragment:
-        return f"{needed}, without credentials, port or options: those are in FORECAST_RELEASES_OPTIONS"
+        return f"{needed}, without credentials, port or options; set options in FORECAST_RELEASES_OPTIONS"
     if parts.scheme == "file":
         return None if not parts.netloc and parts.path.strip("/") else "needs an absolute path: file:///releases"
     return None if parts.netloc else needed
 
 
 def option_problem(options: "dict[str, str]") -> str | None:
-    """What is wrong with the options beside a URL."""
+    """Returns the problem with the options of a URL; None if they are valid."""
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
-        return f"unknown option {', '.join(unknown)}; there are {', '.join(OPTIONS)}"
+        return f"unknown option {', '.join(unknown)}; the options are {', '.join(OPTIONS)}"
     endpoint = options.get("endpoint", "https://")
     plain = options.get("allow_http", "false").lower() in ("true", "1", "yes")
     if not endpoint.startswith(("https://", "http://")):
         return "endpoint must be a URL, like https://s3.example.com"
     if endpoint.startswith("http://") and not plain:
         return (
-            "endpoint is http://, where keys and releases can be read on the way: say allow_http=true if that is right"
+            "endpoint is http://, where others can read keys and releases in transit; set allow_http=true to allow this"
         )
     return None

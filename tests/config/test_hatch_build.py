@@ -31,7 +31,7 @@ def packed(path: Path, package: NpmPackage, content: bytes) -> Path:
 @each
 def test_a_file_that_is_not_the_pinned_one_ends_the_build(tmp_path: Path, package: NpmPackage) -> None:
     """Whatever a registry hands out."""
-    with pytest.raises(DiffersError, match=f"of {package.name} is not the file that is pinned"):
+    with pytest.raises(DiffersError, match=f"of {package.name} differs from the file pinned"):
         unpacked(package, packed(tmp_path / "package.tgz", package, b"something else"))
 
 

@@ -85,13 +85,13 @@ def test_a_variable_is_read_as_its_setting_s_type(variable: str, text: str, valu
         ("INBOX_QUIET", "often", "Expected seconds (90) or a duration (30m, 12h, 31d), got 'often' (Time without"),
         ("INBOX_QUIET", "2d", "Expected a number of at most 86400"),
         ("INBOX_TABLES", "housing, popluation", "aliases, development_projects in place of 'popluation'"),
-        ("INBOX_TABLES", "popluation", "must bring, separated by commas: locations, population, housing, aliases, "),
+        ("INBOX_TABLES", "popluation", "must have, separated by commas: locations, population, housing, aliases, "),
         ("ACCESS_LOG", "some", "Expected one of off, errors, all, got 'some'"),
         ("ACCESS_LOG", "2", "Expected a number of at most 1"),
         (
             "PUBLIC_URL",
             "example.com",
-            "Not in the form that is expected, got 'example.com' (The URL that partners know",
+            "Not in the expected form, got 'example.com' (The partners' URL of the service",
         ),
         ("DATA_DIR", "~nobody-of-this-name/data", "names a user that does not exist"),
         ("KEYS_URL", "localhost:6379", "must be redis://, rediss:// or unix://, or `embedded`"),
@@ -223,7 +223,7 @@ def test_a_bad_secret_is_not_repeated(tmp_path: Path) -> None:
 def test_a_token_that_no_header_could_carry_is_refused(name: str, token: str) -> None:
     """At least 16 ASCII characters, no white space; what was given is not repeated."""
     message = refusal({f"FORECAST_{name}": token})
-    wrong = "Expected at least 16 characters" if len(token) < 16 else "Not in the form that is expected"
+    wrong = "Expected at least 16 characters" if len(token) < 16 else "Not in the expected form"
     assert message.startswith(f"FORECAST_{name}: {wrong} (Bearer token for ")
     assert "no white space" in message
     assert token not in message
@@ -233,7 +233,9 @@ def test_the_two_tokens_are_not_the_same(tmp_path: Path) -> None:
     """Else whoever may only read could write."""
     (tmp_path / "token").write_text(f"{SECRET}\n")
     environ = {"FORECAST_OPERATOR_READ_TOKEN": SECRET, "FORECAST_OPERATOR_WRITE_TOKEN_FILE": str(tmp_path / "token")}
-    told = "FORECAST_OPERATOR_READ_TOKEN and FORECAST_OPERATOR_WRITE_TOKEN_FILE are the same token; make one for each"
+    told = (
+        "FORECAST_OPERATOR_READ_TOKEN and FORECAST_OPERATOR_WRITE_TOKEN_FILE are the same token; use two different ones"
+    )
     assert refusal(environ) == told
     other = load(environ | {"FORECAST_OPERATOR_READ_TOKEN": f"{SECRET}-2"}).settings
     assert (other.operator_read_token, other.operator_write_token) == (f"{SECRET}-2", SECRET)

@@ -21,4 +21,4 @@ def test_no_type_of_a_program_is_named(name: str) -> None:
             assert "`" not in said
             assert "regex" not in said
             assert "enum" not in said
-            assert said.startswith(("Expected ", "Not in the form"))
+            assert said.startswith(("Expected ", "Not in the expected form"))

@@ -97,7 +97,7 @@ def test_keys_are_refused_on_a_cluster_with_the_reason() -> None:
     """And accepted wherever one server has them all."""
     problem = keys_problem("redis+cluster://h1,h2")
     assert problem is not None
-    assert "audit trail are made in one step" in problem
+    assert "audit trail are written in one step" in problem
     assert "redis+sentinel://" in problem
     assert [keys_problem(url) for url in (SENTINELS, "redis://h", "unix:///s")] == [None] * 3
 
