@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
-from config.durations import parse_duration
 from config.refusals import in_words
 from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
+from config.text import parse_duration
 from config.urls import EMBEDDED, keys_problem, option_problem, releases_url_problem, url_problem
 
 # Kubernetes sets these in pods if a service is named "forecast"; they are never settings.

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from config.printable import escaped, printable_lines
+from config.text import escaped, printable_lines
 
 STDIN, STDOUT, STDERR = "standard input", "standard output", "standard error"
 # How /dev/null replaces a stream that is closed at the start. Reading and writing stay errors, as on a closed stream,

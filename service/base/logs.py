@@ -9,8 +9,8 @@ import sys
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from config.printable import json_text, printable, printable_lines
 from config.streams import AsIs
+from config.text import json_text, printable, printable_lines
 from service.base.masking import masked
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

@@ -4,7 +4,7 @@ import getpass
 import os
 import socket
 
-from config.printable import printable
+from config.text import printable
 
 
 def whoami() -> str:

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Collection
 
-from config.first_line import first_line
+from config.text import first_line
 from service.cache.key import EVERY_NAME, is_trial, release_of
 from service.redis.errors import StoreUnavailable
 from service.redis.opening import opened

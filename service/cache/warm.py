@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 from redis.exceptions import RedisError
 
-from config.first_line import first_line
+from config.text import first_line
 from service.base.batched import batched
 from service.cache import entry as envelope
 from service.cache.entry import CacheEntry

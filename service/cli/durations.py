@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from config.durations import parse_duration
+from config.text import parse_duration
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 

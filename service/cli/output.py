@@ -10,9 +10,9 @@ import click
 
 from config import loading
 from config.loading import Loaded
-from config.printable import json_text, printable
 from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError
 from config.streams import STDOUT, AsIs
+from config.text import json_text, printable
 from service.base import interruption
 from service.base.masking import masked
 from service.embedded.runtime import EmbeddedError

@@ -3,8 +3,7 @@
 from datetime import UTC, datetime
 from math import floor
 
-from config.durations import in_words
-from config.sizes import format_bytes
+from config.text import format_bytes, in_words
 
 UNKNOWN = "-"
 _DAY_SECONDS = 86_400

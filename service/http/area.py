@@ -12,7 +12,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import SkipValidation
 from msgspec import Meta
 
-from config.invisible import visible
+from config.text import visible
 from service.http import suggestions
 from service.http.app import Checked
 from service.http.encodings import encoded_in

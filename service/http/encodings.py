@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import unquote
 
-from config.invisible import as_utf8
+from config.text import as_utf8
 
 _MOST_LAYERS = 4
 _ESCAPE = re.compile(r"(?:%u|\\u|\\x)([0-9A-Fa-f]{4}|[0-9A-Fa-f]{2})")

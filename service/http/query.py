@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from config.invisible import invisible_in, visible
+from config.text import invisible_in, visible
 from service.http import suggestions
 from service.http.encodings import encoded_in
 from service.request.errors import ApiError

@@ -14,7 +14,7 @@ from urllib.parse import quote_plus, unquote
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from config.invisible import invisible_in, visible
+from config.text import invisible_in, visible
 from service.base.masking import has_key, is_key_name
 from warehouse.places.spellings import split_state
 from warehouse.places.state_names import STATE_NAMES, nearest_state, state_of

@@ -15,8 +15,8 @@ from typing import Literal
 
 import msgspec
 
-from config.printable import printable
 from config.settings import Settings
+from config.text import printable
 from service.base.whoami import whoami
 from service.inbox.folders import SettledPlace, drop_in, free_path, move, unusable, write_reports
 from service.inbox.report import (

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from config.printable import printable
+from config.text import printable
 from service.inbox.folders import Claim
 from warehouse.files.atomic import clear_aside, open_lock, write_atomically
 from warehouse.files.reading import read_struct

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from config.printable import printable
+from config.text import printable
 from service.base.terms import MOST, Terms
 from service.redis.errors import StoreUnavailable
 

@@ -3,7 +3,7 @@
 import re
 from urllib.parse import unquote
 
-from config.invisible import as_utf8, invisible_in, visible
+from config.text import as_utf8, invisible_in, visible
 from service.keys import form
 
 _MOST_CHARACTERS = 400  # of a key that is percent-encoded, three for each

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from config.durations import in_words
+from config.text import in_words
 from service.base.ipc import WorkerReport
 from service.inbox.status import Status as InboxStatus
 from service.operators.overview import Keys, Store

@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from config.printable import printable
 from config.settings import Settings
+from config.text import printable
 from service.base.whoami import whoami
 from service.publishing.releases import open_releases
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome

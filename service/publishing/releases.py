@@ -16,8 +16,8 @@ from typing import Protocol
 
 import msgspec
 
-from config.first_line import first_line
 from config.settings import Settings, SettingsError
+from config.text import first_line
 from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from config.printable import printable
 from config.settings import Settings, SettingsError
+from config.text import printable
 from config.urls import address, same_store
 from service.cache.warm import Plan, WarmError, warm
 from service.embedded import owner

@@ -18,7 +18,7 @@ from redis.exceptions import (
 )
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from config.first_line import first_line
+from config.text import first_line
 from config.urls import mask_url
 from service.base.tasks import end_task, keep_running
 from service.redis.breaker import CircuitBreaker

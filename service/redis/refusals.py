@@ -4,7 +4,7 @@ from typing import Any
 
 from redis.exceptions import NoPermissionError, NoScriptError, OutOfMemoryError, ReadOnlyError, ResponseError
 
-from config.first_line import first_line
+from config.text import first_line
 from service.redis.errors import Refusal
 
 # A primary that was cut off from its replicas, or has lost them.

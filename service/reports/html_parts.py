@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from config.printable import printable
+from config.text import printable
 from service.reports import wording
 
 

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from config.printable import printable
+from config.text import printable
 from service.reports import html_page, wording
 from service.reports.terminal_comparison import print_comparison
 from service.reports.text_table import NARROW, TextTable, plain, text_table

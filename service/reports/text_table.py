@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from config.printable import printable, printable_lines
+from config.text import printable, printable_lines
 
 # Columns of text: the width of reports, and of output into a pipe.
 WIDTH = 100

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from config.printable import printable
+from config.text import printable
 from warehouse.publishing.outcome import PublishOutcome
 from warehouse.releases.catalog import Manifest
 from warehouse.schema.comparison import Comparison, FigureChange, Mover, StateChange

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from config.printable import json_text, printable
+from config.text import json_text, printable
 from service.base.ipc import AccessLogEntry
 from service.base.masking import masked
 

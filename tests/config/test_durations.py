@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from config.durations import in_words, parse_duration
+from config.text import in_words, parse_duration
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from config.first_line import first_line
+from config.text import first_line
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from config.printable import MAX_CHARACTERS, printable, printable_struct
+from config.text import MAX_CHARACTERS, printable, printable_struct
 from warehouse.schema.findings import Finding
 
 

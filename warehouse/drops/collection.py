@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from config.printable import printable
+from config.text import printable
 from warehouse.drops.file_kinds import (
     EMPTY,
     ENCRYPTED,

@@ -10,7 +10,7 @@ import duckdb
 import msgspec
 
 from config.resources import processors
-from config.sizes import format_bytes
+from config.text import format_bytes
 from warehouse import sql
 from warehouse.files.remedies import says_full
 from warehouse.sql import connections

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from config.first_line import first_line
+from config.text import first_line
 
 # Rows read at a time: enough to be fast, few enough for a table of any width.
 _BATCH_ROWS = 8192

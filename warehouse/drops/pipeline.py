@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from config.printable import MAX_LINES, printable_struct
+from config.text import MAX_LINES, printable_struct
 from warehouse import sql
 from warehouse.drops import parquet_integrity
 from warehouse.drops.collection import Drop, DropFile, collect

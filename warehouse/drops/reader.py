@@ -15,8 +15,8 @@ from typing import IO
 import msgspec
 
 from config.decoders import decoder_of
-from config.printable import printable, printable_struct
 from config.processes import interpreter
+from config.text import printable, printable_struct
 from warehouse.drops.messages import ReaderLine, ReadRequest, ReadResult
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import DropError

@@ -41,7 +41,7 @@ def _serve(source: BinaryIO, output: BinaryIO) -> None:
     # imported last: it takes a third of a second, in which the parent may end
     import msgspec
 
-    from config.printable import printable
+    from config.text import printable
     from warehouse.drops.messages import ReaderLine, ReadRequest
     from warehouse.drops.pipeline import read_drop
 

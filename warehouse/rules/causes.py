@@ -2,7 +2,7 @@
 
 import msgspec
 
-from config.invisible import BYTE_ORDER_MARK, INVISIBLE, MARK_READ_AS_LATIN_1
+from config.text import BYTE_ORDER_MARK, INVISIBLE, MARK_READ_AS_LATIN_1
 from warehouse.schema.tables import ColumnKind
 
 _EVERY: tuple[ColumnKind, ...] = ("zip", "fips", "state", "text", "integer", "real", "date")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from config.first_line import first_line
+from config.text import first_line
 
 _NAME = re.compile(r"^-- name: ([a-z0-9_]+)\s*$", re.MULTILINE)
 # not str.format, which would take the braces of a regular expression for placeholders

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from config.printable import printable
+from config.text import printable
 from warehouse.schema.errors import ConflictError, DamagedError, StoreError
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from config.printable import printable_struct
+from config.text import printable_struct
 from warehouse.releases.catalog import RELEASE_FORMAT, Manifest, NeededFormat, check_format
 from warehouse.releases.pointer import is_release_id, no_such_release
 from warehouse.schema.errors import (

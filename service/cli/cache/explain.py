@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from config.durations import in_words
 from config.settings import Settings
+from config.text import in_words
 from service.cli.cache.explanation import Explanation, explain
 from service.cli.cache.other_caches import other_caches, warn
 from service.cli.output import data_folder_member, json_option, load_settings, print_json, reports_errors, stdout

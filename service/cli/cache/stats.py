@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from config.durations import in_words
 from config.settings import Settings
+from config.text import in_words
 from config.urls import address
 from service.cache.contents import Contents, ReleaseEntries, survey
 from service.cli.cache.other_caches import other_caches, warn

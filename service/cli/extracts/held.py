@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from config.durations import in_words
-from config.printable import json_text
 from config.settings import Settings
+from config.text import in_words, json_text
 from service.base import logs
 from service.base.signals import log_unused
 from service.cli.extracts.outcome import aftermath, outcome_as_json, print_published

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from config.decoders import decoder_of
-from config.printable import printable
 from config.settings import Settings
+from config.text import printable
 
 TIMEOUT_SECONDS = 2.0
 _MOST_BYTES = 8 << 20  # of an answer

@@ -10,8 +10,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import click
 import msgspec
 
-from config.printable import json_text
 from config.settings import Settings
+from config.text import json_text
 from service.base import logs, masking
 from service.base.terms import Terms
 from service.cli.output import FAILED, fail, load_settings, print_error, print_json

@@ -13,8 +13,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from config.printable import printable
 from config.settings import Settings
+from config.text import printable
 from service.cli.instances.chosen import NONE_RUNS, ask_all, targets
 from service.cli.status.screen import facts, hit_rates, parts, traffic, verdict
 from service.cli.status.several import AskedOverview, ask_overview

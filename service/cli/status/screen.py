@@ -6,8 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from config.durations import in_words
-from config.printable import printable
+from config.text import in_words, printable
 from service.cli.words import UNKNOWN, latency, many, percent, rate, since, size, span
 from service.operators.overview import HitRate, Overview, Release, Store, Traffic, Verdict
 from service.reports.text_table import TextTable, facts_table

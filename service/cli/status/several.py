@@ -6,7 +6,7 @@ import msgspec
 from rich.console import Group
 from rich.text import Text
 
-from config.printable import printable
+from config.text import printable
 from service.cli.instances.chosen import Asked
 from service.cli.instances.client import OperatorsClient
 from service.cli.status.screen import STYLES, current_release, verdict

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 from rich.live import Live
 
-from config.printable import json_text, printable
+from config.text import json_text, printable
 from service.base.signals import stop_signals
 from service.cli.instances.chosen import url_option
 from service.cli.output import json_option, load_settings, reports_errors, stdout

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.invisible import INVISIBLE, invisible_in, visible
-from config.printable import printable
+from config.text import INVISIBLE, invisible_in, printable, visible
 from service.http.encodings import encoded_in
 from tests.support.served import FORECAST, Served
 from tests.support.wire import Answer

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from config.printable import printable
+from config.text import printable
 from tests.support.drops import (
     HOUSING,
     LOCATIONS,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from config.printable import printable
+from config.text import printable
 from service.base.whoami import whoami
 from tests.service.conftest import Cli
 from tests.support.drops import people, write_drop
