@@ -1,21 +1,22 @@
 """forecast config"""
 
+from collections.abc import Iterable
+
 import click
 
 from config import settings as configuration
 from config.loading import Loaded
 from config.sizing import lookup_memory, near_cache_bytes, worker_count
 from config.urls import HIDDEN
-from service.cli.output import default_settings, json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.output import Output, default_settings, load_settings, stdout, with_json
 from service.keys import pepper
 from service.reports.text_table import plain
 
 
 @click.command()
 @click.option("--defaults", is_flag=True, help="Show the defaults and ignore everything that is set.")
-@json_option
-@reports_errors
-def config(defaults: bool, as_json: bool) -> None:
+@with_json
+def config(defaults: bool) -> Output:
     """Show the settings in force and where each came from.
 
     Secrets are masked. Of a URL, only the password is hidden.
@@ -29,10 +30,12 @@ def config(defaults: bool, as_json: bool) -> None:
     """
     loaded = default_settings() if defaults else load_settings()
     rows = [(name, *_in_force(loaded, name), configuration.describe(name)) for name in configuration.names()]
-    if as_json:
-        members = ("name", "value", "source", "description")
-        print_json([dict(zip(members, row, strict=True)) | {"variable": _variable(row[0])} for row in rows])
-        return
+    members = ("name", "value", "source", "description")
+    value = [dict(zip(members, row, strict=True)) | {"variable": _variable(row[0])} for row in rows]
+    return Output(value, lambda: _print(rows))
+
+
+def _print(rows: Iterable[tuple[str, object, str, str]]) -> None:
     console = stdout()
     for name, value, source, description in rows:
         origin = "" if source == "default" else f"  [yellow]({plain(source)})[/yellow]"

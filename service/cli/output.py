@@ -3,8 +3,8 @@
 import functools
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn, ParamSpec
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, ParamSpec
 
 import click
 
@@ -29,7 +29,25 @@ P = ParamSpec("P")
 FAILED = 1
 LOST = 3  # another publish finished first
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on standard output.")
+_WANTS_JSON = f"{__name__}.wants_json"
+
+
+class Output(NamedTuple):
+    """The result of a command: `value` is printed with --json, otherwise `show` prints it for people.
+
+    `problem` is printed after it, on standard error; the command then fails.
+    """
+
+    value: object
+    show: Callable[[], None]
+    problem: str | None = None
+    code: int = 0  # exit code
+
+
+def wants_json() -> bool:
+    """Whether --json was given to the command that runs."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_WANTS_JSON))
 
 
 def stdout() -> "Console":
@@ -76,36 +94,66 @@ def tell_data_folder(settings: Settings) -> None:
     print_dimly(f"data folder {settings.data_path.absolute()}")
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        stdout().print(line)
+
+
 def print_dimly(text: str) -> None:
     """Prints what explains a result, such as where it is, on standard error."""
     stderr().print(shown(text), style="dim", markup=False, soft_wrap=True)
 
 
-def reports_errors(command: Callable[P, None]) -> Callable[P, None]:
-    """Turns errors that a person can act on into one line and an exit code. Other errors are bugs and pass through."""
+def with_json(
+    command: Callable[P, Output | None], help_text: str = "Print the result as JSON on standard output."
+) -> Callable[P, None]:
+    """Adds --json to a command, prints the Output that it returns, and turns errors into one line and an exit code.
 
+    Only errors that a person can act on: other errors are bugs and pass through. A command may also print by itself.
+    """
+
+    @click.option(
+        "--json", is_flag=True, expose_value=False, is_eager=True, help=help_text,
+        callback=lambda context, _, given: context.meta.update({_WANTS_JSON: given}),
+    )  # fmt: skip
     @functools.wraps(command)
     def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            output = command(*args, **kwargs)
+            code = 0 if output is None else print_output(output)
             sys.stdout.flush()  # so that a full disk is an error here, not when the interpreter exits
         except BusyError as error:
-            fail(str(error), LOST, as_json=bool(kwargs.get("as_json")))
+            fail(str(error), LOST)
         except (SettingsError, WarehouseError, KeyStoreError, StoreUnavailable, EmbeddedError) as error:
-            fail(str(error), FAILED, as_json=bool(kwargs.get("as_json")))
+            fail(str(error))
         except OSError as error:  # a full disk or an unreadable folder is not a bug
             if error.filename == STDOUT:
                 raise  # no more can be printed there: the program ends
             where = f"{error.filename}: " if error.filename else ""
-            fail(f"{where}{error.strerror or error}", FAILED, as_json=bool(kwargs.get("as_json")))
+            fail(f"{where}{error.strerror or error}")
+        if code:
+            sys.exit(code)
 
     return wrapped
 
 
-def fail(message: str, code: int = FAILED, *, as_json: bool = False) -> NoReturn:
+def print_output(output: Output) -> int:
+    """Prints what a command returned; returns the exit code."""
+    if wants_json():
+        print_json(output.value)
+    else:
+        output.show()
+    if output.problem is None:
+        return output.code
+    print_error(output.problem)
+    return output.code or FAILED
+
+
+def fail(message: str, code: int = FAILED) -> NoReturn:
+    """Ends the command with an error, also as JSON. Not after its result was printed."""
     if interruption.asked():  # the interruption is why it failed
         raise KeyboardInterrupt
-    if as_json:
+    if wants_json():
         print_json_error(message)
     print_error(message)
     sys.exit(code)

@@ -1,12 +1,13 @@
 """forecast serve"""
 
 import logging
+from functools import partial
 
 import click
 
 from service.base import logs
 from service.base.sockets import StartError
-from service.cli.output import fail, load_settings, print_json, reports_errors
+from service.cli.output import fail, load_settings, print_json, wants_json, with_json
 from service.instance.supervisor import serve as run_instance
 
 log = logging.getLogger("forecast.serve")
@@ -22,9 +23,8 @@ log = logging.getLogger("forecast.serve")
     "--operator-port", type=click.IntRange(0, 65535), help="Its port (FORECAST_OPERATOR_PORT); 0 takes a free one."
 )
 @click.option("--workers", type=click.IntRange(1, 256), help="Worker processes. Default: one per processor.")
-@click.option("--json", "as_json", is_flag=True, help="Log as JSON; print both base URLs as JSON once ready.")
-@reports_errors
-def serve(as_json: bool, **options: object) -> None:
+@partial(with_json, help_text="Log as JSON; print both base URLs as JSON once ready.")
+def serve(**options: object) -> None:
     """Serve partners and operators until stopped.
 
     The partners' listener serves the API, the operators' listener health and metrics. By default, two embedded Valkey
@@ -42,15 +42,15 @@ def serve(as_json: bool, **options: object) -> None:
       FORECAST_KEYS_URL=redis://keys:6379 FORECAST_CACHE_URL=redis://cache:6379 forecast serve
     """
     settings = load_settings(options).settings
-    log_json = logs.configure("json" if as_json else settings.log_format, settings.log_level)
+    log_json = logs.configure("json" if wants_json() else settings.log_format, settings.log_level)
 
     def ready(partners: str, operators: str) -> None:
         addresses = {"partners": partners, "operators": operators}
         log.info("partners: %s/v1/  operators: %s", partners, operators, extra=addresses)
-        if as_json:
+        if wants_json():
             print_json(addresses)
 
     try:
         run_instance(settings, log_json=log_json, on_ready=ready)
     except StartError as error:
-        fail(str(error), as_json=as_json)
+        fail(str(error))

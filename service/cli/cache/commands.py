@@ -6,22 +6,23 @@ import time
 import click
 import msgspec
 
+from config.settings import Settings
 from service.cache.warm import WarmError
 from service.cli.cache.explain import explain_query
 from service.cli.cache.other_caches import warn
 from service.cli.cache.stats import stats
-from service.cli.instances.chosen import ask_one, targets_or_fail, tell_unasked, url_option
+from service.cli.instances.chosen import ask_one, print_unasked, targets_or_fail, url_option
 from service.cli.instances.client import NO_WRITE_TOKEN, OperatorsClient
 from service.cli.output import (
+    Output,
     data_folder_member,
     fail,
-    json_option,
     load_settings,
-    print_json,
-    reports_errors,
+    print_lines,
     stderr,
     stdout,
     tell_data_folder,
+    with_json,
 )
 from service.operators.actions import Purged
 from service.publishing.warming import warm_again
@@ -64,9 +65,8 @@ for _command in (stats, explain_query):
 
 
 @cache.command(name="warm")
-@json_option
-@reports_errors
-def warm_cache(as_json: bool) -> None:
+@with_json
+def warm_cache() -> Output:
     """Put all answers of the current release into the cache.
 
     Use it after the shared cache was lost or emptied, so that answers come from it again sooner; partners get answers
@@ -89,26 +89,26 @@ def warm_cache(as_json: bool) -> None:
         with terminal.progress(stderr()) as progress:
             warmed = warm_again(settings, catalog.folder(manifest.id), manifest, progress)
     except WarmError as error:
-        fail(str(error), as_json=as_json)
+        fail(str(error))
     warnings = [f"{found.message}; {found.remedy}" if found.remedy else found.message for found in warmed.warnings]
     now = catalog.current().id
     if now != manifest.id:
         warnings.append(f"{now} became current meanwhile; publishing warmed it, unless it printed a warning")
     done = Done(manifest.id, warmed.stored, round(time.monotonic() - started, 1), tuple(warnings))
-    if as_json:
-        print_json(msgspec.structs.asdict(done) | data_folder_member(settings))
-    else:
-        stdout().print(f"{done.answers:,} answers of release {done.release} are in the cache ({done.seconds:g} s).")
-        tell_data_folder(settings)
     warn(warnings)
+    return Output(msgspec.structs.asdict(done) | data_folder_member(settings), lambda: _print_warmed(settings, done))
+
+
+def _print_warmed(settings: Settings, done: Done) -> None:
+    stdout().print(f"{done.answers:,} answers of release {done.release} are in the cache ({done.seconds:g} s).")
+    tell_data_folder(settings)
 
 
 @cache.command()
 @click.option("--yes", is_flag=True, help="Confirm the action without prompting.")
 @url_option
-@json_option
-@reports_errors
-def purge(yes: bool, url: str | None, as_json: bool) -> None:
+@with_json
+def purge(yes: bool, url: str | None) -> Output:
     """Empty the shared cache and the near caches.
 
     Frees memory, and removes entries that you do not trust. Publishing needs no purge. One instance forwards the purge
@@ -123,9 +123,9 @@ def purge(yes: bool, url: str | None, as_json: bool) -> None:
       forecast cache purge --yes --json
     """
     settings = load_settings().settings
-    found = targets_or_fail(settings, url, as_json=as_json)
+    found = targets_or_fail(settings, url)
     if settings.operator_write_token is None:  # checked before the question
-        fail(NO_WRITE_TOKEN, as_json=as_json)
+        fail(NO_WRITE_TOKEN)
     if not yes:
         click.confirm(_QUESTION, abort=True, err=True)
     asked, reached = [], set[str]()
@@ -134,13 +134,9 @@ def purge(yes: bool, url: str | None, as_json: bool) -> None:
             asked.append(ask_one(settings, target, _order))
             answer = asked[-1].answer
             reached |= set(answer.reached) if answer is not None else set()
-    if as_json:
-        done = [{"url": one.url, "purged": one.answer, "error": one.problem} for one in asked]
-        print_json({"instances": done})
-    for one in asked if not as_json else ():
-        if one.answer is not None:
-            stdout().print(plain(_described(one.name, one.answer)))
-    tell_unasked(asked)
+    done = [{"url": one.url, "purged": one.answer, "error": one.problem} for one in asked]
+    lines = [plain(_described(one.name, one.answer)) for one in asked if one.answer is not None]
+    return Output({"instances": done}, lambda: print_lines(lines), code=print_unasked(asked))
 
 
 def _order(client: OperatorsClient) -> Purged:

@@ -10,7 +10,7 @@ from config.settings import Settings
 from config.text import in_words
 from service.cli.cache.explanation import Explanation, explain
 from service.cli.cache.other_caches import other_caches, warn
-from service.cli.output import data_folder_member, json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.output import Output, data_folder_member, load_settings, stdout, with_json
 from service.cli.words import many
 from service.http.area import Batch, Endpoint, PartnerArea
 from service.http.areas import AREAS
@@ -25,9 +25,8 @@ _BY_PATH = {endpoint.path: (area, endpoint) for area in AREAS for endpoint in ar
 @click.command(name="explain")
 @click.argument("query")
 @click.option("--area", type=click.Choice(list(_BY_NAME)), help="The data area. Default: forecast, or QUERY's path.")
-@json_option
-@reports_errors
-def explain_query(query: str, area: str | None, as_json: bool) -> None:
+@with_json
+def explain_query(query: str, area: str | None) -> Output:
     """Explain which tier answers a query, and why.
 
     QUERY is a query string, or a whole path or URL. It is parsed like a partner's request. Shows its canonical form,
@@ -47,11 +46,9 @@ def explain_query(query: str, area: str | None, as_json: bool) -> None:
     settings = load_settings().settings
     found = explain(settings, chosen, endpoint, query_string)
     instances = live_instances(settings.data_path)
-    if as_json:
-        print_json(msgspec.structs.asdict(found) | data_folder_member(settings))
-    else:
-        _print(found, settings, instances)
     warn([*_behind(found.release, instances), *other_caches(settings, instances)])
+    value = msgspec.structs.asdict(found) | data_folder_member(settings)
+    return Output(value, lambda: _print(found, settings, instances))
 
 
 def _asked(query: str, area: str | None) -> tuple[PartnerArea, Endpoint, bytes]:

@@ -10,15 +10,7 @@ from config.urls import address
 from service.cache.contents import Contents, ReleaseEntries, survey
 from service.cli.cache.other_caches import other_caches, warn
 from service.cli.instances.chosen import Asked, ask_all, targets
-from service.cli.output import (
-    data_folder_member,
-    json_option,
-    load_settings,
-    print_json,
-    reports_errors,
-    stderr,
-    stdout,
-)
+from service.cli.output import Output, data_folder_member, load_settings, stderr, stdout, with_json
 from service.cli.stores import with_cache
 from service.cli.words import many, size
 from service.operators.overview import Overview
@@ -30,9 +22,8 @@ from warehouse.releases.instances import live_instances
 
 @click.command()
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Count for this long.")
-@json_option
-@reports_errors
-def stats(seconds: float, as_json: bool) -> None:
+@with_json
+def stats(seconds: float) -> Output:
     """Show the entries of the caches, by release, and their memory.
 
     Entries of the shared cache are counted by SCAN, in steps between which Redis serves other clients; their bytes are
@@ -52,11 +43,9 @@ def stats(seconds: float, as_json: bool) -> None:
             settings, lambda store: survey(store, seconds, lambda names: progress(f"counting: {names:,} entries"))
         )
     near = ask_all(settings, targets(settings, None), lambda client: client.get("/overview", Overview))
-    if as_json:
-        print_json(_as_json(settings, found, near) | data_folder_member(settings))
-    else:
-        _print(settings, found, near)
     warn(other_caches(settings, live_instances(settings.data_path)))
+    value = _as_json(settings, found, near) | data_folder_member(settings)
+    return Output(value, lambda: _print(settings, found, near))
 
 
 def _print(settings: Settings, found: Contents, near: Sequence[Asked[Overview]]) -> None:

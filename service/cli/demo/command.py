@@ -1,6 +1,7 @@
 """forecast demo"""
 
 import shlex
+from functools import partial
 
 import click
 from rich.console import Console
@@ -8,15 +9,14 @@ from rich.console import Console
 from service.base import interruption, logs
 from service.base.sockets import StartError
 from service.cli.demo.site import DemoLines, program_name, run_demo
-from service.cli.output import fail, load_settings, print_json, reports_errors, stderr, stdout
+from service.cli.output import fail, load_settings, print_json, stderr, stdout, wants_json, with_json
 from service.reports.text_table import plain
 from warehouse.sql import connections
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Log as JSON, and print the lines to copy as JSON once ready.")
-@reports_errors
-def demo(as_json: bool) -> None:
+@partial(with_json, help_text="Log as JSON, and print the lines to copy as JSON once ready.")
+def demo() -> None:
     """Try the service: made-up figures for every ZIP code.
 
     The demo makes three drops, publishes the first, issues a key and starts the service, with its documentation at
@@ -35,7 +35,7 @@ def demo(as_json: bool) -> None:
     """
     interruption.ends_by(connections.interrupt)
     loaded = load_settings()
-    log_json = logs.configure("json" if as_json else loaded.settings.log_format, loaded.settings.log_level)
+    log_json = logs.configure("json" if wants_json() else loaded.settings.log_format, loaded.settings.log_level)
     console = stderr()
     # another terminal uses the default data folder, so the lines to copy set any other
     elsewhere = f"FORECAST_DATA_DIR={shlex.quote(loaded.settings.data_dir)} "
@@ -45,11 +45,11 @@ def demo(as_json: bool) -> None:
             loaded.settings,
             log_json=log_json,
             say=lambda step: console.print(f"[dim]· {plain(step)}[/dim]"),
-            on_ready=print_json if as_json else _print_lines,
+            on_ready=print_json if wants_json() else _print_lines,
             program=f"{prefix}{program_name()}",
         )
     except StartError as error:
-        fail(str(error), as_json=as_json)
+        fail(str(error))
 
 
 def _print_lines(lines: DemoLines) -> None:

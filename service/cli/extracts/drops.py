@@ -1,7 +1,6 @@
 """forecast extracts: the commands for drops. Those for releases and for rules are in modules of their own."""
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,16 +22,7 @@ from service.cli.extracts.releases import (
     warn_behind,
 )
 from service.cli.extracts.rules import contract, rules, statuses
-from service.cli.output import (
-    FAILED,
-    json_option,
-    load_settings,
-    print_error,
-    print_json,
-    reports_errors,
-    shown,
-    stderr,
-)
+from service.cli.output import FAILED, Output, load_settings, print_dimly, shown, stderr, wants_json, with_json
 from service.publishing.publisher import options_of, origin_of, publish_and_wait
 from service.publishing.releases import FolderReleases, open_releases
 from service.reports import terminal
@@ -105,8 +95,7 @@ failures_option = click.option(
     help="Publish although a running instance is of an earlier version and cannot read the release: it keeps "
     "serving its current one.",
 )
-@json_option
-@reports_errors
+@with_json
 def publish_drop(
     paths: tuple[str, ...],
     withdrawn: tuple[str, ...],
@@ -115,8 +104,7 @@ def publish_drop(
     strict: bool,
     failures: Path | None,
     leave_behind: bool,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Validate a drop and make it the current release.
 
     PATHS are folders, files or glob patterns. A table that the drop does not bring stays as it is in the current
@@ -141,13 +129,14 @@ def publish_drop(
     releases = open_releases(settings)
     with explains_interruption(releases), terminal.progress(stderr()) as tell:
         published = publish_and_wait(settings, paths, options, tell, leave_behind=leave_behind)
-    if as_json:
-        print_json(outcome_as_json(published.outcome, failures) | aftermath(published) | releases.member)
-    else:
+    warn_behind(releases, published.behind)
+
+    def show() -> None:
         print_published(published, failures)
         print_place(releases)
-    warn_behind(releases, published.behind)
-    _end(published.outcome, as_json=as_json)
+
+    value = outcome_as_json(published.outcome, failures) | aftermath(published) | releases.member
+    return _output(published.outcome, value, show)
 
 
 @extracts.command(name="check")
@@ -176,8 +165,7 @@ def publish_drop(
     help="Check the drop by itself: compare it with nothing, and use no data folder. For the CI of an export.",
 )
 @click.option("--partial", is_flag=True, help="With --no-release: let the drop lack required tables.")
-@json_option
-@reports_errors
+@with_json
 def check_drop(
     paths: tuple[str, ...],
     withdrawn: tuple[str, ...],
@@ -187,8 +175,7 @@ def check_drop(
     failures: Path | None,
     alone: bool,
     partial: bool,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Validate a drop as publishing would, and change nothing.
 
     PATHS are folders, files or glob patterns. Lists all findings, and what changes from the current release.
@@ -219,15 +206,15 @@ def check_drop(
         outcome = dry_run(reader.catalog, paths, options, tell)
     if html is not None:
         terminal.write_html(html, outcome, " ".join(paths))
-    if as_json:
-        print_json(outcome_as_json(outcome, failures) | ({} if alone else releases.member))
-    else:
+
+    def show() -> None:
         print_outcome(outcome, failures)
         if alone:
-            stderr().print("[dim]not compared with a release (--no-release)[/dim]")
+            print_dimly("not compared with a release (--no-release)")
         else:
             print_place(releases)
-    _end(outcome, as_json=as_json)
+
+    return _output(outcome, outcome_as_json(outcome, failures) | ({} if alone else releases.member), show)
 
 
 def _options(
@@ -273,9 +260,8 @@ def _check_page(page: Path | None, paths: tuple[str, ...]) -> None:
         raise click.UsageError(f"--html {shown(str(page))} is inside the drop: name a file elsewhere")
 
 
-def _end(outcome: PublishOutcome, *, as_json: bool) -> None:
+def _output(outcome: PublishOutcome, value: dict[str, object], show: Callable[[], None]) -> Output:
     if outcome.result != "refused":
-        return
-    if as_json:
-        print_error(f"refused: {outcome.report.summary()}")
-    sys.exit(FAILED)
+        return Output(value, show)
+    # the report that people see ends with the same summary
+    return Output(value, show, f"refused: {outcome.report.summary()}" if wants_json() else None, FAILED)

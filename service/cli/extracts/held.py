@@ -3,6 +3,7 @@
 import shlex
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
@@ -15,16 +16,15 @@ from service.cli.extracts.outcome import aftermath, outcome_as_json, print_publi
 from service.cli.extracts.releases import explains_interruption, warn_behind
 from service.cli.output import (
     FAILED,
+    Output,
     data_folder_member,
-    json_option,
     load_settings,
-    print_error,
-    print_json,
-    reports_errors,
     shown,
     stderr,
     stdout,
     tell_data_folder,
+    wants_json,
+    with_json,
 )
 from service.inbox import decisions
 from service.inbox.decisions import Decided, HeldDrop, current_release, held_drops
@@ -44,9 +44,8 @@ reason_option = click.option("--reason", required=True, metavar="TEXT", help="Wh
 @click.command()
 @click.argument("folder", required=False)
 @click.option("--once", is_flag=True, help="Publish what is complete now, then exit.")
-@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON on standard output.")
-@reports_errors
-def watch(folder: str | None, once: bool, as_json: bool) -> None:
+@partial(with_json, help_text="Print each event as a line of JSON on standard output.")
+def watch(folder: str | None, once: bool) -> None:
     """Publish the drops that appear in an inbox folder.
 
     FOLDER is the inbox. Default: FORECAST_INBOX. `forecast serve` does the same by itself if FORECAST_INBOX is set.
@@ -71,7 +70,7 @@ def watch(folder: str | None, once: bool, as_json: bool) -> None:
 
     def tell(event: Event) -> None:
         log_event(event)
-        if as_json:
+        if wants_json():
             click.echo(json_text(event))
 
     watcher = make_watcher(settings, str(inbox), tell, once=once)
@@ -85,9 +84,8 @@ def watch(folder: str | None, once: bool, as_json: bool) -> None:
 
 @click.command()
 @inbox_option
-@json_option
-@reports_errors
-def held(folder: str | None, as_json: bool) -> None:
+@with_json
+def held(folder: str | None) -> Output:
     """List the drops of the inbox that wait for approval.
 
     Shows for each since when it is held, which rules hold it, and whether it or a newer drop is live. Its report lies
@@ -103,13 +101,14 @@ def held(folder: str | None, as_json: bool) -> None:
     """
     settings, inbox = _inbox(folder)
     drops, current = held_drops(inbox), current_release(settings.data_path)
-    if as_json:
-        print_json([_as_json(drop, current) | data_folder_member(settings) for drop in drops])
-        return
-    if not drops:
-        click.echo(f"No drop is held in {shown(str(inbox))}.")
-    for drop in drops:
-        _print(drop, current, settings.inbox_hold)
+
+    def show() -> None:
+        if not drops:
+            click.echo(f"No drop is held in {shown(str(inbox))}.")
+        for drop in drops:
+            _print(drop, current, settings.inbox_hold)
+
+    return Output([_as_json(drop, current) | data_folder_member(settings) for drop in drops], show)
 
 
 @click.command()
@@ -117,9 +116,8 @@ def held(folder: str | None, as_json: bool) -> None:
 @reason_option
 @click.option("--over-newer", is_flag=True, help="Let it replace the release of a newer drop.")
 @inbox_option
-@json_option
-@reports_errors
-def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_json: bool) -> None:
+@with_json
+def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Output:
     """Publish a drop that the inbox holds.
 
     NAME is a name or id from `forecast extracts held`. The drop is validated again and compared with what is current
@@ -142,26 +140,24 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None, as_jso
     published = decided.published
     assert published is not None  # noqa: S101 - an approval publishes, or tries to
     outcome = published.outcome
-    if as_json:
-        said = _decided_as_json(decided) | outcome_as_json(outcome) | aftermath(published)
-        print_json(said | data_folder_member(settings))
-    else:
+    warn_behind(releases, published.behind)
+
+    def show() -> None:
         print_published(published)
         tell_data_folder(settings)
-    warn_behind(releases, published.behind)
-    if decided.to_do is not None:
-        summary = outcome.report.summary()
-        print_error(f"{shown(decided.drop)} stays held: {summary}; {shown(decided.to_do)}")
-        sys.exit(FAILED)
+
+    value = _decided_as_json(decided) | outcome_as_json(outcome) | aftermath(published) | data_folder_member(settings)
+    if decided.to_do is None:
+        return Output(value, show)
+    return Output(value, show, f"{decided.drop} stays held: {outcome.report.summary()}; {decided.to_do}")
 
 
 @click.command()
 @click.argument("name")
 @reason_option
 @inbox_option
-@json_option
-@reports_errors
-def discard(name: str, reason: str, folder: str | None, as_json: bool) -> None:
+@with_json
+def discard(name: str, reason: str, folder: str | None) -> Output:
     """Move a drop that the inbox holds to quarantine.
 
     NAME is a name or id from `forecast extracts held`. The drop's report records who discarded it, when and why. A drop
@@ -175,10 +171,8 @@ def discard(name: str, reason: str, folder: str | None, as_json: bool) -> None:
     """
     settings, inbox = _inbox(folder)
     decided = decisions.discard(settings, inbox, name, _said(reason))
-    if as_json:
-        print_json(_decided_as_json(decided) | data_folder_member(settings))
-        return
-    click.echo(shown(str(decided.place)))
+    value = _decided_as_json(decided) | data_folder_member(settings)
+    return Output(value, lambda: click.echo(shown(str(decided.place))))
 
 
 def _inbox(folder: str | None) -> tuple[Settings, Path]:

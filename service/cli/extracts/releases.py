@@ -10,16 +10,14 @@ import msgspec
 from service.base import interruption
 from service.base.whoami import whoami
 from service.cli.output import (
-    FAILED,
+    Output,
     fail,
-    json_option,
     load_settings,
     print_dimly,
-    print_json,
-    reports_errors,
     shown,
     stderr,
     stdout,
+    with_json,
 )
 from service.publishing.releases import Releases, open_releases, roll_back_and_wait
 from service.reports import terminal
@@ -34,9 +32,8 @@ _FORMS = (".csv", ".parquet")
 
 
 @click.command(name="list")
-@json_option
-@reports_errors
-def list_releases(as_json: bool) -> None:
+@with_json
+def list_releases() -> Output:
     """List the releases, newest first.
 
     Shows which one is current, which one a rollback returns to, and who published each, from which host and path.
@@ -54,23 +51,22 @@ def list_releases(as_json: bool) -> None:
         pointer = reader.catalog.pointer() if lost is None else None
         releases = reader.catalog.all()
     if lost is not None and not releases:
-        fail(lost, FAILED, as_json=as_json)
-    if as_json:
-        current = pointer.release if pointer else None
-        print_json([_summary(manifest, current) | place.member for manifest in releases])
-    elif releases:
-        terminal.print_releases(stdout(), (place.kind, place.place), releases, pointer)
-    elif lost is None:
-        click.echo(f"No releases yet in {shown(place.place)}: run `forecast extracts publish PATH`.")
-    if lost is not None:
-        fail(lost, FAILED)
+        fail(lost)
+
+    def show() -> None:
+        if releases:
+            terminal.print_releases(stdout(), (place.kind, place.place), releases, pointer)
+        else:
+            click.echo(f"No releases yet in {shown(place.place)}: run `forecast extracts publish PATH`.")
+
+    current = pointer.release if pointer else None
+    return Output([_summary(manifest, current) | place.member for manifest in releases], show, lost)
 
 
 @click.command()
 @click.argument("release", required=False)
-@json_option
-@reports_errors
-def show(release: str | None, as_json: bool) -> None:
+@with_json
+def show(release: str | None) -> Output:
     """Show a release: its tables, their files, its findings.
 
     RELEASE is an id from `forecast extracts list`. Default: the current release.
@@ -92,19 +88,19 @@ def show(release: str | None, as_json: bool) -> None:
         if pointer and pointer.release != manifest.id:
             pointer = None
         report = catalog.findings(manifest.id)
-    if as_json:
-        said = {"current": pointer is not None, "switched_by": pointer.by if pointer else None}
-        print_json(said | {"manifest": manifest, "findings": report.findings} | place.member)
-        return
-    terminal.print_manifest(stdout(), (place.kind, place.place), manifest, pointer)
-    terminal.print_report(stdout(), report)
+
+    def print_release() -> None:
+        terminal.print_manifest(stdout(), (place.kind, place.place), manifest, pointer)
+        terminal.print_report(stdout(), report)
+
+    state = {"current": pointer is not None, "switched_by": pointer.by if pointer else None}
+    return Output(state | {"manifest": manifest, "findings": report.findings} | place.member, print_release)
 
 
 @click.command()
 @click.argument("release", required=False)
-@json_option
-@reports_errors
-def rollback(release: str | None, as_json: bool) -> None:
+@with_json
+def rollback(release: str | None) -> Output:
     """Make an earlier release current again.
 
     RELEASE is an id from `forecast extracts list`. Default: the release that was current before this one, so a second
@@ -124,12 +120,13 @@ def rollback(release: str | None, as_json: bool) -> None:
     releases = open_releases(load_settings().settings)
     with explains_interruption(releases):
         done = roll_back_and_wait(releases, release, whoami())
-    if as_json:
-        print_json(msgspec.structs.asdict(done) | releases.member)
-        return
-    click.echo(shown(done.release))
-    print_place(releases)
-    warn_behind(releases, done.behind)
+
+    def show() -> None:
+        click.echo(shown(done.release))
+        print_place(releases)
+        warn_behind(releases, done.behind)
+
+    return Output(msgspec.structs.asdict(done) | releases.member, show)
 
 
 @click.command()
@@ -141,9 +138,8 @@ def rollback(release: str | None, as_json: bool) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also write every changed figure to FILE, a new file that ends in .csv or .parquet.",
 )
-@json_option
-@reports_errors
-def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
+@with_json
+def diff(old: str, new: str | None, to: Path | None) -> Output:
     """Compare two releases: places, answers, totals, movers.
 
     OLD and NEW are ids from `forecast extracts list`. Default of NEW: the current release.
@@ -164,12 +160,13 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
         reader.need_tables(*names)
         comparison = compare_releases(reader.catalog, *names)
         written = write_release_changes(reader.catalog, *names, to) if to is not None else None
-    if as_json:
-        print_json({"old": names[0], "new": names[1], "comparison": comparison, "written": written})
-        return
-    print_comparison(stdout(), comparison, f"{names[0]} → {names[1]}")
-    if written is not None:
-        stdout().print(f"{written:,} changed figures written to {plain(str(to))}")
+
+    def show() -> None:
+        print_comparison(stdout(), comparison, f"{names[0]} → {names[1]}")
+        if written is not None:
+            stdout().print(f"{written:,} changed figures written to {plain(str(to))}")
+
+    return Output({"old": names[0], "new": names[1], "comparison": comparison, "written": written}, show)
 
 
 @click.command(name="retire")
@@ -179,9 +176,8 @@ def diff(old: str, new: str | None, to: Path | None, as_json: bool) -> None:
     type=click.IntRange(min=1),
     help="Keep this many of the newest, and of the last versions of the figures; remove the others.",
 )
-@json_option
-@reports_errors
-def retire_releases(names: tuple[str, ...], keep: int | None, as_json: bool) -> None:
+@with_json
+def retire_releases(names: tuple[str, ...], keep: int | None) -> Output:
     """Remove old releases for good.
 
     Name RELEASES, or give --keep. The current release, the one that a rollback returns to, and every release that an
@@ -199,11 +195,12 @@ def retire_releases(names: tuple[str, ...], keep: int | None, as_json: bool) -> 
         raise click.UsageError("name releases, or give --keep N")
     releases = open_releases(load_settings().settings)
     gone = releases.retire(names) if keep is None else releases.retire_all_but(keep)
-    if as_json:
-        print_json({"retired": gone} | releases.member)
-        return
-    stdout().print("\n".join(map(plain, gone)) if gone else "Nothing to retire.")
-    print_place(releases)
+
+    def show() -> None:
+        stdout().print("\n".join(map(plain, gone)) if gone else "Nothing to retire.")
+        print_place(releases)
+
+    return Output({"retired": gone} | releases.member, show)
 
 
 @contextmanager

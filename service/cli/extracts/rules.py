@@ -8,7 +8,7 @@ import click
 import msgspec
 from rich.text import Text
 
-from service.cli.output import json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.output import Output, load_settings, print_json, stdout, with_json
 from service.reports import terminal
 from service.reports.text_table import text_table
 from warehouse.files.atomic import write_atomically
@@ -24,9 +24,8 @@ _ENDINGS = (".json", ".yaml", ".yml")
 
 
 @click.command()
-@json_option
-@reports_errors
-def rules(as_json: bool) -> None:
+@with_json
+def rules() -> Output:
     """List the rules for drops and the limits in force.
 
     Errors of rules marked --accept can be overridden: `forecast extracts publish --accept RULE=LIMIT`, without =LIMIT
@@ -42,21 +41,18 @@ def rules(as_json: bool) -> None:
     settings = load_settings().settings
     limits = RuleLimits(settings.limits)
     check_severities(settings.severities)
-    if as_json:
-        print_json([_rule_as_json(rule, limits, settings.severities) for rule in RULES.values()])
-        return
     shown = text_table("rule", "severity", "limit", "what it says", numeric=("limit",))
     for rule in RULES.values():
         severity = terminal.severity_text(settings.severities.get(rule.name, rule.severity))
         about = Text(rule.about).append(" (--accept)" if rule.override else "", "dim")
         shown.add_row(rule.name, severity, _limit_text(rule, limits), about)
-    stdout().print(shown)
+    value = [_rule_as_json(rule, limits, settings.severities) for rule in RULES.values()]
+    return Output(value, lambda: stdout().print(shown))
 
 
 @click.command()
-@json_option
-@reports_errors
-def statuses(as_json: bool) -> None:
+@with_json
+def statuses() -> Output:
     """List which source words mean which project status.
 
     The left column is what partners read in `status`; the right one is what sources of development projects write.
@@ -71,13 +67,10 @@ def statuses(as_json: bool) -> None:
     words: dict[str, list[str]] = {status: [] for status in get_args(ProjectStatus)}
     for word, meaning in PROJECT_STATUSES.items():
         words[meaning].append(word)
-    if as_json:
-        print_json(words)
-        return
     shown = text_table("status", "source words, in any case")
     for status, understood in words.items():
         shown.add_row(status, ", ".join(understood))
-    stdout().print(shown)
+    return Output(words, lambda: stdout().print(shown))
 
 
 @click.command()
@@ -95,9 +88,8 @@ def statuses(as_json: bool) -> None:
     metavar="FILE",
     help="Write to FILE instead. It ends in .json, .yaml or .yml, and is replaced.",
 )
-@json_option
-@reports_errors
-def contract(form: str, out: Path | None, as_json: bool) -> None:
+@with_json
+def contract(form: str, out: Path | None) -> Output:
     """Print the contract for drops, to give to those who export them.
 
     It has the tables with their columns, types, keys and ranges, and the rules with the limits in force. Both formats
@@ -118,11 +110,9 @@ def contract(form: str, out: Path | None, as_json: bool) -> None:
     check_severities(settings.severities)
     made = _FORMS[form](RuleLimits(settings.limits), settings.severities)
     if out is None:
-        print_json(made)
-        return
+        return Output(made, lambda: print_json(made))
     write_atomically(out, msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
-    if as_json:
-        print_json({"format": form, "written": str(out.absolute())})
+    return Output({"format": form, "written": str(out.absolute())}, lambda: None)
 
 
 def _rule_as_json(rule: Rule, limits: RuleLimits, severities: Mapping[str, Severity]) -> dict[str, object]:

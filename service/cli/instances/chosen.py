@@ -2,7 +2,6 @@
 
 import ipaddress
 import socket
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -88,12 +87,12 @@ def targets(settings: Settings, url: str | None) -> list[Target]:
     return list(found.values())
 
 
-def targets_or_fail(settings: Settings, url: str | None, *, as_json: bool) -> list[Target]:
+def targets_or_fail(settings: Settings, url: str | None) -> list[Target]:
     """Like `targets`, but fails the command if there are none."""
     found = targets(settings, url)
     if not found:
         where = settings.data_path.absolute()
-        fail(f"{NONE_RUNS.format(where)}: start one with `forecast serve`, or use --url", as_json=as_json)
+        fail(f"{NONE_RUNS.format(where)}: start one with `forecast serve`, or use --url")
     return found
 
 
@@ -113,13 +112,12 @@ def ask_one(settings: Settings, target: Target, ask: Ask[T]) -> Asked[T]:
         return Asked(target.name, target.url, None, error)
 
 
-def tell_unasked(asked: Iterable[Asked[Any]]) -> None:
-    """Prints the error of each instance that gave no answer. Fails the command if there are any."""
+def print_unasked(asked: Iterable[Asked[Any]]) -> int:
+    """Prints the error of each instance that gave no answer; returns the exit code."""
     errors = [f"{one.name}: {one.error}" for one in asked if one.error is not None]
     for error in errors:
         print_error(error)
-    if errors:
-        sys.exit(FAILED)
+    return FAILED if errors else 0
 
 
 def _on_key_store(settings: Settings) -> "list[Peer]":

@@ -13,8 +13,8 @@ from typing import BinaryIO, cast
 import click
 import msgspec
 
-from service.cli.keys.opened import ROWS, changing, minute, print_done, with_store
-from service.cli.output import FAILED, json_option, print_error, print_json, reports_errors, stderr, stdout
+from service.cli.keys.opened import ROWS, changing, done, minute, with_store
+from service.cli.output import FAILED, Output, print_error, stderr, stdout, wants_json, with_json
 from service.keys import backup
 from service.keys.backup import BackupHead, Dump
 from service.keys.errors import ForeignStoreError, KeyStoreError
@@ -35,9 +35,8 @@ _usage = msgspec.json.Decoder(UsageRecord)
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True, dir_okay=False))
 @click.option("--partial", is_flag=True, help="Replace an existing FILE even if damaged records are left out.")
-@json_option
-@reports_errors
-def export(file: Path, partial: bool, as_json: bool) -> None:
+@with_json
+def export(file: Path, partial: bool) -> Output:
     """Back up keys, audit trail and usage to a file.
 
     FILE may be - for standard output. Only its owner can read the file. An earlier backup is replaced, and the output
@@ -59,7 +58,7 @@ def export(file: Path, partial: bool, as_json: bool) -> None:
       forecast keys export - | gpg --encrypt --recipient ops@example.org > keys.gpg
     """
     to_stdout = str(file) == "-"
-    if to_stdout and as_json:
+    if to_stdout and wants_json():
         raise click.UsageError("--json and - both need standard output; name a file")
     if not to_stdout and file.exists() and not file.is_file():  # a device or pipe would be replaced
         raise click.UsageError(f"{file} is not a regular file; - writes to standard output")
@@ -68,26 +67,20 @@ def export(file: Path, partial: bool, as_json: bool) -> None:
     keeps = file.exists() and not partial
     replaces = not to_stdout and file.exists() and file.stat().st_size > 0
     dump = with_store(lambda store: _to_stdout(store) if to_stdout else _to_file(store, file, keeps=keeps))
-    if as_json:
-        numbers = {"keys": dump.made.keys, "lines": dump.made.lines, "usage": dump.made.usage}
-        print_json({"file": str(file), **numbers, "replaced": replaces, "damaged": dump.damaged})
-    else:
-        made = dump.made
-        counts = f"{made.keys:,} keys, {made.lines:,} lines of the audit trail, {made.usage:,} records of usage."
-        stderr().print(
-            f"{counts} The earlier backup in this file was replaced." if replaces else counts, soft_wrap=True
-        )
+    made = dump.made
+    numbers = {"keys": made.keys, "lines": made.lines, "usage": made.usage}
+    members = {"file": str(file), **numbers, "replaced": replaces, "damaged": dump.damaged}
+    counts = f"{made.keys:,} keys, {made.lines:,} lines of the audit trail, {made.usage:,} records of usage."
+    counts += " The earlier backup in this file was replaced." if replaces else ""
     _print_damaged(dump.damaged)
-    if dump.damaged:
-        sys.exit(FAILED)
+    return Output(members, lambda: stderr().print(counts, soft_wrap=True), code=FAILED if dump.damaged else 0)
 
 
 @click.command(name="import")
 @click.argument("file", type=click.Path(path_type=Path, exists=True, allow_dash=True, dir_okay=False))
 @click.option("--dry-run", is_flag=True, help="Show what an import would do, and change nothing.")
-@json_option
-@reports_errors
-def import_(file: Path, dry_run: bool, as_json: bool) -> None:
+@with_json
+def import_(file: Path, dry_run: bool) -> Output:
     """Restore keys, audit trail and usage from a backup.
 
     FILE may be - for standard input. A file that is damaged, truncated, edited or made with another pepper is refused
@@ -127,16 +120,12 @@ def import_(file: Path, dry_run: bool, as_json: bool) -> None:
             restore = Restore(store, head, lambda: _lines(stream), dry_run=dry_run, before_ours=import_usage)
             return await restore.run()
 
-    done, warnings = changing(run)
-    if as_json:
-        members = {**_members(done), "usage": usage.added, "damaged_usage": usage.damaged, "dry_run": dry_run}
-        print_done(members, warnings)
-    else:
-        _print_summary(done, usage, dry_run=dry_run)
+    restored, warnings = changing(run)
     for damaged in usage.damaged:
         print_error(f"a damaged record was left unchanged: {damaged.detail}")
-    if usage.damaged:
-        sys.exit(FAILED)
+    members = {**_members(restored), "usage": usage.added, "damaged_usage": usage.damaged, "dry_run": dry_run}
+    output = done(members, warnings, lambda: _print_summary(restored, usage, dry_run=dry_run))
+    return output._replace(code=FAILED if usage.damaged else 0)
 
 
 async def _begun(store: KeyStore, head: BackupHead) -> datetime | None:

@@ -11,14 +11,24 @@ from service.base.masking import has_key
 from service.cli.durations import NEVER, Duration, FutureTime
 from service.cli.keys.backup import export, import_
 from service.cli.keys.log import log
-from service.cli.keys.opened import changing, checked_id, described, minute, print_done, repeatable, with_store
+from service.cli.keys.opened import changing, checked_id, described, done, minute, repeatable, with_store
 from service.cli.keys.repair import repair
 from service.cli.keys.show import list_keys, show
 from service.cli.keys.terms import Dropped, Given, editor, terms_options
-from service.cli.output import fail, json_option, load_settings, reports_errors, stderr, stdout
+from service.cli.output import (
+    FAILED,
+    Output,
+    load_settings,
+    print_error,
+    print_output,
+    stderr,
+    stdout,
+    wants_json,
+    with_json,
+)
 from service.keys import changes, pepper
 from service.keys.changes import adopt
-from service.keys.record import KeyView
+from service.keys.record import ApiKey, KeyView
 from service.reports.text_table import plain
 
 _QUESTION = "Lost keys, and keys made with another pepper, will never work again. Continue?"
@@ -49,9 +59,8 @@ for _command in (list_keys, show, log, export, import_, repair):
 @click.option("--expires", type=FutureTime(), help="When it stops working: 90d, 12h, 2027-01-31. Default: never.")
 @click.option("--test", is_flag=True, help="Create a test key: fixed test data, errors on purpose, no bill.")
 @terms_options
-@json_option
-@reports_errors
-def issue(partner: str, label: str, expires: datetime | None, test: bool, as_json: bool, **terms: Any) -> None:
+@with_json
+def issue(partner: str, label: str, expires: datetime | None, test: bool, **terms: Any) -> None:
     """Create a key. It is shown once.
 
     Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit.
@@ -77,7 +86,7 @@ def issue(partner: str, label: str, expires: datetime | None, test: bool, as_jso
     (presented, key), warnings = changing(
         lambda store: store.issue(partner, label, expires, wanted, test=test), begins=True
     )
-    _hand_over(presented, KeyView.of(key), warnings, as_json=as_json)
+    _hand_over(presented, KeyView.of(key), warnings)
 
 
 @keys.command()
@@ -86,9 +95,8 @@ def issue(partner: str, label: str, expires: datetime | None, test: bool, as_jso
     "--overlap", type=Duration(), required=True, help="How long the old key still works: 7d, 12h; 0s ends it at once."
 )
 @click.option("--expires", type=FutureTime(), help="When the new key stops working. Default: same as the old key.")
-@json_option
-@reports_errors
-def rotate(key_id: str, overlap: timedelta, expires: datetime | None, as_json: bool) -> None:
+@with_json
+def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
     """Replace a key by a new one, with an overlap.
 
     The new key has the same partner, label and terms, and is shown once. The old key works until the overlap
@@ -100,11 +108,11 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None, as_json: b
     Examples:
       forecast keys rotate 0B1zQmX4ktLw --overlap 7d
     """
-    checked_id(key_id, as_json=as_json)
+    checked_id(key_id)
     (presented, key, old), warnings = changing(lambda store: changes.rotate(store, key_id, overlap, expires))
-    if not as_json:
+    if not wants_json():
         stderr().print(f"Key {old.key_id} ends {minute(old.expires_at)}.")
-    _hand_over(presented, KeyView.of(key), warnings, as_json=as_json, old=KeyView.of(old))
+    _hand_over(presented, KeyView.of(key), warnings, old=KeyView.of(old))
 
 
 @keys.command()
@@ -112,9 +120,8 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None, as_json: b
 @click.option(
     "--expires", type=FutureTime(or_never=True), required=True, help="The new end: 90d (from now), 2027-01-31, never."
 )
-@json_option
-@reports_errors
-def extend(key_id: str, expires: datetime, as_json: bool) -> None:
+@with_json
+def extend(key_id: str, expires: datetime) -> Output:
     """Set when a key stops working, earlier or later.
 
     An expired key works again afterwards. A revoked key cannot be extended.
@@ -126,14 +133,11 @@ def extend(key_id: str, expires: datetime, as_json: bool) -> None:
       forecast keys extend 0B1zQmX4ktLw --expires 2027-01-31
       forecast keys extend 0B1zQmX4ktLw --expires never
     """
-    checked_id(key_id, as_json=as_json)
+    checked_id(key_id)
     until = None if expires == NEVER else expires
     (before, key), warnings = repeatable(lambda store: changes.extend(store, key_id, until))
-    if as_json:
-        print_done(KeyView.of(key), warnings)
-        return
     ends = f"{minute(before.expires_at)} → {minute(key.expires_at)}"
-    stdout().print(f"Key {key.key_id} of {plain(key.partner)} ends: {ends}")
+    return _changed(key, warnings, f"Key {key.key_id} of {plain(key.partner)} ends: {ends}")
 
 
 @keys.command()
@@ -142,9 +146,8 @@ def extend(key_id: str, expires: datetime, as_json: bool) -> None:
 @click.option("--all-areas", is_flag=True, help="Open every area, future ones included.")
 @click.option("--no-rate", is_flag=True, help="Remove the rate limit.")
 @click.option("--no-quota", is_flag=True, help="Remove the quota.")
-@json_option
-@reports_errors
-def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, as_json: bool, **terms: Any) -> None:
+@with_json
+def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, **terms: Any) -> Output:
     """Change the terms of a key: areas, rate, quota.
 
     Other terms stay the same. The change reaches workers at once.
@@ -156,23 +159,17 @@ def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, as_json:
       forecast keys change 0B1zQmX4ktLw --rate 500/s --burst 100
       forecast keys change 0B1zQmX4ktLw --areas forecast --no-quota
     """
-    checked_id(key_id, as_json=as_json)
+    checked_id(key_id)
     edit = editor(Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota))
     (before, key), warnings = repeatable(lambda store: changes.change_terms(store, key_id, edit))
-    if as_json:
-        print_done(KeyView.of(key), warnings)
-        return
-    stdout().print(
-        f"Key {key.key_id} of {plain(key.partner)}: {plain(described(before.terms))} → {plain(described(key.terms))}",
-        soft_wrap=True,
-    )
+    both = f"{plain(described(before.terms))} → {plain(described(key.terms))}"
+    return _changed(key, warnings, f"Key {key.key_id} of {plain(key.partner)}: {both}")
 
 
 @keys.command()
 @click.argument("key_id")
-@json_option
-@reports_errors
-def revoke(key_id: str, as_json: bool) -> None:
+@with_json
+def revoke(key_id: str) -> Output:
     """Revoke a key for good.
 
     It reaches workers at once. The revocation is on disk when the command returns; revoking a key twice is harmless.
@@ -183,19 +180,15 @@ def revoke(key_id: str, as_json: bool) -> None:
     Examples:
       forecast keys revoke 0B1zQmX4ktLw
     """
-    checked_id(key_id, as_json=as_json)
+    checked_id(key_id)
     key, warnings = repeatable(lambda store: store.revoke(key_id))
-    if as_json:
-        print_done(KeyView.of(key), warnings)
-        return
-    stdout().print(f"Revoked {key.key_id} of {plain(key.partner)}.")
+    return _changed(key, warnings, f"Revoked {key.key_id} of {plain(key.partner)}.")
 
 
 @keys.command(name="adopt-store")
 @click.option("--yes", is_flag=True, help="Confirm the action without prompting.")
-@json_option
-@reports_errors
-def adopt_store(yes: bool, as_json: bool) -> None:
+@with_json
+def adopt_store(yes: bool) -> Output:
     """Accept the loss of keys: use the key store as it is.
 
     For a key store that lost its keys, or whose pepper was changed on purpose or lost. Keys made with another pepper
@@ -217,26 +210,30 @@ def adopt_store(yes: bool, as_json: bool) -> None:
         with_store(lambda store: store.raw_identity(), begins=True)
     pepper.obtain(settings.keys_pepper, settings.data_path, anew=True)
     _, warnings = changing(adopt, begins=True)
-    if as_json:
-        print_done({"adopted": True}, warnings)
-        return
-    stdout().print("The key store is accepted as it is.")
+    return done({"adopted": True}, warnings, lambda: stdout().print("The key store is accepted as it is."))
 
 
-def _hand_over(presented: str, key: KeyView, warnings: list[str], *, as_json: bool, old: KeyView | None = None) -> None:
+def _changed(key: ApiKey, warnings: list[str], text: str) -> Output:
+    return done(KeyView.of(key), warnings, lambda: stdout().print(text, soft_wrap=True))
+
+
+def _hand_over(presented: str, key: KeyView, warnings: list[str], old: KeyView | None = None) -> None:
     """Shows the key. If it cannot be shown, fails with a message that says how to revoke it."""
+    more = {} if old is None else {"old": old}
+    members = {"key": presented, **msgspec.structs.asdict(key), **more}
     try:
-        if as_json:
-            more = {} if old is None else {"old": old}
-            print_done({"key": presented, **msgspec.structs.asdict(key), **more}, warnings)
-        else:
-            kind = "Test key" if key.test else "Key"
-            stderr().print(f"{kind} [bold]{key.key_id}[/bold] for {plain(key.partner)}. It is not shown again:")
-            click.echo(presented)
+        print_output(done(members, warnings, lambda: _print_key(presented, key)))
         sys.stdout.flush()
     except OSError as error:
         revoke_it = f"it is active, so revoke it: forecast keys revoke {key.key_id}"
-        fail(f"key {key.key_id} could not be shown ({error.strerror}); {revoke_it}")
+        print_error(f"key {key.key_id} could not be shown ({error.strerror}); {revoke_it}")
+        sys.exit(FAILED)
+
+
+def _print_key(presented: str, key: KeyView) -> None:
+    kind = "Test key" if key.test else "Key"
+    stderr().print(f"{kind} [bold]{key.key_id}[/bold] for {plain(key.partner)}. It is not shown again:")
+    click.echo(presented)
 
 
 def _text(name: str, value: str) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from service.cli.durations import PastTime
 from service.cli.keys.opened import ROWS, JsonArray, checked_id, described, end, limit_option, tell_loss, with_store
-from service.cli.output import json_option, reports_errors, stdout
+from service.cli.output import stdout, wants_json, with_json
 from service.keys import audit
 from service.keys.audit import Change, Line
 from service.keys.record import State
@@ -20,9 +20,8 @@ from service.reports.text_table import text_table
 @click.argument("key_id", required=False)
 @click.option("--since", type=PastTime(), help="Only changes in the last 30d or 12h, or since 2026-10-01.")
 @limit_option
-@json_option
-@reports_errors
-def log(key_id: str | None, since: datetime | None, limit: int | None, as_json: bool) -> None:
+@with_json
+def log(key_id: str | None, since: datetime | None, limit: int | None) -> None:
     """Show the audit trail: who changed which key, and when.
 
     KEY_ID limits it to one key. Newest first. The trail is never trimmed.
@@ -36,17 +35,16 @@ def log(key_id: str | None, since: datetime | None, limit: int | None, as_json: 
       forecast keys log --since 30d
     """
     if key_id is not None:
-        checked_id(key_id, as_json=as_json)
-    tell_loss(with_store(lambda store: _log(store, key_id, since, limit, as_json=as_json)))
+        checked_id(key_id)
+    tell_loss(with_store(lambda store: _log(store, key_id, since, limit)))
 
 
-async def _log(
-    store: KeyStore, key_id: str | None, since: datetime | None, limit: int | None, *, as_json: bool
-) -> str | None:
+async def _log(store: KeyStore, key_id: str | None, since: datetime | None, limit: int | None) -> str | None:
     """Prints the lines; returns how the store lost its keys, or None."""
     loss = await store.loss()
     array = JsonArray()
     shown = text_table("when (UTC)", "who", "what", "key id", "partner", "change")
+    as_json = wants_json()
     most, lines = limit or (None if as_json else ROWS), 0
     async for line in audit.newest_first(store.redis, since):
         change = line.change

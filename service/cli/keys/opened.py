@@ -14,7 +14,7 @@ from config.settings import Settings
 from config.text import json_text
 from service.base import logs, masking
 from service.base.terms import Terms
-from service.cli.output import FAILED, fail, load_settings, print_error, print_json
+from service.cli.output import FAILED, Output, fail, load_settings, print_error
 from service.cli.stores import with_key_store
 from service.keys import audit, form
 from service.keys.store import KeyStore
@@ -75,10 +75,10 @@ def repeatable(work: Callable[[KeyStore], Awaitable[T]]) -> Done[T]:
         raise StoreUnavailable(f"{error}; the change may be done: run this again, which is harmless") from None
 
 
-def print_done(value: msgspec.Struct | dict[str, Any], warnings: list[str]) -> None:
-    """Prints `value` as JSON, with the warnings if there are any."""
+def done(value: msgspec.Struct | dict[str, Any], warnings: list[str], show: Callable[[], None]) -> Output:
+    """The output of a command that changed keys: `value`, with the warnings if there are any."""
     members = value if isinstance(value, dict) else msgspec.structs.asdict(value)
-    print_json({**members, "warnings": warnings} if warnings else members)
+    return Output({**members, "warnings": warnings} if warnings else members, show)
 
 
 def tell_loss(loss: str | None) -> None:
@@ -88,14 +88,14 @@ def tell_loss(loss: str | None) -> None:
         sys.exit(FAILED)
 
 
-def checked_id(key_id: str, *, as_json: bool) -> str:
+def checked_id(key_id: str) -> str:
     """Returns `key_id`, or fails the command if it is no id. The message never repeats a whole key: it may be valid."""
     whole = form.parse(key_id)
     if whole is not None:
-        fail(f"this is a whole key; give its id, {whole.key_id}", as_json=as_json)
+        fail(f"this is a whole key; give its id, {whole.key_id}")
     if not form.is_key_id(key_id):
         shown = "this" if key_id.startswith((masking.LIVE_PREFIX, masking.TEST_PREFIX)) else repr(key_id)
-        fail(f"{shown} is not a key id; `forecast keys list` shows them", as_json=as_json)
+        fail(f"{shown} is not a key id; `forecast keys list` shows them")
     return key_id
 
 

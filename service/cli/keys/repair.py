@@ -2,7 +2,7 @@
 
 import click
 
-from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.output import Output, fail, load_settings, stdout, with_json
 from service.embedded import repair as files
 from service.embedded.disk import FILES
 from service.embedded.owner import EmbeddedServers, wanted
@@ -12,9 +12,8 @@ DAMAGED = 4
 
 @click.command()
 @click.option("--yes", is_flag=True, help="Repair the files. Default: only examine them.")
-@json_option
-@reports_errors
-def repair(yes: bool, as_json: bool) -> None:
+@with_json
+def repair(yes: bool) -> Output:
     """Repair damaged files of the embedded key store.
 
     Shows the damage and the keys that lost changes. With --yes, all readable data is kept, and a copy of the original
@@ -33,12 +32,12 @@ def repair(yes: bool, as_json: bool) -> None:
     settings = load_settings().settings
     folder = settings.data_path / "embedded" / "keys"
     if "keys" not in wanted(settings):
-        fail("FORECAST_KEYS_URL names a server: this command repairs only the embedded key store", as_json=as_json)
+        fail("FORECAST_KEYS_URL names a server: this command repairs only the embedded key store")
     if not (folder / FILES).exists():
-        fail(f"{folder.absolute()} has no files of a key store: import a backup instead", as_json=as_json)
+        fail(f"{folder.absolute()} has no files of a key store: import a backup instead")
     servers = EmbeddedServers(settings.data_path, ("keys",))
     if not servers.claim():
-        fail(f"an instance or a command uses {settings.data_path.absolute()}: stop it first", as_json=as_json)
+        fail(f"an instance or a command uses {settings.data_path.absolute()}: stop it first")
     try:
         found = files.examine(folder)
         copy = str(files.repair(folder, found, servers.ensure)) if found.damage and yes else None
@@ -46,13 +45,12 @@ def repair(yes: bool, as_json: bool) -> None:
         servers.stop()
     lost = sorted(found.lost_keys)
     members = {"damage": found.damage, "lost_keys": lost, "restore": found.restore}
-    if as_json:
-        print_json({**members, "repaired": copy is not None, "copy": copy})
-    else:
-        for line in (*found.damage, *(f"changes of key {key} are lost" for key in lost), _outcome(found, copy)):
-            stdout().print(line, markup=False, soft_wrap=True)
-    if found.damage and not yes:
-        raise SystemExit(DAMAGED)
+    lines = (*found.damage, *(f"changes of key {key} are lost" for key in lost), _outcome(found, copy))
+    return Output(
+        {**members, "repaired": copy is not None, "copy": copy},
+        lambda: stdout().print("\n".join(lines), markup=False, soft_wrap=True),
+        code=DAMAGED if found.damage and not yes else 0,
+    )
 
 
 def _outcome(found: files.Findings, copy: str | None) -> str:

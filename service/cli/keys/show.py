@@ -24,7 +24,7 @@ from service.cli.keys.opened import (
     with_store,
 )
 from service.cli.keys.terms import one_area
-from service.cli.output import FAILED, json_option, print_error, print_json, reports_errors, stdout
+from service.cli.output import FAILED, Output, print_error, stdout, wants_json, with_json
 from service.keys.record import DamagedKey, KeyView
 from service.keys.store import KeyStore, every_key
 from service.reports.text_table import plain, text_table
@@ -85,9 +85,8 @@ class _Newest:
 @click.option("--label", help="Only keys whose label contains this text (case-insensitive).")
 @click.option("--expires-within", type=Duration(), help="Only active keys that end within this time: 30d, 12h.")
 @limit_option
-@json_option
-@reports_errors
-def list_keys(limit: int | None, as_json: bool, **wanted: Any) -> None:
+@with_json
+def list_keys(limit: int | None, **wanted: Any) -> None:
     """List keys, newest first.
 
     Secrets are not stored and cannot be shown. A void key was made with another pepper and never works again. With
@@ -100,7 +99,7 @@ def list_keys(limit: int | None, as_json: bool, **wanted: Any) -> None:
       forecast keys list --partner acme --status active
       forecast keys list --expires-within 30d
     """
-    damaged, loss = with_store(lambda store: _list(store, Wanted(**wanted), limit, as_json=as_json))
+    damaged, loss = with_store(lambda store: _list(store, Wanted(**wanted), limit))
     tell_loss(loss)
     if damaged:
         many = f"{damaged:,} record{'s are' if damaged > 1 else ' is'} damaged"
@@ -108,11 +107,11 @@ def list_keys(limit: int | None, as_json: bool, **wanted: Any) -> None:
         sys.exit(FAILED)
 
 
-async def _list(store: KeyStore, wanted: Wanted, limit: int | None, *, as_json: bool) -> tuple[int, str | None]:
+async def _list(store: KeyStore, wanted: Wanted, limit: int | None) -> tuple[int, str | None]:
     """Prints the keys; returns the number of damaged records, and how the store lost its keys, or None."""
     loss = await store.loss()
     newest, damaged = _Newest(limit or ROWS), 0
-    array = JsonArray() if as_json else None
+    array = JsonArray() if wants_json() else None
     async for entry in _views(store):
         if isinstance(entry, DamagedKey):
             damaged += 1
@@ -162,9 +161,8 @@ def _print_table(newest: _Newest) -> None:
 
 @click.command()
 @click.argument("key_id")
-@json_option
-@reports_errors
-def show(key_id: str, as_json: bool) -> None:
+@with_json
+def show(key_id: str) -> Output:
     """Show one key: status, terms, expiry, rotation.
 
     The secret is not stored and cannot be shown.
@@ -175,7 +173,7 @@ def show(key_id: str, as_json: bool) -> None:
     Examples:
       forecast keys show 0B1zQmX4ktLw
     """
-    checked_id(key_id, as_json=as_json)
+    checked_id(key_id)
 
     async def look(store: KeyStore) -> KeyView:
         _, key = await store.read(key_id)
@@ -183,9 +181,10 @@ def show(key_id: str, as_json: bool) -> None:
         return KeyView.of(key, identity)
 
     view = with_store(look)
-    if as_json:
-        print_json(view)
-        return
+    return Output(view, lambda: _print_key(view))
+
+
+def _print_key(view: KeyView) -> None:
     shown = text_table("key", view.key_id)
     for name, text in (
         ("partner", view.partner),

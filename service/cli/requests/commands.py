@@ -8,9 +8,9 @@ import click
 import msgspec
 
 from service.base.ipc import AccessLogEntry
-from service.cli.instances.chosen import Asked, ask_all, targets_or_fail, tell_unasked, url_option
+from service.cli.instances.chosen import Asked, ask_all, print_unasked, targets_or_fail, url_option
 from service.cli.instances.client import AskError, OperatorsClient
-from service.cli.output import fail, json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.output import Output, fail, load_settings, print_lines, stdout, with_json
 from service.cli.words import percent
 from service.operators.live import Sampling
 from service.reports.text_table import facts_table, plain
@@ -52,9 +52,8 @@ def requests() -> None:
 @requests.command()
 @click.argument("request_id")
 @url_option
-@json_option
-@reports_errors
-def find(request_id: str, url: str | None, as_json: bool) -> None:
+@with_json
+def find(request_id: str, url: str | None) -> Output:
     """Show the log lines of one request.
 
     REQUEST_ID is the X-Request-Id of an answer, or the request_id of an error. Queries the instances on the data
@@ -68,29 +67,25 @@ def find(request_id: str, url: str | None, as_json: bool) -> None:
       forecast requests find 9f2c71aa03b54e6fd0181a2b3c4d5e6f --json
     """
     if not valid_request_id(request_id.encode(errors="surrogateescape")):
-        fail(f"{request_id!r} is not a request id: at most {MOST_REQUEST_ID} of A-Z a-z 0-9 . _ -", as_json=as_json)
+        fail(f"{request_id!r} is not a request id: at most {MOST_REQUEST_ID} of A-Z a-z 0-9 . _ -")
     settings = load_settings().settings
-    asked = ask_all(settings, targets_or_fail(settings, url, as_json=as_json), lambda client: _find(client, request_id))
+    asked = ask_all(settings, targets_or_fail(settings, url), lambda client: _find(client, request_id))
     found = [(one, line) for one in asked for line in one.answer or ()]
     unasked = "; ".join(f"{one.name}: {one.error}" for one in asked if one.error is not None)
     if not found:
         why = (
             f"; {unasked}" if unasked else ", which is sampled: `forecast requests sample 100%` logs every new request"
         )
-        fail(f"request {request_id} is not in the log{why}", as_json=as_json)
-    if as_json:
-        print_json([{"instance": one.url, **msgspec.to_builtins(line)} for one, line in found])
-    else:
-        _print(found)
-    tell_unasked(asked)
+        fail(f"request {request_id} is not in the log{why}")
+    value = [{"instance": one.url, **msgspec.to_builtins(line)} for one, line in found]
+    return Output(value, lambda: _print(found), code=print_unasked(asked))
 
 
 @requests.command()
 @click.argument("rate", type=Share())
 @url_option
-@json_option
-@reports_errors
-def sample(rate: float, url: str | None, as_json: bool) -> None:
+@with_json
+def sample(rate: float, url: str | None) -> Output:
     """Set the share of requests that are logged, until the restart.
 
     RATE is a share like 0.01 or 1%. 0 logs only errors and slow requests. Applies to the instances on the data folder.
@@ -104,14 +99,12 @@ def sample(rate: float, url: str | None, as_json: bool) -> None:
       forecast requests sample 0 --url http://10.0.0.7:8001
     """
     settings = load_settings().settings
-    found = targets_or_fail(settings, url, as_json=as_json)
+    found = targets_or_fail(settings, url)
     asked = ask_all(settings, found, lambda client: client.post("/log/sampling", Sampling(rate), Sampling))
-    if as_json:
-        print_json([{"url": one.url, "rate": one.answer and one.answer.rate, "error": one.problem} for one in asked])
-    for one in asked if not as_json else ():
-        if one.answer is not None:
-            stdout().print(f"{plain(one.name)} now logs {percent(one.answer.rate)} of its requests.")
-    tell_unasked(asked)
+    value = [{"url": one.url, "rate": one.answer and one.answer.rate, "error": one.problem} for one in asked]
+    rates = ((plain(one.name), one.answer.rate) for one in asked if one.answer is not None)
+    lines = [f"{name} now logs {percent(rate)} of its requests." for name, rate in rates]
+    return Output(value, lambda: print_lines(lines), code=print_unasked(asked))
 
 
 def _find(client: OperatorsClient, request_id: str) -> list[AccessLogEntry]:

@@ -1,13 +1,13 @@
 """forecast status"""
 
-import sys
+from collections.abc import Sequence
 
 import click
 
 from service.cli.instances.chosen import ask_all, targets_or_fail, url_option
-from service.cli.output import FAILED, fail, json_option, load_settings, print_json, reports_errors, stdout
+from service.cli.output import FAILED, Output, load_settings, print_error, stdout, with_json
 from service.cli.status.screen import screen
-from service.cli.status.several import as_json_of, ask_overview, overall, screen_of_several
+from service.cli.status.several import AskedOverview, Overall, as_json_of, ask_overview, overall, screen_of_several
 
 # Exit codes beside those of all commands: 2 and 3 mean something else already.
 DEGRADED = 4
@@ -17,9 +17,8 @@ _CODES = {"ok": 0, "degraded": DEGRADED, "unavailable": UNAVAILABLE, None: FAILE
 
 @click.command()
 @url_option
-@json_option
-@reports_errors
-def status(url: str | None, as_json: bool) -> None:
+@with_json
+def status(url: str | None) -> Output:
     """Show health, hit rates and latency.
 
     One screen: what is wrong and since when; hit rate by tier, requests, errors and latency of the last minute and
@@ -36,14 +35,15 @@ def status(url: str | None, as_json: bool) -> None:
       forecast status --json | jq -r .sentence
     """
     settings = load_settings().settings
-    asked = ask_all(settings, targets_or_fail(settings, url, as_json=as_json), ask_overview)
+    asked = ask_all(settings, targets_or_fail(settings, url), ask_overview)
     said = overall(asked)
-    if as_json:
-        print_json(as_json_of(asked))
-    elif said.level is None and len(asked) == 1:
-        fail(said.sentence)
-    elif len(asked) > 1:
+    return Output(as_json_of(asked), lambda: _print(asked, said), code=_CODES[said.level])
+
+
+def _print(asked: Sequence[AskedOverview], said: Overall) -> None:
+    if len(asked) > 1:
         stdout().print(screen_of_several(asked))
     elif asked[0].answer is not None:
         stdout().print(screen(asked[0].answer))
-    sys.exit(_CODES[said.level])
+    else:
+        print_error(said.sentence)

@@ -16,7 +16,7 @@ from rich.live import Live
 from config.text import json_text, printable
 from service.base.signals import stop_signals
 from service.cli.instances.chosen import url_option
-from service.cli.output import json_option, load_settings, reports_errors, stdout
+from service.cli.output import load_settings, stdout, wants_json, with_json
 from service.cli.status.live import Watch, hit_rate, keyboard, live_screen
 from service.cli.status.several import AskedOverview, as_json_of
 from service.cli.words import clock, latency, percent, rate
@@ -29,9 +29,8 @@ _HEADING = _COLUMNS.format("UTC", "instance", "verdict", "requests", "5xx", "hit
 @click.command()
 @url_option
 @click.option("--count", type=click.IntRange(min=1), help="Stop after N updates (default: run until q).")
-@json_option
-@reports_errors
-def top(url: str | None, count: int | None, as_json: bool) -> None:
+@with_json
+def top(url: str | None, count: int | None) -> None:
     """Watch an instance, once a second, until q or Ctrl-C.
 
     Shows what `forecast status` shows, with the last second beside it, and below it what is asked and missed most, and
@@ -50,8 +49,8 @@ def top(url: str | None, count: int | None, as_json: bool) -> None:
     watch = Watch(load_settings().settings, url)
     console = stdout()
     with _until_signal():
-        if as_json or not console.is_terminal or console.is_dumb_terminal:
-            _print_lines(watch, count, as_json=as_json)
+        if wants_json() or not console.is_terminal or console.is_dumb_terminal:
+            _print_lines(watch, count)
         else:
             _show(watch, console, count)
 
@@ -68,7 +67,8 @@ def _show(watch: Watch, console: Console, count: int | None) -> None:
                 watch.show_next()
 
 
-def _print_lines(watch: Watch, count: int | None, *, as_json: bool) -> None:
+def _print_lines(watch: Watch, count: int | None) -> None:
+    as_json = wants_json()
     if not as_json:
         click.echo(_HEADING)
     for due in _looks(count):

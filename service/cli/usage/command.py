@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
 from threading import Timer
 from typing import BinaryIO, cast
@@ -14,7 +15,7 @@ import click
 import msgspec
 
 from service.cli.keys.opened import checked_id
-from service.cli.output import FAILED, print_error, reports_errors, stderr
+from service.cli.output import FAILED, print_error, stderr, wants_json, with_json
 from service.cli.stores import with_key_store
 from service.cli.usage.formats import BillingRow, Format, Writer, writer
 from service.cli.usage.periods import Day, Days, Month, days_of
@@ -52,8 +53,7 @@ class _Owner(msgspec.Struct, frozen=True):
     help="`table` shows totals; the others have a row per key, area and UTC day. Default: table.",
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help=_OUT)
-@click.option("--json", "as_json", is_flag=True, help="Same as --format json.")
-@reports_errors
+@partial(with_json, help_text="Same as --format json.")
 def usage(
     month: Days | None,
     day: date | None,
@@ -63,7 +63,6 @@ def usage(
     key_id: str | None,
     kind: str | None,
     out: Path | None,
-    as_json: bool,
 ) -> None:
     """Show partners' usage, for billing.
 
@@ -79,9 +78,9 @@ def usage(
       forecast usage --month 2026-10 --format parquet --out usage-2026-10.parquet
       forecast usage --from 2026-10-01 --to 2026-10-15 --partner acme --format csv
     """
-    chosen = _format(kind, out, as_json=as_json)
+    chosen = _format(kind, out)
     if key_id is not None:
-        checked_id(key_id, as_json=as_json)
+        checked_id(key_id)
     damaged = _report(days_of(month, day, first, last), partner, key_id, chosen, out)
     for record in damaged:
         print_error(f"a damaged record was not counted: {record.detail}")
@@ -156,10 +155,10 @@ def _billing_row(row: UsageRow, owner: _Owner) -> BillingRow:
     return BillingRow(partner=owner.partner, label=owner.label, billable=row.billable, **counts)
 
 
-def _format(kind: str | None, out: Path | None, *, as_json: bool) -> Format:
-    if as_json and kind not in (None, "json"):
+def _format(kind: str | None, out: Path | None) -> Format:
+    if wants_json() and kind not in (None, "json"):
         raise click.UsageError(f"--json and --format {kind} exclude each other")
-    chosen = cast("Format", "json" if as_json else kind or "table")  # click allows no other value
+    chosen = cast("Format", "json" if wants_json() else kind or "table")  # click allows no other value
     if out is not None and chosen == "table":
         raise click.UsageError("--out needs a format, for example: --format csv --out usage.csv")
     if out is None and chosen == "parquet":
