@@ -134,4 +134,4 @@ def test_a_worker_that_is_killed_is_told_with_its_successor(watched: Watched, op
         expect(page.locator("#events")).to_contain_text(f"worker {pid} was replaced")
         expect(page.locator("#restarts")).to_have_text("1 replaced since the start")
         expect(page.locator("#workers tbody td", has_text="serving")).to_have_count(2)
-        says(page, "restarted in the last minute: 1 of the workers")
+        says(page, "Restarted in the last minute: 1 of the workers")
