@@ -1,4 +1,4 @@
-"""Child processes: started with a socket to talk over, heard, waited for. Each end sees the other go."""
+"""Starts child processes and talks to each over a socket. Either end notices when the other exits."""
 
 import asyncio
 import contextlib
@@ -11,32 +11,32 @@ from typing import Protocol
 
 from config.processes import FAILED, interpreter
 
-# While a process whose socket has closed comes to its end.
+# Poll interval for the exit of a process whose socket has closed.
 _POLL_SECONDS = 0.02
 
 
 class Child(Protocol):
-    """What an instance asks of a process that it started; `subprocess.Popen` has it."""
+    """The part of `subprocess.Popen` that an instance uses."""
 
     pid: int
 
     def poll(self) -> int | None:
-        """The exit code, or the negative number of the signal that ended it; None while it runs."""
+        """Returns the exit code, or the negative number of the signal that ended it; None while it runs."""
 
     def send_signal(self, number: int, /) -> None: ...
 
 
 def start_child(module: str, *files: int) -> tuple[Child, socket.socket]:
-    """Runs `main` of the module. Its arguments: our process id, and descriptors: its end of the socket, then `files`.
+    """Runs `main` of the module in a new process. Arguments: our process id; descriptors of its socket and `files`.
 
     Call from the main thread: the child dies with the thread that started it. Raises OSError.
     """
     ours, theirs = socket.socketpair()
     with theirs:
-        given = (theirs.fileno(), *files)
+        descriptors = (theirs.fileno(), *files)
         process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
-            interpreter(module, os.getpid(), *given),
-            pass_fds=given,
+            interpreter(module, os.getpid(), *descriptors),
+            pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the supervisor, which drains
         )
@@ -44,10 +44,10 @@ def start_child(module: str, *files: int) -> tuple[Child, socket.socket]:
     return process, ours
 
 
-async def ended(process: Child) -> str:
-    """Waits for the end of `process`; returns how it ended.
+async def wait_for_exit(process: Child) -> str:
+    """Waits for the end of `process`; returns its exit code or signal as text.
 
-    Not in a thread, which could not be abandoned while a process hangs in the kernel.
+    Polls, because a waiting thread could not be abandoned while a process hangs in the kernel.
     """
     while (status := process.poll()) is None:  # noqa: ASYNC110 - no event announces it
         await asyncio.sleep(_POLL_SECONDS)
@@ -57,23 +57,23 @@ async def ended(process: Child) -> str:
 class ControlledChild:
     """A child process and our end of its control socket, from its start to its end.
 
-    It first gets its `orders`, which are no arguments because they hold secrets. Each line that it sends is passed to
-    `take`; if that raises ValueError, the line is nonsense, and the process is killed.
+    `orders` are sent first; they are not arguments of the process because they hold secrets. Each line that it sends
+    is passed to `take`. If that raises ValueError, the process is killed.
     """
 
     def __init__(
         self, process: Child, control_socket: socket.socket, orders: bytes, take: Callable[[bytes], None], limit: int
     ) -> None:
-        """`limit`: bytes of the longest line."""
+        """`limit` is the maximum length of a line in bytes."""
         self.pid = process.pid
         self._process = process
         self._take = take
-        self._failure = ""  # why it cannot work
+        self._failure = ""  # the error that it reported
         self._writer: asyncio.StreamWriter | None = None
-        self._listening = asyncio.create_task(self._listen(control_socket, orders, limit), name=f"hear {self.pid}")
+        self._listening = asyncio.create_task(self._listen(control_socket, orders, limit), name=f"listen to {self.pid}")
 
     @property
-    def is_heard(self) -> bool:
+    def is_connected(self) -> bool:
         """Whether its end of the socket is open."""
         return not self._listening.done()
 
@@ -85,10 +85,10 @@ class ControlledChild:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(number)
 
-    async def ended(self) -> str:
-        """Waits for the end of the process; returns how it ended, and why if it said so."""
+    async def wait_for_exit(self) -> str:
+        """Waits for the end of the process; returns its exit code or signal, and the error that it reported."""
         await self._listening
-        return await ended(self._process) + self._failure
+        return await wait_for_exit(self._process) + self._failure
 
     async def _listen(self, control_socket: socket.socket, orders: bytes, limit: int) -> None:
         reader, self._writer = await asyncio.open_connection(sock=control_socket, limit=limit)
@@ -100,6 +100,6 @@ class ControlledChild:
                 else:
                     self._take(line)
         except (ConnectionError, ValueError):
-            self.signal(signal.SIGKILL)  # it is gone, or talks nonsense
+            self.signal(signal.SIGKILL)  # it has exited, or sent an invalid line
         finally:
             self._writer.close()

@@ -1,8 +1,8 @@
-"""A process that has imported what an instance's processes run, and forks them off: each starts in some 30 ms instead
-of 400, and what was imported is in memory once for all.
+"""The fork server: imports the modules of an instance's processes once and forks each process. A process then starts in
+some 30 ms instead of 400, and all share the memory of the imported modules.
 
-It forks twice, and its child ends at once: so the kernel gives the process to the supervisor (PR_SET_CHILD_SUBREAPER in
-prctl(2)), which it ends with, and which hears how it ended, whatever becomes of the process that forked it.
+The server forks twice, and the process in between exits at once. The kernel then makes the supervisor the parent
+(PR_SET_CHILD_SUBREAPER in prctl(2)). The supervisor thus gets the exit code even if the fork server has ended.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from service.instance.children import Child, start_child
 
 log = logging.getLogger("forecast.supervisor")
 
-# Importing takes half a second, on a busy machine some seconds; forking, milliseconds.
+# Importing takes half a second, or some seconds on a busy machine. Forking takes milliseconds.
 _PATIENCE_SECONDS = 10.0
-# For the end of the fork server, once it was killed.
+# Maximum wait for the end of the killed fork server.
 _DEATH_SECONDS = 0.5
-# They ask a process to stop; and those that it leaves to the supervisor.
+# Signals that stop a process; then also those that only the supervisor handles.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ALL_SIGNALS = (*_SIGNALS, *FOR_SUPERVISOR)
 _THREADS = Path("/proc/self/task")
@@ -38,14 +38,14 @@ _MOST_FILES = 4
 
 
 class ForkedChild:
-    """A process that was forked off, as `subprocess.Popen` shows it."""
+    """A forked process, with the interface of `subprocess.Popen`."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._status: int | None = None
 
     def poll(self) -> int | None:
-        """The exit code, or the negative number of the signal that ended it; None while it runs."""
+        """Returns the exit code, or the negative number of the signal that ended it; None while it runs."""
         if self._status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -58,7 +58,7 @@ class ForkedChild:
 
 
 class Forks:
-    """Starts the processes of one instance; owned by its supervisor. Without `begin`, each is a new interpreter."""
+    """Starts the processes of one instance; owned by its supervisor. Without `begin`, each runs a new interpreter."""
 
     def __init__(self) -> None:
         self._requests: socket.socket | None = None
@@ -66,36 +66,36 @@ class Forks:
         self._one_at_a_time = asyncio.Lock()
 
     def begin(self, import_all: Callable[[], None]) -> None:
-        """Forks the process that forks; there, `import_all` imports what is to run. Not while this process has threads:
-        they may hold locks that nobody would ever release there. Then, and if it cannot be forked, nothing is done.
+        """Starts the fork server, which calls `import_all`. Does nothing if forking fails, or if this process has
+        threads: the locks that they hold would never be released in the fork.
         """
         if not _is_without_threads():
             return
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever started us may ignore it: then nobody hears of an end
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # our parent may ignore it, and then waitpid() reports no exit
         try:
             ours, pid = self._fork_server(import_all)
         except OSError as error:
-            log.warning("processes start slowly: none can be forked that forks them: %s", error)
+            log.warning("processes start slowly: cannot start the fork server: %s", error)
             return
         ours.setblocking(False)
         self._requests, self._server = ours, ForkedChild(pid)
 
     async def start(self, module: str, *files: int) -> tuple[Child, socket.socket]:
-        """Lets `main` of the module run in a process of its own, as `start_child`. Raises OSError."""
+        """Runs `main` of the module in a process of its own, as `start_child` does. Raises OSError."""
         async with self._one_at_a_time:
             if self._requests is not None:
-                ours, theirs = socket.socketpair()  # not below: with no descriptor left, forking goes on later
+                ours, theirs = socket.socketpair()  # outside the try: a lack of descriptors must not end the server
                 try:
                     return await self._fork(self._requests, ours, theirs, module, files)
                 except BaseException as error:
-                    self.close()  # it may be at work on what nobody waits for any more
+                    self.close()  # it may still process a request that was abandoned
                     if not isinstance(error, OSError | ValueError):
                         raise
-                    log.warning("processes start slowly from now on: the one that forked them failed: %r", error)
+                    log.warning("processes start slowly from now on: the fork server failed: %r", error)
         return start_child(module, *files)
 
     def close(self) -> None:
-        """Ends the process that forks. One that hangs in the kernel ends when that lets it go."""
+        """Kills the fork server. If it hangs in the kernel, it ends later."""
         if self._requests is None or self._server is None:
             return
         self._requests.close()
@@ -103,13 +103,13 @@ class Forks:
         self._server.send_signal(signal.SIGKILL)
         deadline = time.monotonic() + _DEATH_SECONDS
         while self._server.poll() is None and time.monotonic() < deadline:
-            select.select((), (), (), 0.001)  # not time.sleep, which fails where libfaketime turns the clock
+            select.select((), (), (), 0.001)  # time.sleep fails under libfaketime
 
     @staticmethod
     def _fork_server(import_all: Callable[[], None]) -> tuple[socket.socket, int]:
         ours, theirs = socket.socketpair()
         parent = os.getpid()
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)  # none may find there what handles them here
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)  # our handlers must not run in the fork
         try:
             pid = os.fork()
             if pid == 0:
@@ -132,7 +132,7 @@ class Forks:
                 socket.send_fds(requests, [module.encode()], [theirs.fileno(), *files])
                 line = await asyncio.wait_for(_read_line(requests), _PATIENCE_SECONDS)
             child = ForkedChild(int(line))
-            child.poll()  # raises if the kernel has given it to somebody else
+            child.poll()  # raises if another process is its parent
         except BaseException:
             ours.close()
             raise
@@ -143,7 +143,7 @@ class Forks:
 def _is_without_threads() -> bool:
     try:
         return len(list(_THREADS.iterdir())) == 1
-    except OSError:  # it cannot be told
+    except OSError:  # unknown
         return False
 
 
@@ -152,16 +152,16 @@ async def _read_line(requests: socket.socket) -> bytes:
     while not line.endswith(b"\n"):
         part = await loop.sock_recv(requests, _LINE_BYTES)
         if not part:
-            raise OSError("it has gone")
+            raise OSError("it has exited")
         line += part
     return line
 
 
-# --- in the process that forks ---------------------------------------------------------------------------------------
+# --- in the fork server ----------------------------------------------------------------------------------------------
 
 
 def _serve(requests: socket.socket, supervisor: int, import_all: Callable[[], None]) -> NoReturn:
-    """Forks a process for each request: the name of a module, and the files it is given. Ends with the supervisor."""
+    """Forks a process for each request, which holds a module's name and descriptors. Ends with the supervisor."""
     try:
         belong_to(supervisor)
         name_process("forks")
@@ -184,43 +184,43 @@ def _serve(requests: socket.socket, supervisor: int, import_all: Callable[[], No
 
 
 def _fork_off(module: str, files: list[int], requests: socket.socket, supervisor: int) -> int:
-    """Forks a process and gives it to the supervisor; returns its id."""
-    told, tells = os.pipe()
+    """Forks a process whose parent is the supervisor; returns its id."""
+    reading, writing = os.pipe()
     between = os.fork()
     if between == 0:
         between = os.getpid()
         pid = os.fork()
         if pid == 0:
             requests.close()
-            os.close(told)
-            os.close(tells)
+            os.close(reading)
+            os.close(writing)
             _become(module, files, between, supervisor)
-        os.write(tells, b"%d" % pid)
+        os.write(writing, b"%d" % pid)
         os._exit(0)
-    os.close(tells)
+    os.close(writing)
     os.waitpid(between, 0)
-    answer = os.read(told, _LINE_BYTES)
-    os.close(told)
+    answer = os.read(reading, _LINE_BYTES)
+    os.close(reading)
     return int(answer)
 
 
 def _become(module: str, files: list[int], parent: int, supervisor: int) -> NoReturn:
-    """Runs `main` of the module, as ``python -m module`` in a session of its own would."""
+    """Runs `main` of the module like ``python -m module``, in a session of its own."""
     try:
         os.setsid()
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_DFL)
-        # blocked until now, not ignored: one that was sent to this process since it was forked arrives
+        # they were blocked, not ignored: one that was sent since the fork arrives now
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ALL_SIGNALS)
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nothing, 0)
-        os.close(nothing)
-        while os.getppid() == parent:  # until the kernel has given this process away
+        devnull = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(devnull, 0)
+        os.close(devnull)
+        while os.getppid() == parent:  # until the supervisor is the parent
             os.sched_yield()
         sys.argv = [module, str(supervisor), *map(str, files)]
         importlib.import_module(module).main()
-    except SystemExit as ended:
-        os._exit(ended.code if isinstance(ended.code, int) else 1)
+    except SystemExit as end:
+        os._exit(end.code if isinstance(end.code, int) else 1)
     except BaseException as error:
         log.exception("%s failed", module)
         report_failure(files[0], error)

@@ -1,4 +1,4 @@
-"""The other end of a kept process: it takes its orders, says what keeps it from working, ends with its supervisor."""
+"""The child's end of a `KeptProcess`: receives its orders, reports its problem, ends with its supervisor."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Control:
-    """The socket to the supervisor. Made first, from the arguments of the process."""
+    """The socket to the supervisor. Create it first; it reads the arguments of the process."""
 
     def __init__(self) -> None:
         parent, descriptor = (int(argument) for argument in sys.argv[1:3])
@@ -27,7 +27,7 @@ class Control:
         self._socket = socket.socket(fileno=descriptor)
 
     def take_orders(self, of: type[T]) -> T:
-        """The first line from the supervisor. From then on, this process ends when the supervisor does."""
+        """Returns the first line from the supervisor. From then on, this process ends when the supervisor does."""
         line = b""
         while not line.endswith(b"\n"):
             part = self._socket.recv(65536)
@@ -37,21 +37,21 @@ class Control:
         threading.Thread(target=self._end_with_supervisor, daemon=True).start()
         return decoder_of(of).decode(line)
 
-    def tell(self, problem: str | None) -> None:
+    def report(self, problem: str | None) -> None:
         self._socket.sendall(msgspec.json.encode(ProcessProblem(problem)) + b"\n")
 
     def _end_with_supervisor(self) -> None:
-        self._socket.recv(1)  # nothing ever comes: it returns when the supervisor ends, however that happens
+        self._socket.recv(1)  # the supervisor sends no more: this returns when it ends, even if it was killed
         os._exit(1)
 
 
-def teller(tell: Callable[[str | None], None]) -> Callable[[str | None], None]:
-    """Calls `tell` with a problem if it is not the one that was told last."""
-    told: list[str | None] = [None]
+def report_changes(report: Callable[[str | None], None]) -> Callable[[str | None], None]:
+    """Returns a function that passes a problem to `report` unless it equals the last one."""
+    last: list[str | None] = [None]
 
-    def tell_once(problem: str | None) -> None:
-        if problem != told[0]:
-            told[0] = problem
-            tell(problem)
+    def report_change(problem: str | None) -> None:
+        if problem != last[0]:
+            last[0] = problem
+            report(problem)
 
-    return tell_once
+    return report_change

@@ -1,4 +1,4 @@
-"""A process of an instance as the supervisor sees it: kept alive, and what keeps it from working."""
+"""Keeps a process of an instance alive and holds the problem that it reports."""
 
 import asyncio
 import logging
@@ -13,25 +13,25 @@ from service.instance.forks import Forks
 
 log = logging.getLogger("forecast.supervisor")
 
-# Before a process that had settled is started again.
+# Pause before a restart of a process that ran for a while.
 _PAUSE_SECONDS = 0.2
-# Of one line: a problem in a sentence.
+# Maximum length of a line, which holds one problem.
 _LINE_BYTES = 64 << 10
-# It abandons what is under way, and only tidies up.
+# A stopping process abandons its work and only cleans up.
 _STOP_SECONDS = 3.0
 
 
 class ProcessProblem(msgspec.Struct, frozen=True):
-    """A line from a process: what keeps it from working; None if nothing does any more."""
+    """A line from a process: the problem that keeps it from working; None once that is solved."""
 
     problem: str | None
 
 
 class KeptProcess:
-    """Keeps one process of an instance alive; owned by its supervisor. `problem` is None while all is well."""
+    """Keeps one process of an instance alive; owned by its supervisor. `problem` is None while it works."""
 
     def __init__(self, name: str, module: str, forks: Forks) -> None:
-        """`name` follows "the" in messages; `module` is started with `orders`, its first line."""
+        """`name` follows "the" in messages; `module` is the one to run."""
         self.problem: str | None = None
         self._name = name
         self._module = module
@@ -43,12 +43,15 @@ class KeptProcess:
         self._stopping = asyncio.Event()
 
     def start(self, orders: msgspec.Struct) -> None:
-        """Keeps a process alive until `stop`. Call from the main thread: it dies with the thread that started it."""
+        """Keeps a process alive until `stop`; `orders` is the first line that it gets.
+
+        Call from the main thread: the process dies with the thread that started it.
+        """
         self._orders = msgspec.json.encode(orders) + b"\n"
         self._keeping = keep_running(f"keep the {self._name}", self._keep, stopping=self._stopping)
 
     async def stop(self) -> None:
-        """Ends the process. What it was doing is done next time."""
+        """Ends the process. Abandoned work is repeated after the next start."""
         self._stopping.set()
         if self._keeping is None:
             return
@@ -76,13 +79,13 @@ class KeptProcess:
             self._process.signal(number)
 
     async def _run(self) -> str:
-        """Runs one process, from its start to its end; says how it ended."""
+        """Runs one process, from its start to its end; returns how it ended."""
         process, control_socket = await self._forks.start(self._module)
         self._process = ControlledChild(process, control_socket, self._orders, self._take, _LINE_BYTES)
-        if self._stopping.is_set():  # meanwhile
+        if self._stopping.is_set():  # since the start began
             self.signal(signal.SIGTERM)
         self.problem = None
-        status = await self._process.ended()
+        status = await self._process.wait_for_exit()
         self._process = None
         return status
 

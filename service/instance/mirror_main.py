@@ -1,6 +1,6 @@
 """The process that mirrors the store of releases: ``python -m service.instance.mirror_main PARENT CONTROL_FD``.
 
-The supervisor starts it where `FORECAST_RELEASES_URL` is set. Workers know nothing of it: they follow the data folder.
+The supervisor starts it if `FORECAST_RELEASES_URL` is set. Workers do not talk to it; they follow the data folder.
 """
 
 import logging
@@ -13,7 +13,7 @@ from pathlib import Path
 from config.processes import name_process
 from service.base import logs
 from service.base.ipc import MirrorOrders
-from service.instance.kept_main import Control, teller
+from service.instance.kept_main import Control, report_changes
 from service.publishing.releases import forget_releases, open_releases_store
 from service.publishing.warming import warm_release
 from warehouse.releases.catalog import Catalog, Manifest
@@ -25,7 +25,7 @@ _POLL_SECONDS = 0.5
 _IDLE_SECONDS = 0.2
 
 
-def _mirror_of(orders: MirrorOrders) -> Mirror:
+def _make_mirror(orders: MirrorOrders) -> Mirror:
     settings = orders.settings
 
     def warm(folder: Path, manifest: Manifest) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ def _work(mirror: Mirror) -> None:
     while True:
         try:
             worked = mirror.work()
-        except Exception:  # whatever goes wrong with one release, the mirror goes on
+        except Exception:  # an error with one release must not end the mirror
             log.exception("fetch failed; will retry")
             worked = False
         if not worked:
@@ -52,12 +52,12 @@ def _run(control: Control) -> None:
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     orders = control.take_orders(MirrorOrders)
     logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
-    mirror = _mirror_of(orders)
+    mirror = _make_mirror(orders)
     threading.Thread(target=_work, args=(mirror,), daemon=True).start()
-    tell = teller(control.tell)
+    report = report_changes(control.report)
     while not stopping.is_set():
         mirror.look()
-        tell(mirror.problem)
+        report(mirror.problem)
         stopping.wait(_POLL_SECONDS)
     mirror.end()
 
@@ -66,7 +66,7 @@ def main() -> None:
     name_process("mirror")
     _run(Control())
     logging.shutdown()
-    os._exit(0)  # threads that wait for the store cannot be ended
+    os._exit(0)  # threads that wait for the store cannot be stopped
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""What an instance and the others on its key store tell each other, once a second (registry.py): who lives, with how
-many workers; that all caches are to be purged. The answer also tells the store's time, which is that of all instances.
+"""Exchanges state with the other instances on the key store once a second (registry.py): live instances, their worker
+counts, and orders to purge all caches. The reply also holds the store's time, which all instances use.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import msgspec
 
 from service.base.store_clock import StoreClock
 from service.base.tasks import end_task, keep_running
-from service.instance.registry import Heard, Peer, Registry, new_mark
+from service.instance.registry import BeatReply, Peer, Registry, new_mark
 from service.operators.overview import EventKind
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
@@ -21,16 +21,16 @@ from service.redis.primary import Primary
 log = logging.getLogger("forecast.supervisor")
 
 BEAT_SECONDS = 1.0
-# So often a record may be missing before its instance counts as ended: a failover loses records, and each instance
-# writes its own again.
+# An instance counts as ended after its record was missing this many times: a failover loses records, and each instance
+# has to write its own again.
 _MISSING_BEATS = 5
-# A purge reaches all near caches within two seconds. Who orders it waits a little longer for their word.
+# A purge reaches all near caches within two seconds. The instance that orders it waits a little longer for replies.
 _REACH_SECONDS = 3.0
-_ASK_AGAIN_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 
 
-class Reached(msgspec.Struct, frozen=True):
-    """What became of an order to purge: ids of the other instances that did, and of those that have not said so."""
+class PurgeOutcome(msgspec.Struct, frozen=True):
+    """Ids of the other instances that confirmed a purge, and of those that did not."""
 
     done: tuple[str, ...]
     behind: tuple[str, ...]
@@ -39,9 +39,9 @@ class Reached(msgspec.Struct, frozen=True):
 class Peers:
     """The supervisor's view of the instances on the key store, from its start to its end.
 
-    `purge` empties the near caches of this instance. `changed` is called when workers were counted, or the clock was
-    set, anew; `happened` is told of purges that others ordered. `primary` is where `store` is, if that may move. While
-    the store is away, what was known last stays.
+    `purge` empties the near caches of this instance. `changed` is called after a change of the worker count or the
+    clock; `happened` after a purge that another instance ordered. `primary` follows `store` through failovers. While
+    the store is unreachable, the last state stays.
     """
 
     def __init__(
@@ -63,8 +63,8 @@ class Peers:
         self._happened = happened
         self._known: dict[str, Peer] = {}
         self._missing: dict[str, int] = {}
-        self._purged: str | None = None  # the last mark that was seen; None before the first answer
-        self._fresh = False  # nothing was cached before the first answer
+        self._purged: str | None = None  # the last mark that was seen; None before the first reply
+        self._fresh = False  # the caches are empty before the first reply
         self._soon = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -73,7 +73,7 @@ class Peers:
         return list(self._known.values())
 
     async def start(self) -> None:
-        """Beats once, before the workers start; then each second."""
+        """Beats once, before the workers start; then every second."""
         if self._primary is not None:
             await self._primary.start()
         await self._store.start()
@@ -90,11 +90,11 @@ class Peers:
         if self._primary is not None:
             await self._primary.stop()
 
-    async def order_purge(self) -> Reached:
-        """Makes all other instances purge their near caches; waits for them, but not for long. This one has done so.
+    async def order_purge(self) -> PurgeOutcome:
+        """Makes all other instances purge their near caches; waits up to `_REACH_SECONDS`. Purge this one before.
 
         Raises:
-            StoreUnavailable: if the others could not be told.
+            StoreUnavailable: if the order could not be sent.
         """
         mark = new_mark()
         self._purged, self._me = mark, msgspec.structs.replace(self._me, purged=mark)
@@ -104,8 +104,8 @@ class Peers:
             behind = [peer for peer in self.others if peer.purged != mark]
             if not behind or time.monotonic() > deadline:
                 done = [peer.instance for peer in self.others if peer.purged == mark]
-                return Reached(tuple(done), tuple(peer.instance for peer in behind))
-            await asyncio.sleep(_ASK_AGAIN_SECONDS)
+                return PurgeOutcome(tuple(done), tuple(peer.instance for peer in behind))
+            await asyncio.sleep(_POLL_SECONDS)
             self._take(await self._registry.beat(self._me))
 
     async def _beat_in_time(self) -> float:
@@ -119,15 +119,15 @@ class Peers:
     async def _beat(self) -> None:
         sent, purged = time.monotonic(), self._purged
         try:
-            heard = await self._registry.beat(self._me)
+            reply = await self._registry.beat(self._me)
         except StoreUnavailable as error:
-            log.debug("other instances hear nothing: %s", error)
+            log.debug("cannot reach other instances: %s", error)
             return
-        if self.clock.heard(heard.at, sent, time.monotonic()):
+        if self.clock.heard(reply.at, sent, time.monotonic()):
             self._changed()
-        self._take(heard)
-        if heard.purged != self._purged == purged:  # else it is older than an order of this instance
-            await self._obey(heard.purged)
+        self._take(reply)
+        if reply.purged != self._purged == purged:  # else it is older than an order of this instance
+            await self._obey(reply.purged)
 
     async def _obey(self, mark: str) -> None:
         self._purged = mark
@@ -135,11 +135,11 @@ class Peers:
             await self._purge()
             self._happened("purge", "the near caches were purged, as another instance ordered")
         self._me = msgspec.structs.replace(self._me, purged=mark)
-        self._soon.set()  # who ordered it waits to hear of it
+        self._soon.set()  # the instance that ordered it waits for the confirmation
 
-    def _take(self, heard: Heard) -> None:
+    def _take(self, reply: BeatReply) -> None:
         before = sum(peer.workers for peer in self._known.values())
-        now = {peer.instance: peer for peer in heard.peers if peer.instance != self._me.instance}
+        now = {peer.instance: peer for peer in reply.peers if peer.instance != self._me.instance}
         for instance in self._known.keys() - now.keys():
             self._missing[instance] = self._missing.get(instance, 0) + 1
             if self._missing[instance] >= _MISSING_BEATS:

@@ -13,7 +13,7 @@ from service.redis.pipelined import anything
 from service.redis.script import Script
 
 INSTANCES = "n:instances"
-# An instance that was killed is listed, and counted, for so long.
+# A killed instance is listed and counted for this long.
 DEAD_AFTER_SECONDS = 10
 _RENEW_SECONDS = 3
 _PURGED = b"purged"
@@ -22,7 +22,7 @@ _SCRIPT = Script("service.instance", "beat.lua", loads=True)
 
 
 class Peer(msgspec.Struct, frozen=True):
-    """What an instance tells of itself."""
+    """The record of one instance."""
 
     instance: str
     host: str
@@ -32,15 +32,15 @@ class Peer(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """As that of a record in the data folder (InstanceRecord)."""
+        """The same name as that of a record in the data folder (InstanceRecord)."""
         return f"instance {self.instance} on {self.host}"
 
 
-class Heard(msgspec.Struct, frozen=True):
-    """What one beat told. `at` is the store's clock, in seconds since 1970."""
+class BeatReply(msgspec.Struct, frozen=True):
+    """The store's reply to one beat. `at` is the store's clock, in seconds since 1970."""
 
     at: float
-    purged: str  # mark of the last purge that somebody ordered; empty if there was none
+    purged: str  # mark of the last purge that was ordered; empty if there was none
     peers: tuple[Peer, ...]
 
 
@@ -50,11 +50,11 @@ class Registry:
     def __init__(self, store: RedisStore) -> None:
         self._store = store
 
-    async def beat(self, peer: Peer, purge: str = "") -> Heard:
-        """Renews the record of an instance. With `purge`, a mark, it orders all others to purge.
+    async def beat(self, peer: Peer, purge: str = "") -> BeatReply:
+        """Renews the record of an instance. With a mark in `purge`, orders all others to purge.
 
         Raises:
-            StoreUnavailable: if the store does not answer, or not with that.
+            StoreUnavailable: if the store does not answer, or with an unexpected reply.
         """
         return await self._run(peer.instance, msgspec.json.encode(peer).decode(), purge)
 
@@ -62,13 +62,13 @@ class Registry:
         """Removes the record of an instance that ends. Raises StoreUnavailable."""
         await self._run(instance, "", "")
 
-    async def _run(self, instance: str, record: str, purge: str) -> Heard:
+    async def _run(self, instance: str, record: str, purge: str) -> BeatReply:
         call = (1, INSTANCES, instance, record, DEAD_AFTER_SECONDS, _RENEW_SECONDS, purge)
-        return _heard(await _SCRIPT.send(self._store, call, anything))
+        return _parse_reply(await _SCRIPT.send(self._store, call, anything))
 
 
 async def peers_in(store: RedisStore) -> list[Peer]:
-    """The live instances, for a command that is none. Raises StoreUnavailable."""
+    """Returns the live instances, for commands. Raises StoreUnavailable."""
     found: Any = await store.call(lambda client: client.hgetall(INSTANCES))
     seconds, _ = await store.call(lambda client: client.time())
     matches = (_VALUE.fullmatch(value) for field, value in found.items() if field != _PURGED)
@@ -76,16 +76,16 @@ async def peers_in(store: RedisStore) -> list[Peer]:
     return sorted(_peers(list(live)), key=lambda peer: (peer.host, peer.instance))
 
 
-def _heard(reply: Any) -> Heard:
+def _parse_reply(reply: Any) -> BeatReply:
     match reply:
         case [bytes(seconds), bytes(micros), bytes(purged), *records]:
-            return Heard(int(seconds) + int(micros) / 1_000_000, purged.decode("ascii", "replace"), _peers(records))
+            return BeatReply(int(seconds) + int(micros) / 1_000_000, purged.decode("ascii", "replace"), _peers(records))
         case _:
-            raise StoreUnavailable(f"the instances were asked for, and answered is {str(reply)[:100]}")
+            raise StoreUnavailable(f"unexpected reply to a beat: {str(reply)[:100]}")
 
 
 def _peers(records: Sequence[bytes]) -> tuple[Peer, ...]:
-    """Those of the records that this version understands."""
+    """Decodes the records; skips those that this version does not understand."""
     found = []
     for record in records:
         try:
@@ -96,5 +96,5 @@ def _peers(records: Sequence[bytes]) -> tuple[Peer, ...]:
 
 
 def new_mark() -> str:
-    """A mark for a purge."""
+    """Returns a mark for a purge."""
     return f"{time.time_ns():x}"

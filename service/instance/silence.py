@@ -1,7 +1,7 @@
-"""Whether a worker that does not report hangs, or is only given no processor.
+"""Decides whether a silent worker hangs or only waits for a processor.
 
-A machine that is overloaded keeps good workers silent. So only time counts in which a worker could have answered: it
-held a processor, or wanted none. Time in which the supervisor itself was late counts little.
+On an overloaded machine, healthy workers are silent too. So only runnable time counts: the worker held a processor or
+needed none. Time in which the supervisor itself was late counts little.
 """
 
 from collections import Counter
@@ -9,85 +9,85 @@ from pathlib import Path
 
 import msgspec
 
-# How often a worker is to be looked at.
+# The interval at which workers are checked.
 LOOK_SECONDS = 0.25
-# Of one look, however late it comes: the supervisor, too, may have been given no processor.
+# Maximum that counts for one check, however late it is: the supervisor may have lacked a processor, too.
 _LONGEST_STEP_SECONDS = 2 * LOOK_SECONDS
-# Operators are told after the first; after the second, the worker is replaced. The longest good turn of a loop, the
-# garbage collection when a national release was opened, takes 0.05 s of a processor.
-_TOLD_SECONDS = 1.0
+# Operators see the silence after the first; the worker is replaced after the second. The longest turn of a healthy
+# loop, the garbage collection after a national release was opened, takes 0.05 s of a processor.
+_REPORT_SECONDS = 1.0
 _HANGS_SECONDS = 2.0
-# Of silence altogether, where it cannot be told what the worker does.
+# Maximum silence of a worker whose state is unknown.
 _LONGEST_SECONDS = 15.0
-_WORDS = {"T": "stopped", "t": "stopped", "D": "waiting for a disk", "R": "busy"}
+_STATE_TEXTS = {"T": "stopped", "t": "stopped", "D": "waiting for a disk", "R": "busy"}
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What the kernel says of a worker's main thread, which runs its event loop. Seconds are since its start."""
+    """The kernel's figures of a worker's main thread, which runs its event loop, since its start."""
 
     state: str  # R: runs or could run; S: waits; D: waits in the kernel; T: stopped (proc(5))
     ran: float  # seconds with a processor
-    waited: float  # seconds without one that it could have used, until it last got one
-    wrote: int  # times that it wrote to a file or a connection
+    waited: float  # seconds spent waiting for a processor, until it last got one
+    wrote: int  # number of writes to files and connections
 
 
 class Silence:
-    """One silence of a worker, from the first look that finds it silent; owned by the worker's `WorkerProcess`.
+    """One silence of a worker, from the first check that finds it silent; owned by the worker's `WorkerProcess`.
 
-    `starting`: it has no event loop yet, and nobody waits for it.
+    `starting`: it has no event loop yet, and no request waits for it.
     """
 
     def __init__(self, *, starting: bool = False) -> None:
         self._starting = starting
         self._all = 0.0
-        self._able = 0.0  # in which it could have answered
+        self._runnable = 0.0
         self._last: tuple[float, Sample | None] | None = None
         self._states = Counter[str]()  # how often each was seen
 
     def look(self, now: float, sample: Sample | None) -> None:
-        """Call every `LOOK_SECONDS`. `now` is in seconds; `sample` is None if nothing is known."""
+        """Adds one check; call every `LOOK_SECONDS`. `now` is in seconds; `sample` is None if unknown."""
         if self._last is not None:
             then, before = self._last
             step = min(now - then, _LONGEST_STEP_SECONDS)
             self._all += step
-            self._able += _able(before, sample, step, patient=self._starting)
+            self._runnable += _runnable_time(before, sample, step, patient=self._starting)
         self._last = (now, sample)
         if sample is not None:
             self._states[sample.state] += 1
 
     @property
     def is_long(self) -> bool:
-        """Whether operators should hear of it."""
-        return self._able >= _TOLD_SECONDS or self.hangs
+        """Whether operators should see it."""
+        return self._runnable >= _REPORT_SECONDS or self.hangs
 
     @property
     def hangs(self) -> bool:
-        return self._able >= _HANGS_SECONDS or self._all >= _LONGEST_SECONDS
+        return self._runnable >= _HANGS_SECONDS or self._all >= _LONGEST_SECONDS
 
     def __str__(self) -> str:
-        # what it did most of the time: one that is busy waits now and then for its other threads
+        # the most frequent state: a busy worker waits now and then for its other threads
         [(state, _)] = self._states.most_common(1) or [("", 0)]
-        what = _WORDS.get(state, "waiting for something else") if state else "silent"
-        return f"{what} for {self._all:.1f} s"
+        text = _STATE_TEXTS.get(state, "waiting for something else") if state else "silent"
+        return f"{text} for {self._all:.1f} s"
 
 
-def _able(before: Sample | None, sample: Sample | None, step: float, *, patient: bool) -> float:
-    """Of `step` seconds from one sample to the next, those in which the worker could have answered.
+def _runnable_time(before: Sample | None, sample: Sample | None, step: float, *, patient: bool) -> float:
+    """Returns the seconds of `step`, the time between two samples, in which the worker could have answered.
 
-    `patient`: none if it gets on with anything at all.
+    With `patient`, returns 0 if the worker made any progress.
     """
     if before is None or sample is None or sample.wrote != before.wrote:
-        return 0.0  # what writes answers somebody: a long turn of a loop that has thousands of requests
+        return 0.0  # it writes replies: a long turn of a loop with thousands of requests
     ran = sample.ran - before.ran
     if ran > 0 and (patient or sample.state == "D"):
-        return 0.0  # D: the machine reads from disk, bit by bit, what should be in memory
+        return 0.0  # D: the machine pages memory in from disk
     if sample.state == "R":
-        return min(step, ran)  # what it still waits for a processor is not in `waited` yet
+        return min(step, ran)  # `waited` does not yet include the current wait for a processor
     return max(0.0, step - (sample.waited - before.waited))
 
 
 def take_sample(pid: int) -> Sample | None:
-    """The main thread of the process as it is now; None if the kernel does not say all of it."""
+    """Samples the main thread of the process; returns None if the kernel does not show all figures."""
     folder = Path(f"/proc/{pid}/task/{pid}")
     try:
         state = (folder / "stat").read_text().rpartition(")")[2].split()[0]

@@ -17,8 +17,8 @@ from service.request.response import Response
 log = logging.getLogger("forecast.supervisor")
 
 _LOOK_SECONDS = 0.1
-# Workers usually start sooner, and then answer the requests that wait. One that is silent counts as hanging after a
-# second, so no request waits longer than 5 s.
+# Workers usually start sooner, and then answer the waiting requests. A silent worker counts as hanging after a second,
+# so no request waits longer than 5 s.
 _PATIENCE_SECONDS = 3.5
 _STOP_SECONDS = 1.0
 
@@ -52,12 +52,12 @@ class StandIn:
                 "no worker serves, so requests get a 503: %s", workers.start_problem or "workers take long to start"
             )
             self._server = ListenerServer(_Door(self._workers))
-            # a copy: the server closes what it is given
+            # a copy, because the server closes its sockets
             self._serving = asyncio.create_task(self._server.serve(sockets=[self._listening.dup()]), name="stand-in")
         return _LOOK_SECONDS
 
     async def _leave(self) -> None:
-        """Leaves the listener to the workers. The last answers get a second."""
+        """Leaves the listener to the workers, after a second for the last replies."""
         server, serving, self._server = self._server, self._serving, None
         if server is not None and serving is not None:
             server.should_exit = True
@@ -66,7 +66,7 @@ class StandIn:
 
 
 class _Door(Door):
-    """Each connection is one too many, so that its first request is refused with `unavailable`."""
+    """Allows no connection, so that the first request of each is refused with `unavailable`."""
 
     def __init__(self, workers: Workers) -> None:
         super().__init__(_no_application, 0, keep_alive=0.0)
@@ -82,4 +82,4 @@ class _Door(Door):
 
 
 async def _no_application(scope: Any, receive: Any, send: Any) -> None:
-    """Is never called: no request passes the door."""
+    """Never called: no request passes the door."""

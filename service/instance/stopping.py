@@ -1,4 +1,4 @@
-"""How an instance stops: nobody who connects meanwhile is reset, and it ends whatever happens (Decision 21)."""
+"""Stops an instance: no connection is reset meanwhile, and the process always ends (Decision 21)."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ from service.quota.flusher import STOP_SECONDS
 
 log = logging.getLogger("forecast.supervisor")
 
-# For what is left to do when nobody waits for anything any more.
+# Maximum time for the last cleanup.
 _LAST_RESORT_SECONDS = 5.0
 # After the last request, a worker stores or spools what it counted.
 LAST_SECONDS = 4 + STOP_SECONDS
@@ -24,7 +24,7 @@ LAST_SECONDS = 4 + STOP_SECONDS
 class LastResort:
     """Ends the process some seconds after `start`, unless it is cancelled before. One per supervisor.
 
-    A thread that waits for a disk cannot be ended otherwise, and a shutdown would wait for it.
+    Otherwise a shutdown would wait for a thread that hangs on a disk.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class LastResort:
         self._timer.daemon = True
 
     def start(self) -> None:
-        """Starts the timer, the first time it is called."""
+        """Starts the timer. Idempotent."""
         if self._timer.ident is None:
             self._timer.start()
 
@@ -41,16 +41,16 @@ class LastResort:
 
     @staticmethod
     def _end() -> None:
-        log.error("a thread does not end; exiting without it")
+        log.error("a thread hangs; exiting without it")
         os._exit(1)
 
 
 async def stop_workers(
     workers: Sequence[WorkerProcess], keepers: "Sequence[asyncio.Task[None]]", listening: socket.socket, drain: float
 ) -> None:
-    """Tells `workers` to stop, kills those that have not within `drain` and `LAST_SECONDS`, closes `listening`.
+    """Stops `workers`, kills those that still run after `drain` + `LAST_SECONDS`, closes `listening`.
 
-    `workers` is read again at the end, for those that were started meanwhile. `keepers` end when their workers have.
+    Reads `workers` again at the end, to find those that were started meanwhile. `keepers` end after their workers.
     """
     for worker in workers:
         worker.signal(signal.SIGTERM)
@@ -71,4 +71,4 @@ async def stop_workers(
 
 def _refuse_and_close(listening: socket.socket) -> None:
     refuse_new(listening)
-    listening.close()  # the workers' copies stay open: they accept those who wait
+    listening.close()  # the workers' copies stay open: they accept the waiting connections

@@ -1,4 +1,4 @@
-"""Looks at the two Redis of an instance every few seconds: either may be replaced, reconfigured, or filling up."""
+"""Checks the two Redis stores of an instance every few seconds: each may be replaced, reconfigured or fill up."""
 
 import asyncio
 import logging
@@ -28,16 +28,16 @@ log = logging.getLogger("forecast.stores")
 
 _TIMEOUT_SECONDS = 1.0
 _LOOK_SECONDS = 5.0
-# Counting keys reads all of them.
+# Long, because counting reads all keys.
 _COUNT_SECONDS = 600.0
 _RETRY_SECONDS = 30.0
 _PAUSE_FACTOR = 20.0
 
 
 class StoreChecks:
-    """The checks of one instance, owned by its supervisor. `problems`: what operators must change.
+    """The checks of one instance, owned by its supervisor. `problems` are settings that operators must change.
 
-    A store that is away, or may not be asked, is no problem. `keys` counts keys that end soon.
+    A store that is unreachable or forbids the check is not a problem. `keys` counts keys that expire soon.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class StoreChecks:
         self._key_store = KeyStore(self._keys, endpoints.pepper, data)
         self.trail = TrailWatch(self._key_store, happened)
         self._known: dict[str, ServerFacts | None] = {}
-        self._latency: dict[str, float | None] = {}  # seconds; None while a store is away
-        self._silent: set[str] = set()
+        self._latency: dict[str, float | None] = {}  # seconds; None while a store is unreachable
+        self._logged: set[str] = set()
 
     async def start(self) -> None:
         await asyncio.gather(*(primary.start() for primary in self._places))
@@ -71,16 +71,16 @@ class StoreChecks:
             await part.stop()
 
     def stores(self, reports: Sequence[WorkerReport]) -> tuple[Store, ...]:
-        """What was seen last; whether they are up, as the workers say: they notice first."""
+        """Returns the last state of both stores. Workers report whether a store is up, because they notice first."""
         keys = self._shown(self._keys, "keys", [report.keys_up for report in reports])
         cache = self._shown(self._cache, "cache", [report.cache_up for report in reports])
-        away = {node for report in reports for node in report.cache_away}
+        down = {node for report in reports for node in report.cache_away}
         if isinstance(self._cache, ClusterStore):
-            cache = msgspec.structs.replace(cache, nodes=tuple(self._node(node, away) for node in self._cache.servers))
+            cache = msgspec.structs.replace(cache, nodes=tuple(self._node(node, down) for node in self._cache.servers))
         return msgspec.structs.replace(keys, pushed=sum(report.push_connected for report in reports)), cache
 
     def _shown(self, store: CacheStore, name: Literal["keys", "cache"], reached: list[bool]) -> Store:
-        """Of a cluster: all nodes together, and the slowest of them."""
+        """Returns a store's state. A cluster's memory is that of all nodes; its latency is that of the slowest."""
         facts = [found for found in (self._known.get(server.name) for server in store.servers) if found is not None]
         latencies = [self._latency.get(server.name) for server in store.servers]
         slowest = None if None in latencies or not latencies else max(filter(None, latencies), default=0.0)
@@ -95,12 +95,12 @@ class StoreChecks:
             latency=slowest if up else None,
         )
 
-    def _node(self, node: ClusterNode, away: Collection[str]) -> StoreNode:
+    def _node(self, node: ClusterNode, down: Collection[str]) -> StoreNode:
         facts, latency = self._known.get(node.name), self._latency.get(node.name)
         name = str(node.address)
         return StoreNode(
             node=name,
-            up=latency is not None and name not in away,
+            up=latency is not None and name not in down,
             memory=facts.used if facts is not None else None,
             memory_limit=facts.maxmemory or None if facts is not None else None,
             evicted=facts.evicted if facts is not None else None,
@@ -108,8 +108,8 @@ class StoreChecks:
         )
 
     async def _look(self) -> float:
-        keys = await self._asked(self._keys)
-        caches = await asyncio.gather(*(self._asked(server) for server in self._cache.servers))
+        keys = await self._query(self._keys)
+        caches = await asyncio.gather(*(self._query(server) for server in self._cache.servers))
         shared = keys is not None and any(cache is not None and cache.run_id == keys.run_id for cache in caches)
         problems = wrong_for_keys(keys, shared=shared) if keys is not None else []
         for server, cache in zip(self._cache.servers, caches, strict=False):
@@ -124,8 +124,8 @@ class StoreChecks:
         self.problems = tuple(problems)
         return _LOOK_SECONDS
 
-    async def _asked(self, store: RedisStore) -> ServerFacts | None:
-        """What the store says about itself; while it is away, what it said last."""
+    async def _query(self, store: RedisStore) -> ServerFacts | None:
+        """Returns the store's facts; while it is unreachable, the last ones."""
         began = time.perf_counter()
         try:
             server = await ask_server(store)
@@ -136,13 +136,13 @@ class StoreChecks:
         self._latency[store.name] = time.perf_counter() - began
         partly = server is not None and server.appendonly and server.appendfsync is None
         if server is None or partly:
-            self._say_once(store.name, "appendfsync" if partly else "persistence and eviction")
+            self._log_once(store.name, "appendfsync" if partly else "persistence and eviction")
         self._known[store.name] = server
         return server
 
     async def _count_keys(self) -> float:
-        """Counts active keys that end soon, then waits for a change of a key, or ten minutes. Returns the seconds to
-        pause: a large store must not be read all the time."""
+        """Counts active keys that expire soon, then waits for a change of a key or for ten minutes. Returns the seconds
+        to pause, so that a large store is not read all the time."""
         self.trail.changed.clear()
         began, now = time.perf_counter(), datetime.now(UTC)
         try:
@@ -161,8 +161,8 @@ class StoreChecks:
             await asyncio.wait_for(self.trail.changed.wait(), _COUNT_SECONDS)
         return took * _PAUSE_FACTOR
 
-    def _say_once(self, name: str, what: str) -> None:
+    def _log_once(self, name: str, what: str) -> None:
         text = f"{name}: {what} could not be checked: the user lacks the right (INFO, CONFIG GET)"
-        if text not in self._silent:
-            self._silent.add(text)
+        if text not in self._logged:
+            self._logged.add(text)
             log.info("%s", text)

@@ -31,7 +31,7 @@ from service.instance.registry import Peer
 from service.instance.stand_in import StandIn
 from service.instance.stopping import LastResort
 from service.instance.view import InstanceView
-from service.instance.workers import FirstWords, Workers
+from service.instance.workers import ReadyNotice, Workers
 from service.keys import pepper
 from service.operators.actions import Actions
 from service.operators.listener import OperatorsListener
@@ -46,23 +46,23 @@ log = logging.getLogger("forecast.supervisor")
 
 _WATCHER, _MIRROR = "service.instance.watcher_main", "service.instance.mirror_main"
 _TEND_SECONDS = 0.25
-# Operators are answered until the workers have ended. Their last answers get what is left of the drain time then, and
-# at least this long.
+# Operators get replies until the workers have ended. The last replies then get the rest of the drain time, and at least
+# this long.
 _OPERATORS_SECONDS = 1.0
-# Threads for accesses to the data folder that may never return: nobody replaces a supervisor.
+# Threads for accesses to the data folder that may never return: a supervisor is not replaced.
 _FILE_THREADS = 4
-# Nobody waits for what instances tell each other.
+# Timeout of a beat; no request waits for it.
 _PEERS_SECONDS = 1.0
 _COUNT_SECONDS = 5.0
-# For removing the instance's record at the end. It may also stay: its lock ends with this process.
+# Timeout for removing the instance's record at the end. A record that stays does no harm: its lock is released.
 _CLOSE_SECONDS = 1.0
 
 
 class Supervisor:
     """One instance, from its start to its end, in the process of `forecast serve`.
 
-    `on_ready` is called once, with the base URLs of both listeners, when all workers serve; or some of them, if the
-    others take long.
+    `on_ready` is called once, with the base URLs of both listeners, when all workers serve, or only some if the others
+    take long.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Supervisor:
         self._forks = Forks()
         self._workers = Workers(worker_count(settings), self._reported, self._forks)
         self._stand_in = StandIn(self._workers)
-        self._first_words = FirstWords(self._workers.wanted, lambda: self._workers.serving, self._tell_ready)
+        self._ready_notice = ReadyNotice(self._workers.wanted, lambda: self._workers.serving, self._report_ready)
         self._stops_at_once = False
         self._stopping = asyncio.Event()
         self._changed = asyncio.Event()
@@ -82,7 +82,7 @@ class Supervisor:
         self._unwritten: str | None = None
         self._records = FileAccess(_FILE_THREADS)
         self._counting = FileAccess(_FILE_THREADS)
-        self._beside: dict[str, int] = {}  # workers of the other instances on the data folder, by instance
+        self._neighbours: dict[str, int] = {}  # worker counts of the other instances on the data folder
         self._locks = FileAccess()
         self._watcher = KeptProcess("inbox's watcher", _WATCHER, self._forks)
         self._mirror = KeptProcess("mirror of the store of releases", _MIRROR, self._forks)
@@ -91,14 +91,14 @@ class Supervisor:
         self.last_resort = LastResort()
 
     def prepare(self) -> None:
-        """Checks what needs no event loop, and begins to fork processes, which needs a process without threads.
+        """Makes the checks that need no event loop, and starts the fork server, which needs a process without threads.
 
         Raises:
-            StartError: if a Redis URL was forgotten, or an extra is missing.
+            StartError: if a Redis URL or an extra is missing.
         """
         log_unused()
         settings = self._settings
-        owner.wanted(settings)  # first, so that an operator hears of a forgotten URL before any other problem
+        owner.wanted(settings)  # first, so that a missing URL is reported before any other problem
         problem = tracing.missing() if settings.traces > 0 else None
         if problem is not None:
             raise StartError(f"FORECAST_TRACES: {problem}")
@@ -131,12 +131,12 @@ class Supervisor:
             importlib.import_module(_MIRROR)
 
     def close(self) -> None:
-        """Call last."""
+        """Ends the fork server. Call last."""
         self._forks.close()
         self.last_resort.cancel()
 
     def _check_releases_url(self) -> None:
-        """What no store is needed for: whether it is away is told by `state`, because an instance serves on without."""
+        """Checks the URL without the store. An instance serves even if the store is unreachable; `state` reports it."""
         try:
             open_releases(self._settings)
         except StoreError as error:
@@ -173,7 +173,7 @@ class Supervisor:
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
         for number in stop_signals():
-            loop.add_signal_handler(number, self._told_to_stop, number)
+            loop.add_signal_handler(number, self._handle_stop, number)
         endpoints = self._orders.endpoints
         view = self._view
         changes = Actions(self._settings, endpoints.keys_url, endpoints.pepper, view.purge, view.events.add)
@@ -214,12 +214,12 @@ class Supervisor:
     def _operators_url(self) -> str:
         return self._settings.advertise_url or url_of(self._operators)
 
-    def _told_to_stop(self, number: int) -> None:
+    def _handle_stop(self, number: int) -> None:
         if not self._view.draining:
-            log.info("stopping (%s): requests under way have %g s", signal.Signals(number).name, self._settings.drain)
+            log.info("stopping (%s): open requests have %g s", signal.Signals(number).name, self._settings.drain)
             self._view.draining = True
             self._stopping.set()
-        elif number != signal.SIGHUP:  # which a closing terminal sends twice: the shell, then the kernel
+        elif number != signal.SIGHUP:  # a closing terminal sends SIGHUP twice: the shell, then the kernel
             log.warning("second signal: stopping now")
             self._stop_at_once()
 
@@ -234,13 +234,13 @@ class Supervisor:
 
     def _reported(self) -> None:
         self._changed.set()
-        self._first_words.reported()
+        self._ready_notice.reported()
 
-    def _tell_ready(self) -> None:
+    def _report_ready(self) -> None:
         if self._on_ready is not None and not self._view.draining:
             try:
                 self._on_ready(url_of(self._partners), url_of(self._operators))
-            except OSError as error:  # partners are served all the same; the command fails of it when it ends
+            except OSError as error:  # the instance still serves; the command reports the failure when it ends
                 log.error("cannot print the addresses: %s: %s", error.filename, error.strerror)
 
     # --- watching ------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class Supervisor:
         if self._stops_at_once:
             return _TEND_SECONDS
         if not self._servers.owned:  # in a thread, because it touches the data folder
-            with contextlib.suppress(FilesHang):  # `state` says so
+            with contextlib.suppress(FilesHang):  # `state` reports it
                 await self._locks.run("locking embedded.lock", self._servers.claim, wait=_TEND_SECONDS)
         if self._servers.owned:
             self._servers.tend()
@@ -258,8 +258,8 @@ class Supervisor:
         return _TEND_SECONDS
 
     async def _keep_record(self) -> float:
-        """Writes the instance's record whenever what its workers serve changes."""
-        with contextlib.suppress(FilesHang):  # `state` says so
+        """Writes the instance's record after each change of the releases that its workers serve."""
+        with contextlib.suppress(FilesHang):  # `state` reports it
             await self._write_record()
         self._changed.clear()
         with contextlib.suppress(TimeoutError):
@@ -288,17 +288,17 @@ class Supervisor:
             self._written, self._unwritten = record, None
 
     async def _count_workers(self) -> float:
-        """Counts the workers of instances on the data folder; those on the key store tell of themselves."""
+        """Counts the workers of instances on the data folder; `Peers` counts those on the key store."""
         with contextlib.suppress(OSError, FilesHang):
             folder = self._settings.data_path
             records = await self._counting.run("counting instances", live_instances, folder, wait=_COUNT_SECONDS)
-            self._beside = {one.instance: len(one.releases) for one in records if one.instance != self._id}
+            self._neighbours = {one.instance: len(one.releases) for one in records if one.instance != self._id}
             self._share()
         return _COUNT_SECONDS
 
     def _share(self) -> None:
-        """Tells the workers how many there are altogether, and what time it is."""
-        others = self._beside | {peer.instance: peer.workers for peer in self._peers.others}
+        """Sends the workers the total number of workers and the store's time."""
+        others = self._neighbours | {peer.instance: peer.workers for peer in self._peers.others}
         self._workers.share(Shared(self._workers.wanted + sum(others.values()), self._peers.clock.base))
 
     def _hang(self) -> str | None:
@@ -307,7 +307,7 @@ class Supervisor:
 
 
 def serve(settings: Settings, *, log_json: bool, on_ready: Callable[[str, str], None] | None = None) -> None:
-    """Runs an instance until it is told to stop. Raises StartError."""
+    """Runs an instance until a stop signal. Raises StartError."""
     supervisor = Supervisor(settings, log_json=log_json, on_ready=on_ready)
 
     async def run() -> None:

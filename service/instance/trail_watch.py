@@ -1,7 +1,7 @@
-"""Follows the audit trail while an instance runs: tells of changes, and notices a key store that lost some.
+"""Follows the audit trail while an instance runs: reports changes of keys, and notices a key store that lost some.
 
-A failover can lose what the old primary had confirmed alone. What was seen revoked is revoked again, where the
-instance's user has the rights that a write token needs.
+A failover can lose changes that no replica had. Keys that were seen revoked are then revoked again, if the instance's
+user has the rights of a write token.
 """
 
 import asyncio
@@ -20,33 +20,33 @@ from service.redis.errors import StoreRefused, StoreUnavailable
 log = logging.getLogger("forecast.stores")
 
 _LOOK_SECONDS = 5.0
-# An id of the audit trail that precedes all others.
+# An id that precedes all others in the audit trail.
 _BEFORE_ALL = "0-0"
-# Revocations that are remembered, the newest: a failover loses those of seconds.
+# Number of the newest revocations that are remembered: a failover loses those of a few seconds.
 _MOST_REVOKED = 10_000
 _BY = "forecast (seen revoked before the key store went back)"
 
 
 class TrailWatch:
-    """Part of one StoreChecks. `changed` is set when a key was changed. `problem`: that the store lost changes."""
+    """Part of one StoreChecks. `changed` is set after a change of a key; `problem` says that the store lost changes."""
 
     def __init__(self, store: KeyStore, happened: Callable[[EventKind, str], None]) -> None:
         self.changed = asyncio.Event()
         self.problem: str | None = None
         self._store = store
         self._happened = happened
-        self._told: str | None = None  # the newest line that was told
+        self._newest: str | None = None  # the id of the newest line that was read
         self._since: datetime | None = None
-        self._revoked: dict[str, None] = {}  # ids of keys, as they were seen revoked
-        self._again: set[str] = set()  # to be looked at, and revoked if they are not
-        self._refused: set[str] = set()  # that could not be
+        self._revoked: dict[str, None] = {}  # ids of keys that were seen revoked, oldest first
+        self._again: set[str] = set()  # ids of keys to revoke again if the store lost the revocation
+        self._refused: set[str] = set()  # ids of keys that this instance may not revoke
 
     def revoke_again(self, key_ids: Iterable[str]) -> None:
-        """Workers saw these keys revoked, and the store has them as not revoked."""
+        """Revokes keys that workers saw revoked and that the store shows as not revoked."""
         self._again.update(key_ids)
 
     async def look(self) -> float:
-        """Returns the seconds until the next look."""
+        """Reads the new lines, and revokes keys again; returns the seconds until the next call."""
         with suppress(StoreUnavailable, ForeignStoreError):
             await self._follow(decided=await self._was_decided())
         for key_id in list(self._again):
@@ -54,35 +54,35 @@ class TrailWatch:
         return _LOOK_SECONDS
 
     async def _was_decided(self) -> bool:
-        """Whether an operator has accepted the store as it is since the last look: what it lost, it may have lost."""
+        """Returns whether an operator has accepted the store's losses since the last call."""
         control = await self._store.identity()
         before, self._since = self._since, self._since if control is None else control.since
         if before is None or before == self._since:
             return False
         self.problem = None
-        self._again.update(self._revoked)  # but for revocations
+        self._again.update(self._revoked)  # lost revocations are never accepted
         return True
 
     async def _follow(self, *, decided: bool) -> None:
-        if self._told is None:
-            self._told = await audit.last_id(self._store.redis) or _BEFORE_ALL
-        elif self._told != _BEFORE_ALL and not await audit.has(self._store.redis, self._told):
+        if self._newest is None:
+            self._newest = await audit.last_id(self._store.redis) or _BEFORE_ALL
+        elif self._newest != _BEFORE_ALL and not await audit.has(self._store.redis, self._newest):
             if not decided:
-                self._tell_loss()
-            newest = await audit.last_id(self._store.redis) or _BEFORE_ALL
-            self._told = min(self._told, newest, key=audit.order_of)
-        async for line in audit.oldest_first(self._store.redis, self._told):
-            self._told = line.id
+                self._report_loss()
+            last = await audit.last_id(self._store.redis) or _BEFORE_ALL
+            self._newest = min(self._newest, last, key=audit.order_of)
+        async for line in audit.oldest_first(self._store.redis, self._newest):
+            self._newest = line.id
             self.changed.set()
-            if line.change is None or line.change.what == audit.PURGED:  # which caches tell themselves
+            if line.change is None or line.change.what == audit.PURGED:  # `Peers` reports purges
                 continue
             if line.change.what == "revoked" and line.change.key_id is not None:
                 self._remember(line.change.key_id)
             self._happened("key", audit.said(line.change))
 
-    def _tell_loss(self) -> None:
+    def _report_loss(self) -> None:
         self.problem = (
-            "the key store went back: the audit trail no longer has the newest change that was seen, as after a "
+            "the key store went back: the newest change that was seen is missing from the audit trail, as after a "
             f"failover; {MEND_LOSS}"
         )
         log.error("%s", self.problem)
@@ -104,9 +104,9 @@ class TrailWatch:
             log.warning("key %s, which was seen revoked, is no longer in the key store", key_id)
         except StoreRefused as error:
             if key_id not in self._refused:
-                log.error("key %s was seen revoked, and is not any more: revoke it again: %s", key_id, error)
+                log.error("key %s is no longer revoked: revoke it again: %s", key_id, error)
             self._refused.add(key_id)
         except (KeyStoreError, StoreUnavailable) as error:
-            log.debug("key %s is not revoked again yet: %s", key_id, error)
+            log.debug("key %s could not be revoked again; will retry: %s", key_id, error)
             return
         self._again.discard(key_id)

@@ -1,4 +1,4 @@
-"""What operators see of an instance: gathered from its workers, its stores, its watcher and its data folder."""
+"""Gathers the state of an instance for operators: its workers, stores, watcher and data folder."""
 
 import asyncio
 import os
@@ -37,18 +37,18 @@ from warehouse.schema.errors import CatalogError, FilesHang
 _LOOK_SECONDS = 1.0
 # Maximum wait for a fresh overview: the data folder may hang.
 _FRESH_SECONDS = 0.5
-# Threads for accesses to the data folder that may never return: nobody replaces a supervisor.
+# Threads for accesses to the data folder that may never return: a supervisor is not replaced.
 _FILE_THREADS = 4
 
 _RELEASES = 10
 
 
 class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read last. The supervisor keeps the newest one."""
+    """One reading of the data folder."""
 
     inbox: Status = Status()  # of all watchers on the data folder
-    delivered: datetime | None = None  # when the last drop was; None before the first
-    releases: tuple[str, ...] = ()  # ids of the newest, newest first
+    delivered: datetime | None = None  # time of the last drop; None before the first
+    releases: tuple[str, ...] = ()  # ids of the newest releases, newest first
     disk_free: int | None = None  # bytes
     disk_size: int | None = None
 
@@ -58,7 +58,7 @@ class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_folder_news(data: Path) -> FolderNews:
-    """The workers tell of a data folder that cannot be read; here it is empty."""
+    """Reads the data folder. An unreadable folder counts as empty; the workers report it."""
     delivered = free = size = None
     releases: tuple[str, ...] = ()
     with suppress(OSError):
@@ -73,7 +73,7 @@ def read_folder_news(data: Path) -> FolderNews:
 
 
 class InstanceView:
-    """The view of one instance, which its supervisor owns. `hang` tells how its own access to the data folder hangs."""
+    """The view of one instance, owned by its supervisor. `hang` describes the supervisor's own hanging file access."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class InstanceView:
         self._looks = Rounds(self._look)
         self._news = FolderNews()
         self._served: str | None = None  # the release that all workers served last
-        self._switched_by: str | None = None  # who made it current
+        self._switched_by: str | None = None  # the operator who made it current
 
     async def start(self, endpoints: Endpoints, peers: Peers, servers: EmbeddedServers) -> None:
         self._peers, self._servers = peers, servers
@@ -146,15 +146,15 @@ class InstanceView:
         )
 
     async def look_at_disk(self) -> None:
-        """Lets the embedded key store reserve space, and notices whether there is none.
+        """Lets the embedded key store reserve space, and notices a full disk.
 
-        A look that began before this call does not count: the disk may have become full since.
+        A check that began before this call does not count: the disk may have become full since.
         """
         await self._disk_looks.get()
 
     async def _look_at_disk(self) -> None:
         if self._servers.owned:
-            with suppress(FilesHang):  # `state` says so
+            with suppress(FilesHang):  # `state` reports it
                 await self._disk.run(
                     f"reserving space in {self._settings.data_path}", self._servers.look_at_disk, wait=1
                 )
@@ -165,7 +165,7 @@ class InstanceView:
         return (*([f"{workers} of the workers"] if workers else []), *servers)
 
     async def sums(self) -> Snapshot:
-        """The figures of all workers, past ones included, as of now. Refreshes the figures of drops in `state`."""
+        """Returns the current figures of all workers, past ones included. Refreshes the figures of drops in `state`."""
         await asyncio.gather(self._read_folder(), *(worker.fresh_report() for worker in self._workers.all))
         total = Telemetry()
         total.add(self._workers.retired.snapshot())
@@ -180,10 +180,10 @@ class InstanceView:
         return self.observer.overview()
 
     async def overview_now(self) -> Overview | None:
-        """The overview. If workers have said since the last look that they serve another release, or that something
-        else is wrong, it is looked at anew: whoever published waits for the same workers, and asks right after."""
+        """Returns the overview; refreshes it if workers have since reported another release or a problem: a publish
+        waits for the same workers, and its operator reads the overview right after."""
         if self.observer.is_behind(self.state()):
-            with suppress(Exception):  # what fails here is told of where it is looked at regularly
+            with suppress(Exception):  # the regular refresh reports the failure
                 await asyncio.wait_for(self._looks.get(), _FRESH_SECONDS)
         return self.overview()
 
@@ -191,7 +191,7 @@ class InstanceView:
         return self.observer.history(span)
 
     async def find(self, request_id: str) -> list[AccessLogEntry]:
-        """What the workers know of a request, oldest first."""
+        """Returns the workers' log entries of a request, oldest first."""
         found = await asyncio.gather(*(worker.find(request_id) for worker in self._workers.all))
         return sorted((request for requests in found for request in requests), key=lambda request: request.time)
 
@@ -199,11 +199,12 @@ class InstanceView:
         self._workers.sample(share)
 
     async def purge(self) -> Purged:
-        """Empties the shared cache, then the near ones, which it would fill again, of all instances on the key store.
+        """Empties the shared cache, then the near caches of all instances on the key store. The other order would let
+        the shared cache fill the near ones again.
 
         Raises:
-            StoreUnavailable: if either store does not answer. The near caches of this instance are empty all the same,
-                and those of the others, if the key store answers.
+            StoreUnavailable: if either store does not answer. The near caches of this instance are empty even then, and
+                those of the others if the key store answers.
         """
         near = sum(worker.report.near_entries for worker in self._workers.all if worker.report is not None)
         try:
@@ -214,12 +215,12 @@ class InstanceView:
         return Purged(near, shared, reached.done, reached.behind)
 
     async def _keep_looking(self) -> float:
-        """Looks; returns the seconds until the next time."""
+        """Refreshes the state; returns the seconds until the next call."""
         await self._looks.get()
         return _LOOK_SECONDS
 
     async def _look(self) -> None:
-        """Looks at everything."""
+        """Refreshes the state and publishes it."""
         await self._read_folder()
         await self._look_who_switched()
         for worker in self._workers.all:
@@ -231,7 +232,7 @@ class InstanceView:
     async def _read_folder(self) -> None:
         folder = self._settings.data_path
         async with self._reading:
-            with suppress(FilesHang):  # `state` says so
+            with suppress(FilesHang):  # `state` reports it
                 self._news = await self._files.run(f"reading {folder}", read_folder_news, folder, wait=1)
 
     async def _look_who_switched(self) -> None:
@@ -241,7 +242,7 @@ class InstanceView:
             return
         self._served, self._switched_by = release, None
         if before is not None:
-            with suppress(FilesHang, CatalogError, OSError):  # then it is not told
+            with suppress(FilesHang, CatalogError, OSError):  # then it is unknown
                 pointer = await self._files.run(f"reading {folder}/current.json", Catalog(folder).pointer, wait=1)
                 self._switched_by = pointer.by if pointer is not None and pointer.release == release else None
 

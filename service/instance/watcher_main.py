@@ -1,7 +1,7 @@
 """The process that watches an instance's inbox: ``python -m service.instance.watcher_main PARENT CONTROL_FD``.
 
-The supervisor starts it. It is no serving process because it handles raw drops (Decision 8); it publishes as the
-command line does.
+The supervisor starts it. It handles raw drops, so it must not serve requests (Decision 8). It publishes like the
+command line.
 """
 
 import logging
@@ -20,14 +20,14 @@ def _watch(control: Control) -> None:
     settings = orders.settings
     logs.configure("json" if orders.log_json else "text", settings.log_level)
     with stoppable(log_event):
-        make_watcher(settings, settings.inbox or "", log_event, control.tell).watch()
+        make_watcher(settings, settings.inbox or "", log_event, control.report).watch()
 
 
 def main() -> None:
     name_process("inbox")
     _watch(Control())
     logging.shutdown()
-    os._exit(0)  # the listening thread cannot be ended, and libraries complain of it at an orderly exit
+    os._exit(0)  # the listening thread cannot be stopped, and libraries warn about it at a normal exit
 
 
 if __name__ == "__main__":

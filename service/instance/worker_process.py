@@ -26,7 +26,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 class WorkerProcess:
     """One worker, from its start to its end; owned by the instance's Workers.
 
-    `report` is the newest one, None before the first; `silence` is the time since; `given_up` once it hangs.
+    `report` is the newest one, None before the first; `silence` is the time since; `given_up` is set once it hangs.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class WorkerProcess:
         self.given_up = False
         self.pid = process.pid
         self.started_at = time.time()
-        self.leaving = False  # it was told to stop
+        self.leaving = False  # it got SIGTERM
         self.on_samples: Callable[[list[Sample]], None] = lambda _: None
         self._finding: dict[str, list[asyncio.Future[list[AccessLogEntry]]]] = {}
         self._on_report = on_report
@@ -59,9 +59,9 @@ class WorkerProcess:
         process, control_socket = await forks.start("service.worker.main", listening.fileno())
         return cls(process, control_socket, orders, on_report)
 
-    async def ended(self) -> str:
-        """Waits for the end of the process; returns how it ended, and why if it said so."""
-        return await self._process.ended()
+    async def wait_for_exit(self) -> str:
+        """Waits for the end of the process; returns its exit code or signal, and the error that it reported."""
+        return await self._process.wait_for_exit()
 
     def signal(self, number: int) -> None:
         if number == signal.SIGTERM:
@@ -69,54 +69,56 @@ class WorkerProcess:
         self._process.signal(number)
 
     def look(self) -> None:
-        """Sees whether the worker has reported since the last look, and asks it to. Call every `LOOK_SECONDS`."""
+        """Checks whether the worker has reported since the last call, then requests a report. Call every
+        `LOOK_SECONDS`.
+        """
         if not self._heard:
             self.silence.look(asyncio.get_running_loop().time(), take_sample(self.pid))
         self._heard = False
-        self.tell(ipc.REPORT)
+        self.send(ipc.REPORT)
 
     def give_up(self) -> None:
-        """Kills the worker, which hangs. One that hangs in the kernel ends when that lets it go."""
+        """Kills the hanging worker. If it hangs in the kernel, it ends later."""
         self.given_up = True
         self.signal(signal.SIGKILL)
 
     async def purge(self) -> None:
-        """Empties the worker's near cache; waits for that, but not for long."""
+        """Empties the worker's near cache; waits for that up to `_PURGE_SECONDS`."""
         before = self._purges
-        self.tell(ipc.PURGE)
+        self.send(ipc.PURGE)
         if self.report is None:
             return  # it does not serve yet
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PURGE_SECONDS):
                 # a report may have been sent before the order arrived
-                while self._purges == before and self._process.is_heard:
+                while self._purges == before and self._process.is_connected:
                     await self.fresh_report()
 
     @property
     def _purges(self) -> int:
         return self.report.purges if self.report is not None else 0
 
-    def tell(self, line: bytes) -> None:
+    def send(self, line: bytes) -> None:
         self._process.send(line)
 
     async def fresh_report(self) -> None:
-        """Waits for a report that is younger than this call, but not for long."""
+        """Waits up to `_FRESH_SECONDS` for a report that was sent after this call."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
-        self.tell(ipc.REPORT)
+        self.send(ipc.REPORT)
         await asyncio.wait([waiter], timeout=_FRESH_SECONDS)
 
     async def find(self, request_id: str) -> list[AccessLogEntry]:
-        """What the worker knows of a request; waits for it, but not for long."""
+        """Returns the worker's log entries of a request; waits up to `_FRESH_SECONDS`."""
         found: asyncio.Future[list[AccessLogEntry]] = asyncio.get_running_loop().create_future()
         self._finding.setdefault(request_id, []).append(found)
-        self.tell(ipc.FIND + request_id.encode() + b"\n")
+        self.send(ipc.FIND + request_id.encode() + b"\n")
         await asyncio.wait([found], timeout=_FRESH_SECONDS)
         return found.result() if found.done() else []
 
     @property
     def hung_seconds(self) -> float:
-        """How long something has hung on its data folder, as of its last report."""
+        """How long an access to its data folder has hung, as of its last report."""
         return self.report.hung_seconds if self.report is not None else 0.0
 
     def resident_bytes(self) -> int:
@@ -126,7 +128,7 @@ class WorkerProcess:
             return 0
 
     def _take(self, line: bytes) -> None:
-        """Takes a line of the worker. Raises ValueError if it is nonsense."""
+        """Handles a line from the worker. Raises ValueError if it is invalid."""
         self._heard = True
         self.silence = Silence()
         if line != ipc.STARTING:

@@ -1,5 +1,5 @@
-"""The workers of an instance: one that died or does not respond is replaced; one whose files hang, as soon as another
-serves in its place.
+"""Keeps the workers of an instance alive. A worker that died or does not respond is replaced at once; a worker whose
+files hang, as soon as its successor serves.
 """
 
 import asyncio
@@ -25,54 +25,54 @@ from service.instance.worker_process import WorkerProcess
 log = logging.getLogger("forecast.supervisor")
 
 _WAIT_SECONDS = 0.05
-# For the end of a worker that was killed.
+# Maximum wait for the end of a killed worker.
 _DEATH_SECONDS = 1.0
-# A worker that hangs this long is to be replaced: every request is answered within 5 s.
+# A worker that hangs this long is replaced: every request gets a reply within 5 s.
 _HUNG_SECONDS = 5.0
-# A worker that takes over from a hanging one must serve within the first, or it hangs on the same files. Each further
-# try is given twice as long, and begins after as long again.
+# A worker that takes over from a hanging one must serve within the first, or it hangs on the same files. Each retry
+# gets twice as long, and starts after a pause of the same length.
 _FIRST_PATIENCE_SECONDS = 5.0
 _LONGEST_PATIENCE_SECONDS = 60.0
 # Resets the back-off after this long.
 _FORGET_SECONDS = 600.0
 
-# From the first worker that serves, for the others: one that cannot start must not keep the addresses back.
+# Maximum wait for the other workers after the first one serves: a worker that cannot start must not delay the notice.
 _PATIENCE_SECONDS = 5.0
 
 
-class FirstWords:
-    """Calls `say` once, when all `wanted` workers serve, or some of them and the others take long. `serving` tells how
-    many do. The supervisor owns it.
+class ReadyNotice:
+    """Calls `send` once, when all `wanted` workers serve, or only some if the others take long. `serving` returns their
+    number. The supervisor owns it.
 
-    Who reads it may ask at once how the instance is, and is to hear of no worker that merely starts.
+    It waits for all, so that a status command right after the notice does not report workers that are still starting.
     """
 
-    def __init__(self, wanted: int, serving: Callable[[], int], say: Callable[[], None]) -> None:
+    def __init__(self, wanted: int, serving: Callable[[], int], send: Callable[[], None]) -> None:
         self._wanted = wanted
         self._serving = serving
-        self._say = say
-        self._said = False
+        self._send = send
+        self._sent = False
         self._waiting: asyncio.TimerHandle | None = None
 
     def reported(self) -> None:
-        """A worker has reported."""
-        if self._said:
+        """Call after each report of a worker."""
+        if self._sent:
             return
         if self._serving() >= self._wanted:
-            self._tell()
+            self._send_once()
         elif self._waiting is None and self._serving():
-            self._waiting = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._tell_of_some)
+            self._waiting = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._send_for_some)
 
-    def _tell_of_some(self) -> None:
+    def _send_for_some(self) -> None:
         self._waiting = None
-        if self._serving():  # else it has died: the next one that serves begins anew
-            self._tell()
+        if self._serving():  # else it has died: the next one that serves starts the wait again
+            self._send_once()
 
-    def _tell(self) -> None:
+    def _send_once(self) -> None:
         if self._waiting is not None:
             self._waiting.cancel()
-        self._said = True
-        self._say()
+        self._sent = True
+        self._send()
 
 
 class Workers:
@@ -86,7 +86,7 @@ class Workers:
         self.all: list[WorkerProcess] = []  # including those that are starting or leaving
         self.restarts = 0  # workers that were replaced
         self.recent = Restarts()
-        self.start_problem: str | None = None  # why the last worker that ended before it served did so
+        self.start_problem: str | None = None  # why the last worker that never served ended
         self.retired = Telemetry()  # figures of workers that ended
         self.on_samples: Callable[[list[Sample]], None] = lambda _: None
         self._shared = Shared(wanted)
@@ -115,7 +115,7 @@ class Workers:
             worker.signal(signal.SIGKILL)
 
     async def _look(self) -> float:
-        """Asks all for a report; kills those that hang."""
+        """Requests a report of each; kills those that hang."""
         for worker in self.all:
             worker.look()
             if worker.silence.hangs and not worker.given_up:
@@ -124,18 +124,18 @@ class Workers:
         return LOOK_SECONDS
 
     def sample(self, share: float) -> None:
-        """From now on, every worker logs so large a share of the requests that are neither errors nor slow."""
+        """Sets the share of requests, other than errors and slow ones, that every worker logs."""
         self._orders = msgspec.structs.replace(self._orders, logged_share=share)
         for worker in self.all:
-            worker.tell(b"%b%r\n" % (ipc.SAMPLE, share))
+            worker.send(b"%b%r\n" % (ipc.SAMPLE, share))
 
     def share(self, shared: Shared) -> None:
-        """From now on, this is what all instances have in common."""
+        """Sends every worker the state that all instances share."""
         if shared == self._shared:
             return
         self._shared = shared
         for worker in self.all:
-            worker.tell(b"%b%b\n" % (ipc.SHARED, msgspec.json.encode(shared)))
+            worker.send(b"%b%b\n" % (ipc.SHARED, msgspec.json.encode(shared)))
 
     @property
     def serving(self) -> int:
@@ -144,11 +144,11 @@ class Workers:
 
     @property
     def everywhere(self) -> int:
-        """How many workers there are in all instances that are known."""
+        """How many workers all known instances have."""
         return self._shared.workers
 
     async def purge(self) -> None:
-        """Empties the near caches; waits for that, but not for long."""
+        """Empties the near caches; waits for that for a limited time."""
         await asyncio.gather(*(worker.purge() for worker in self.all))
 
     def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
@@ -160,22 +160,22 @@ class Workers:
         self._report()
 
     async def _keep(self) -> float:
-        """Keeps one worker alive: replaces it at once when it dies, later and later if it dies of its start."""
+        """Keeps one worker alive: replaces it at once when it dies, with back-off if it dies during its start."""
         loop = asyncio.get_running_loop()
         backoff = Backoff()
         successor: WorkerProcess | None = None
         while not self._stopping.is_set():
-            worker = successor or await self._started(self._orders)
+            worker = successor or await self._start_one(self._orders)
             if worker is None:
                 await self._pause(LONGEST_BACKOFF_SECONDS)
                 continue
             began = loop.time()
-            ending = asyncio.create_task(self._ended(worker))
+            ending = asyncio.create_task(self._wait_for_exit(worker))
             successor = await self._successor(worker, ending)
             if self._stopping.is_set():
                 await ending
                 if successor is not None:
-                    await self._ended(successor)
+                    await self._wait_for_exit(successor)
                 break
             self.restarts += 1
             self.recent.add(time.monotonic())
@@ -183,7 +183,7 @@ class Workers:
                 log.error("worker %d hangs; worker %d serves in its place", worker.pid, successor.pid)
                 self._begin(self._leave(worker, ending), "replace a worker")
                 continue
-            status = ending.result() if ending.done() else "killed, but not gone yet"
+            status = ending.result() if ending.done() else "killed, but has not exited yet"
             if worker.report is None:
                 self.start_problem = status
                 log.error("worker %d ended before it served (%s); trying again", worker.pid, status)
@@ -194,25 +194,25 @@ class Workers:
             await self._pause(backoff.after(loop.time() - began))
         return 0.0
 
-    async def _started(self, orders: Orders) -> WorkerProcess | None:
+    async def _start_one(self, orders: Orders) -> WorkerProcess | None:
         try:
-            told = msgspec.structs.replace(orders, shared=self._shared)
-            worker = await WorkerProcess.start(self._forks, told, self._listening, self._on_report)
+            current = msgspec.structs.replace(orders, shared=self._shared)
+            worker = await WorkerProcess.start(self._forks, current, self._listening, self._on_report)
             worker.on_samples = self.on_samples
         except OSError as error:
             self.start_problem = str(error)
             log.error("cannot start a worker: %s; trying again", error)
             return None
         self.all.append(worker)
-        if self._stopping.is_set():  # meanwhile: all others have been told
+        if self._stopping.is_set():  # since the start began: the others already got the signal
             worker.signal(signal.SIGTERM)
         return worker
 
-    async def _ended(self, worker: WorkerProcess) -> str:
+    async def _wait_for_exit(self, worker: WorkerProcess) -> str:
         try:
-            status = await worker.ended()
+            status = await worker.wait_for_exit()
         finally:
-            worker.signal(signal.SIGKILL)  # a worker that we cannot hear any more is replaced
+            worker.signal(signal.SIGKILL)  # a worker whose socket has closed is replaced
             self.all.remove(worker)
         if worker.report is not None:
             self.retired.add(worker.report.telemetry)
@@ -221,8 +221,8 @@ class Workers:
     # --- workers that hang ---------------------------------------------------------------------------------------
 
     async def _successor(self, worker: WorkerProcess, ending: "asyncio.Task[str]") -> WorkerProcess | None:
-        """Waits until `worker` has ended or was killed (None), or until its files hang and another serves in its place
-        (returned).
+        """Waits until `worker` has ended (returns None), or until its files hang and its successor serves (returns
+        that).
         """
         while not ending.done():
             await asyncio.wait([ending], timeout=LOOK_SECONDS)
@@ -245,12 +245,12 @@ class Workers:
         return now >= self._next_try and not self._stopping.is_set()
 
     async def _try_another(self, hung: WorkerProcess) -> WorkerProcess | None:
-        """Starts a worker in place of `hung`; None if it does not serve in time either."""
+        """Starts a worker in place of `hung`; returns None if that does not serve in time either."""
         loop = asyncio.get_running_loop()
         patience = self._patience
         self._patience = min(_LONGEST_PATIENCE_SECONDS, 2 * patience)
         orders = msgspec.structs.replace(self._orders, takes_over=hung.report is not None and bool(hung.report.release))
-        worker = await self._started(orders)
+        worker = await self._start_one(orders)
         deadline = loop.time() + patience
         while worker is not None and (worker.report is None or worker.report.hung is not None):
             if loop.time() > deadline or self._stopping.is_set():
@@ -271,7 +271,7 @@ class Workers:
         await ending
 
     async def _reap(self, worker: WorkerProcess) -> None:
-        await self._ended(worker)
+        await self._wait_for_exit(worker)
 
     async def _pause(self, seconds: float) -> None:
         try:

@@ -11,7 +11,7 @@ from service.base.tasks import end_task
 from service.instance import peers as peers_module
 from service.instance import registry
 from service.instance.peers import Peers
-from service.instance.registry import INSTANCES, Heard, Peer, Registry, peers_in
+from service.instance.registry import INSTANCES, BeatReply, Peer, Registry, peers_in
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
@@ -135,7 +135,7 @@ async def test_a_beat_that_was_under_way_at_an_order_is_not_obeyed(
     await end_task(peers._task)
     beat = peers._registry.beat
 
-    async def while_ordering(me: Peer) -> Heard:
+    async def while_ordering(me: Peer) -> BeatReply:
         monkeypatch.setattr(peers._registry, "beat", beat)
         heard = await beat(me)
         await peers.order_purge()
@@ -173,7 +173,7 @@ async def test_workers_are_counted_and_the_last_number_stays(pair: list[Supervis
         return sum(one.workers for one in first.peers.others)
 
     await eventually(lambda: workers() == 4)
-    heard = Heard(first.peers.clock(), "", ())
+    heard = BeatReply(first.peers.clock(), "", ())
     for _ in range(4):
         first.peers._take(heard)
     assert workers() == 4

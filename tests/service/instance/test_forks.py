@@ -20,7 +20,7 @@ from service.instance.forks import ForkedChild, Forks
 _SUPERVISOR = """
 import asyncio, contextlib, errno, json, logging, os, signal, socket, sys, time, types
 from service.instance import forks as module
-from service.instance.children import ended
+from service.instance.children import wait_for_exit
 
 def main():
     with socket.socket(fileno=int(sys.argv[2])) as control:
@@ -49,7 +49,7 @@ async def run(forks):
     content = open(reader, "rb").read().decode()
     assert child.poll() is None
     control.close()
-    print(json.dumps({"told": told, "content": content, "ended": await ended(child), "pid": child.pid}))
+    print(json.dumps({"told": told, "content": content, "ended": await wait_for_exit(child), "pid": child.pid}))
 
 module._PATIENCE_SECONDS = 60
 forks = module.Forks()
@@ -90,7 +90,7 @@ def test_whoever_started_it_hears_of_a_signal_that_ended_it() -> None:
 async def killed():
     child, control = await forks.start("forked", os.open(os.devnull, os.O_WRONLY))
     child.send_signal(signal.SIGKILL)
-    print(json.dumps(await ended(child)))
+    print(json.dumps(await wait_for_exit(child)))
     child.send_signal(signal.SIGKILL)
     print(json.dumps(child.poll()))
 asyncio.run(killed())""")
@@ -110,7 +110,7 @@ slow.begin(import_all)
 async def told_at_once():
     child, control = await slow.start("forked", os.open(os.devnull, os.O_WRONLY))
     child.send_signal(signal.SIGTERM)
-    print(json.dumps(await ended(child)))
+    print(json.dumps(await wait_for_exit(child)))
 asyncio.run(told_at_once())""")
     assert lines == ["signal 15"]
 
@@ -154,12 +154,12 @@ async def start():
     child, control = await forks.start("service.instance.watcher_main")
     print(json.dumps(type(child).__name__))
     child.send_signal(signal.SIGKILL)
-    await ended(child)
+    await wait_for_exit(child)
 asyncio.run(start())
 asyncio.run(start())
 print(json.dumps(os.path.exists(f"/proc/{{server}}")))""")
     assert lines == ["Popen", "Popen", False]
-    assert errors.count("the one that forked them failed") == 1
+    assert errors.count("the fork server failed") == 1
 
 
 def test_where_the_kernel_gives_it_to_somebody_else_each_process_is_a_new_interpreter() -> None:
@@ -171,10 +171,10 @@ async def start():
     child, control = await forks.start("service.instance.watcher_main")
     print(json.dumps(type(child).__name__))
     child.send_signal(signal.SIGKILL)
-    await ended(child)
+    await wait_for_exit(child)
 asyncio.run(start())""")
     assert lines == ["Popen"]
-    assert errors.count("the one that forked them failed") == 1
+    assert errors.count("the fork server failed") == 1
 
 
 def test_where_nothing_can_be_forked_an_instance_starts_all_the_same() -> None:

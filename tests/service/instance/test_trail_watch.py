@@ -137,7 +137,7 @@ async def test_without_the_rights_the_key_is_named_once(
         watch.revoke_again([key.key_id])
         await watch.look()
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
-        f"key {key.key_id} was seen revoked, and is not any more: revoke it again: no permission"
+        f"key {key.key_id} is no longer revoked: revoke it again: no permission"
     ]
 
 

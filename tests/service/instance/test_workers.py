@@ -39,7 +39,7 @@ class InTheKernel:
         if not self.hangs:
             self.gone.set()
 
-    async def ended(self) -> str:
+    async def wait_for_exit(self) -> str:
         await self.gone.wait()
         return "signal 9"
 
@@ -67,5 +67,5 @@ async def test_a_worker_that_cannot_be_killed_is_replaced_all_the_same(
         await eventually(lambda: workers.all == started[1:])
         await workers.stop(0)
     assert "worker 0 does not respond (waiting for a disk" in caplog.text
-    assert "worker 0 ended (killed, but not gone yet); replacing it" in caplog.text
+    assert "worker 0 ended (killed, but has not exited yet); replacing it" in caplog.text
     assert workers.restarts == 1
