@@ -1,7 +1,7 @@
 """The disk under an embedded server that writes an append-only file (Decision 9).
 
-Space is reserved behind the end of the file, which no other file can take (fallocate(2)): a full disk does not end the
-server, and what is urgent can still be written.
+Space is reserved behind the end of the file (fallocate(2)), and no other file can use it. So a full disk does not end
+the server, and urgent changes can still be written.
 """
 
 import ctypes
@@ -10,9 +10,9 @@ import os
 from pathlib import Path
 
 FILES = "appendonlydir"  # as the server names it
-# For some thousand changes of keys, and for the usage of thousands of keys until it must reject writes.
+# Enough for some thousand changes of keys, and for the usage of thousands of keys until the server rejects writes.
 RESERVED_BYTES = 4 << 20
-# With less free space than this a disk is full; with more than RESERVED_BYTES, no longer.
+# A disk is full below this free space, and no longer full above RESERVED_BYTES.
 _FULL_BYTES = RESERVED_BYTES // 4
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE of linux/falloc.h
 _UNSUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS)
@@ -20,9 +20,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def disk_error(folder: Path, *, was_full: bool) -> OSError | None:
-    """Reserves space for the append-only file in `folder`; returns why it cannot grow, None if it can. May hang.
+    """Reserves space for the append-only file in `folder`; returns why it cannot grow, or None if it can. May hang.
 
-    `was_full`: the last call said so.
+    `was_full`: the last call found a full disk.
     """
     try:
         newest = newest_increment(folder / FILES)
@@ -30,7 +30,7 @@ def disk_error(folder: Path, *, was_full: bool) -> OSError | None:
             _reserve_behind(newest)
         disk = os.statvfs(folder)
     except FileNotFoundError:
-        return None  # nothing is stored yet
+        return None  # no file yet
     except OSError as error:
         return error
     if disk.f_bavail * disk.f_frsize < (RESERVED_BYTES if was_full else _FULL_BYTES):
@@ -43,13 +43,13 @@ def is_full(error: OSError | None) -> bool:
 
 
 def newest_increment(files: Path) -> Path | None:
-    """The append-only file that a server writes to: appendonly.aof.N.incr.aof with the highest N."""
+    """Returns the append-only file that a server writes to: appendonly.aof.N.incr.aof with the highest N."""
     found = [(int(path.name.split(".")[-3]), path) for path in files.glob("*.[0-9]*.incr.aof")]
     return max(found)[1] if found else None
 
 
 def _reserve_behind(path: Path) -> None:
-    """Raises OSError if there is no space. Where the file system cannot reserve any, only free space counts."""
+    """Reserves space. Raises OSError if there is none. Does nothing if the file system cannot reserve space."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         end = os.fstat(descriptor).st_size

@@ -1,6 +1,6 @@
 """The embedded Valkey: two private servers, one for keys and one for the cache (Decisions 3 and 9).
 
-The process that holds the lock of the data folder owns them. Other processes use their sockets while they answer.
+The process that holds the lock of the data folder owns the servers. Other processes connect to their sockets.
 """
 
 import contextlib
@@ -41,11 +41,11 @@ _START_SECONDS = 10.0
 _STOP_SECONDS = 10.0
 
 
-def wanted(settings: Settings) -> tuple[Role, ...]:
-    """The roles that `settings` leave to embedded servers.
+def embedded_roles(settings: Settings) -> tuple[Role, ...]:
+    """Returns the roles that `settings` leave to embedded servers.
 
     Raises:
-        SettingsError: where this installation does not accept `embedded`.
+        SettingsError: if this installation does not accept `embedded`.
     """
     urls: dict[Role, str] = {"keys": settings.keys_url, "cache": settings.cache_url}
     roles = tuple(role for role in ROLES if urls[role] == EMBEDDED)
@@ -61,9 +61,9 @@ def _die_with_parent() -> None:
 
 
 class EmbeddedServers:
-    """The servers of one data folder: used if another process runs them, else started.
+    """The servers of one data folder. Starts them unless another process runs them.
 
-    A supervisor owns one for its lifetime, a command for one `borrowed` block. Servers that were started end with it.
+    A supervisor holds one for its lifetime, a command for one `borrowed` block. Servers that it started end with it.
     """
 
     def __init__(self, data: Path, roles: tuple[Role, ...]) -> None:
@@ -71,7 +71,7 @@ class EmbeddedServers:
         self._roles = roles
         self._own_runtime = runtime_folder(data)
         self._lock: int | None = None
-        self._servers = self._none_started()
+        self._servers = self._make_servers()
 
     def url(self, role: Role) -> str:
         return f"unix://{self._socket(role)}"
@@ -90,7 +90,7 @@ class EmbeddedServers:
             return
         deadline = time.monotonic() + _START_SECONDS
         if self.claim():
-            self.look_at_disk()  # a server that starts on a full disk knows from the beginning
+            self.look_at_disk()  # before the start, because the arguments of a server depend on it
         self.tend()
         while not self.answers():
             if not self.owned:
@@ -98,17 +98,17 @@ class EmbeddedServers:
             for role, server in self._servers.items():
                 server.notice_end(time.monotonic())
                 if server.cause:
-                    raise EmbeddedError(f"the embedded server for {role} did not start: {server.why()}")
+                    raise EmbeddedError(f"the embedded server for {role} did not start: {server.explain_end()}")
             if time.monotonic() > deadline:
-                raise EmbeddedError(f"the embedded servers of {self._data} do not answer: `forecast status` says why")
+                raise EmbeddedError(f"the embedded servers of {self._data} do not answer: run `forecast status`")
             time.sleep(0.01)
 
     def answers(self) -> bool:
         return all(answers_ping(self._socket(role)) for role in self._roles)
 
     def tend(self) -> list[Role]:
-        """Starts missing servers without waiting, later and later if they do not stay; returns which. Call from the
-        main thread."""
+        """Starts missing servers without waiting, with back-off if they keep ending; returns those that it started.
+        Call from the main thread."""
         if not self.claim():
             return []
         started: list[Role] = []
@@ -125,27 +125,27 @@ class EmbeddedServers:
                 try:
                     server.process = self._start(role, server)
                 except (OSError, EmbeddedError) as error:
-                    server.ended(str(error), now)
+                    server.record_end(str(error), now)
                 started.append(role)
         return started
 
     def look_at_disk(self) -> None:
-        """Reserves space for the keys, and lets their server know whether its disk is full. Call it often, outside the
-        event loop: it may hang."""
+        """Reserves space for the key store, and configures its server for a full disk or a free one. Call it often,
+        outside the event loop: it may hang."""
         server = self._servers.get("keys")
         if server is not None and self.owned:
             server.look_at_disk(self._socket("keys"))
 
     def problems(self) -> list[str]:
-        """What keeps the servers that this process owns from working, and what to do."""
+        """Returns the problems of the servers that this process owns, with the remedies."""
         return [problem for server in self._servers.values() for problem in server.problems(time.monotonic())]
 
     def restarted(self) -> list[Role]:
-        """Those that were restarted in the last CALM_SECONDS."""
+        """Returns the roles of servers that were restarted in the last CALM_SECONDS."""
         return [role for role, server in self._servers.items() if server.restarts.lately(time.monotonic())]
 
     def claim(self) -> bool:
-        """Whether this process owns the servers; it becomes the owner if there is none."""
+        """Makes this process the owner if there is none; returns whether it is the owner."""
         return bool(self._roles) and (self.owned or self._take_lock())
 
     def stop(self) -> None:
@@ -160,7 +160,7 @@ class EmbeddedServers:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-        self._servers = self._none_started()
+        self._servers = self._make_servers()
         if self._lock is not None:
             for role in self._roles:
                 Path(self._socket(role)).unlink(missing_ok=True)
@@ -170,7 +170,7 @@ class EmbeddedServers:
             self._lock = None
 
     def kill(self) -> None:
-        """Kills them, while `stop` runs in another thread. Every write that was answered is on disk."""
+        """Kills the servers, while `stop` runs in another thread. Every confirmed write is on disk."""
         for server in list(self._servers.values()):
             if server.process is not None:
                 server.process.kill()
@@ -187,13 +187,13 @@ class EmbeddedServers:
             os.close(descriptor)
             return False
         self._lock = descriptor
-        # a process with another XDG_RUNTIME_DIR or TMPDIR finds the sockets by this
+        # lets a process with another XDG_RUNTIME_DIR or TMPDIR find the sockets
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(self._own_runtime).encode(), 0)
         return True
 
     def _start(self, role: Role, server: Server) -> "subprocess.Popen[bytes]":
-        """Raises OSError."""
+        """Starts one server. Raises OSError, EmbeddedError."""
         folder = self._log(role).parent
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         make_private(self._runtime)
@@ -207,20 +207,20 @@ class EmbeddedServers:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            preexec_fn=_die_with_parent,  # safe: there is one thread here, and it makes system calls only
-            start_new_session=True,  # Ctrl-C is for this process, which stops them in order
+            preexec_fn=_die_with_parent,  # safe: it runs in a single thread and only makes system calls
+            start_new_session=True,  # Ctrl-C is for this process, which stops the servers
         )
 
     @property
     def _runtime(self) -> Path:
-        """Folder of the sockets: our own if we own the servers, else the one that their owner noted."""
+        """Folder of the sockets: our own if we own the servers, else the one in their owner's lock file."""
         if self.owned:
             return self._own_runtime
-        noted = self._noted()
+        noted = self._read_noted_folder()
         return self._own_runtime if noted is None else noted
 
-    def _noted(self) -> Path | None:
-        """The folder that the lock file names, if it is private to this user (for root: or to the file's owner)."""
+    def _read_noted_folder(self) -> Path | None:
+        """Returns the folder in the lock file, if it is private to this user (for root: or to the file's owner)."""
         lock = self._data / _LOCK
         try:
             noted, written_by = lock.read_text(), lock.stat().st_uid
@@ -231,7 +231,7 @@ class EmbeddedServers:
         owners = {os.getuid(), written_by} if os.getuid() == 0 else {os.getuid()}
         return Path(noted) if any(is_private(Path(noted), owner) for owner in owners) else None
 
-    def _none_started(self) -> dict[Role, Server]:
+    def _make_servers(self) -> dict[Role, Server]:
         return {role: Server(role, self._log(role)) for role in self._roles}
 
     def _log(self, role: Role) -> Path:
@@ -246,26 +246,26 @@ class EmbeddedServers:
 
 @contextlib.contextmanager
 def borrowed(settings: Settings, needed: tuple[Role, ...] = ROLES) -> Iterator[dict[Role, str]]:
-    """The URLs of the stores, for one command. Embedded servers that do not run are started, and stopped at the end."""
-    roles = tuple(role for role in wanted(settings) if role in needed)
+    """Yields the URLs of the stores to one command. Starts missing embedded servers and stops them at the end."""
+    roles = tuple(role for role in embedded_roles(settings) if role in needed)
     servers = EmbeddedServers(settings.data_path, roles)
     if not roles:
-        yield resolved(settings, servers)
+        yield resolve_urls(settings, servers)
         return
     with _users(settings.data_path) as users:
         try:
             servers.ensure()
-            yield resolved(settings, servers)
+            yield resolve_urls(settings, servers)
         finally:
             if servers.owned:
-                # other commands may use the servers that this one started: wait until they are done
+                # wait until other commands no longer use the servers that this one started
                 flock(users, LOCK_EX)
             servers.stop()
 
 
 @contextlib.contextmanager
 def _users(data: Path) -> Iterator[int]:
-    """Marks this command as a user of borrowed servers; waits while their owner is stopping them."""
+    """Marks this command as a user of borrowed servers; waits while their owner stops them."""
     try:
         data.mkdir(parents=True, exist_ok=True)
         descriptor = open_lock(data / "embedded.users")
@@ -279,13 +279,14 @@ def _users(data: Path) -> Iterator[int]:
 
 
 def running_url(settings: Settings, role: Role) -> str | None:
-    """The URL of the server for `role`; None if it is embedded and not running."""
-    if role not in wanted(settings):
-        return resolved(settings, EmbeddedServers(settings.data_path, ()))[role]
+    """Returns the URL of the server for `role`; None if it is embedded and not running."""
+    if role not in embedded_roles(settings):
+        return resolve_urls(settings, EmbeddedServers(settings.data_path, ()))[role]
     servers = EmbeddedServers(settings.data_path, (role,))
     return servers.url(role) if servers.answers() else None
 
 
-def resolved(settings: Settings, servers: EmbeddedServers) -> dict[Role, str]:
+def resolve_urls(settings: Settings, servers: EmbeddedServers) -> dict[Role, str]:
+    """Returns the URL of each role's store; `servers` stand in for `embedded`."""
     urls: dict[Role, str] = {"keys": settings.keys_url, "cache": settings.cache_url}
     return {role: servers.url(role) if url == EMBEDDED else url for role, url in urls.items()}

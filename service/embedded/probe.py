@@ -1,7 +1,7 @@
 """Checks once, when an instance or a command starts, whether the right kind of Redis answers at a URL.
 
-So a wrong URL is an error at once. A server that is away or still loading is not: the instance starts degraded and
-waits for it.
+So a wrong URL is an immediate error. An unreachable or loading server is not: the instance starts degraded and waits
+for it.
 """
 
 import os
@@ -37,7 +37,7 @@ _REPLY_TYPES = b"+-:$*_#,(!=%~>|"
 # Options of a rediss:// URL that name files.
 _CERTIFICATES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
-# Extensions that Python 3.13 and later requires of certificates, by OpenSSL's verify code (x509_vfy.h).
+# Certificate extensions that Python 3.13 and later requires, by OpenSSL's verify code (x509_vfy.h).
 _LACKING = {
     85: "the server's certificate with authorityKeyIdentifier=keyid",
     86: "the authority's certificate with subjectKeyIdentifier=hash",
@@ -47,18 +47,18 @@ _LACKING = {
 
 
 def check_answers_redis(url: str, *, for_keys: bool = False) -> str | None:
-    """What is wrong with `url`, in one line; None if a Redis of its kind answers, or nothing does at the moment."""
+    """Returns the problem of `url` in one line; None if a Redis of its kind answers, or no server does."""
     listed = server_list(url) if url_problem(url) is None else None
     if listed is None:
         return _check(url, "standalone", for_keys=for_keys)
     if listed.kind == "cluster":
-        return _first(listed.nodes, lambda node: _check(listed.server_url(node), "cluster", for_keys=for_keys))
-    problem = _first(listed.nodes, lambda node: _check(listed.sentinel_url(node), "sentinel", for_keys=for_keys))
+        return _check_all(listed.nodes, lambda node: _check(listed.server_url(node), "cluster", for_keys=for_keys))
+    problem = _check_all(listed.nodes, lambda node: _check(listed.sentinel_url(node), "sentinel", for_keys=for_keys))
     return problem or _check_primary(listed)
 
 
 def _check_primary(listed: ServerList) -> str | None:
-    """What is wrong with the primary that most Sentinels name. Its role is not asked: it may be changing."""
+    """Returns the problem of the primary that most Sentinels name. Ignores its role, which may be changing."""
     try:
         primary = ask_for_primary(listed, _TIMEOUT_SECONDS)
     except UnknownServiceError as error:
@@ -68,14 +68,14 @@ def _check_primary(listed: ServerList) -> str | None:
     return _check(listed.server_url(primary), None)
 
 
-def _first(nodes: tuple[Node, ...], check: Callable[[Node], str | None]) -> str | None:
-    """The first problem of any node. All are asked at once, because each may be away."""
+def _check_all(nodes: tuple[Node, ...], check: Callable[[Node], str | None]) -> str | None:
+    """Returns the first problem of any node. Checks all at once, because each may be unreachable."""
     with ThreadPoolExecutor(len(nodes)) as threads:
         return next((problem for problem in threads.map(check, nodes) if problem is not None), None)
 
 
 def _check(url: str, expected: Mode | None, *, for_keys: bool = False) -> str | None:
-    """What is wrong with the server at a plain `url`, which must be of the `expected` kind if one is given."""
+    """Returns the problem of the server at a plain `url`. It must be of the `expected` kind, unless that is None."""
     shown = mask_url(url)
     try:
         client = Redis.from_url(
@@ -90,12 +90,12 @@ def _check(url: str, expected: Mode | None, *, for_keys: bool = False) -> str | 
     unreadable = _unreadable_certificate(url)
     if unreadable is not None:
         return f"{shown}: {unreadable}"
-    if _speaks_otherwise(url):
+    if _has_other_protocol(url):
         return f"{shown} answers, but does not speak Redis's protocol"
     try:
         with client:
             client.ping()
-            kind = _kind(client) if expected is not None else None
+            kind = _read_kind(client) if expected is not None else None
     except AuthenticationError as error:
         return f"{shown} refuses the credentials: {error}"
     except (BusyLoadingError, ReadOnlyError, RedisTimeoutError):
@@ -103,7 +103,7 @@ def _check(url: str, expected: Mode | None, *, for_keys: bool = False) -> str | 
     except InvalidResponse:
         return f"{shown} answers, but does not speak Redis's protocol"
     except RedisConnectionError as error:
-        distrust = _distrust(error)
+        distrust = _explain_distrust(error)
         return None if distrust is None else f"{shown}: the server's certificate is not trusted: {distrust}"
     except (RedisError, UnicodeError) as error:
         return f"{shown}: {error}"
@@ -113,8 +113,8 @@ def _check(url: str, expected: Mode | None, *, for_keys: bool = False) -> str | 
     return None if problem is None else f"{shown} {problem}"
 
 
-def _kind(client: Redis) -> ServerKind | None:
-    """What the server says it is; None where it is too old for that, or its user may not ask."""
+def _read_kind(client: Redis) -> ServerKind | None:
+    """Returns the server's kind by its HELLO; None if it is too old for that, or the user lacks the right."""
     try:
         return kind_of(client.execute_command("HELLO"))  # type: ignore[no-untyped-call]
     except ResponseError:
@@ -122,15 +122,15 @@ def _kind(client: Redis) -> ServerKind | None:
 
 
 def _unreadable_certificate(url: str) -> str | None:
-    """The certificate file that cannot be read, if any: the client would treat it as an outage."""
+    """Returns the problem of an unreadable certificate file, if any: the client would treat it as an outage."""
     for name, values in parse_qs(urlsplit(url).query).items():
         if name in _CERTIFICATES and not os.access(values[0], os.R_OK):
             return f"{name} names a file that cannot be read: {values[0]}"
     return None
 
 
-def _distrust(error: BaseException | None) -> str | None:
-    """Why a server's certificate was refused, if that caused `error`: waiting would not help."""
+def _explain_distrust(error: BaseException | None) -> str | None:
+    """Returns why a server's certificate was rejected, if that caused `error`: a retry would not help."""
     while error is not None and not isinstance(error, SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     if error is None:
@@ -140,13 +140,13 @@ def _distrust(error: BaseException | None) -> str | None:
     return f"{error.verify_message}{remedy}"
 
 
-def _speaks_otherwise(url: str) -> bool:
-    """Whether the server's first byte belongs to another protocol; the client often takes that for silence."""
+def _has_other_protocol(url: str) -> bool:
+    """Returns whether the server's first byte belongs to another protocol; the client often reports a timeout then."""
     parts = urlsplit(url)
     if parts.scheme == "rediss":
         return False  # under TLS, the client's own error is clear
     try:
-        with _connected(parts) as connection:
+        with _connect(parts) as connection:
             connection.sendall(b"PING\r\n")
             first = connection.recv(1)
     except OSError:
@@ -154,7 +154,7 @@ def _speaks_otherwise(url: str) -> bool:
     return bool(first) and first not in _REPLY_TYPES
 
 
-def _connected(parts: SplitResult) -> socket.socket:
+def _connect(parts: SplitResult) -> socket.socket:
     if parts.scheme != "unix":
         return socket.create_connection((parts.hostname or "localhost", parts.port or 6379), timeout=_TIMEOUT_SECONDS)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

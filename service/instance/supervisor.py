@@ -98,7 +98,7 @@ class Supervisor:
         """
         log_unused()
         settings = self._settings
-        owner.wanted(settings)  # first, so that a missing URL is reported before any other problem
+        owner.embedded_roles(settings)  # first, so that a missing URL is reported before any other problem
         problem = tracing.missing() if settings.traces > 0 else None
         if problem is not None:
             raise StartError(f"FORECAST_TRACES: {problem}")
@@ -143,7 +143,7 @@ class Supervisor:
             raise StartError(f"FORECAST_RELEASES_URL: {error}") from None
 
     def _start_embedded(self) -> EmbeddedServers:
-        servers = EmbeddedServers(self._settings.data_path, owner.wanted(self._settings))
+        servers = EmbeddedServers(self._settings.data_path, owner.embedded_roles(self._settings))
         try:
             servers.ensure()
         except EmbeddedError as error:
@@ -152,7 +152,7 @@ class Supervisor:
         return servers
 
     def _make_orders(self) -> Orders:
-        urls = owner.resolved(self._settings, self._servers)
+        urls = owner.resolve_urls(self._settings, self._servers)
         for role, url in urls.items():
             problem = check_answers_redis(url, for_keys=role == "keys")
             if problem is not None:

@@ -5,7 +5,7 @@ import click
 from service.cli.output import Output, fail, load_settings, stdout, with_json
 from service.embedded import repair as files
 from service.embedded.disk import FILES
-from service.embedded.owner import EmbeddedServers, wanted
+from service.embedded.owner import EmbeddedServers, embedded_roles
 
 DAMAGED = 4
 
@@ -31,7 +31,7 @@ def repair(yes: bool) -> Output:
     """
     settings = load_settings().settings
     folder = settings.data_path / "embedded" / "keys"
-    if "keys" not in wanted(settings):
+    if "keys" not in embedded_roles(settings):
         fail("FORECAST_KEYS_URL names a server: this command repairs only the embedded key store")
     if not (folder / FILES).exists():
         fail(f"{folder.absolute()} has no files of a key store: import a backup instead")

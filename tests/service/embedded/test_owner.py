@@ -13,7 +13,7 @@ from redis import Redis
 
 from config.settings import Settings, SettingsError
 from service.embedded import owner, runtime
-from service.embedded.owner import ROLES, EmbeddedServers, borrowed, resolved, wanted
+from service.embedded.owner import ROLES, EmbeddedServers, borrowed, embedded_roles, resolve_urls
 from service.embedded.runtime import EmbeddedError, answers_ping, runtime_folder, server_program
 from tests.contract.conftest import DEBIAN
 from tests.support.waiting import until
@@ -152,14 +152,14 @@ def test_embedded_is_refused_where_the_installation_says_so(data: Path) -> None:
     """A forgotten URL in a container is an error, not an empty key store."""
     settings = Settings(data_dir=str(data), embedded_allowed=False, cache_url="redis://cache.test/0")
     with pytest.raises(SettingsError, match="FORECAST_KEYS_URL must be set"):
-        wanted(settings)
-    assert wanted(Settings(data_dir=str(data))) == ROLES
+        embedded_roles(settings)
+    assert embedded_roles(Settings(data_dir=str(data))) == ROLES
 
 
 def test_urls_that_are_set_are_kept(data: Path) -> None:
     """`embedded` becomes the socket, all else stays."""
     settings = Settings(data_dir=str(data), keys_url="redis://keys.test/0")
-    urls = resolved(settings, EmbeddedServers(data, ("cache",)))
+    urls = resolve_urls(settings, EmbeddedServers(data, ("cache",)))
     assert urls["keys"] == "redis://keys.test/0"
     assert urls["cache"].startswith("unix:///")
 

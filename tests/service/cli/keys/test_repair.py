@@ -79,9 +79,9 @@ DAMAGES: tuple[tuple[Callable[[Path], object], str, frozenset[str]], ...] = (
     (lambda folder: manifest(folder).write_bytes(b""), "manifest", frozenset()),
     (lambda folder: manifest(folder).unlink(), "manifest", frozenset()),
     (lambda folder: manifest(folder).write_text("file x seq"), "manifest", frozenset()),
-    (lambda folder: base(folder).unlink(), "held nothing", frozenset()),
-    (lambda folder: base(folder).write_bytes(base(folder).read_bytes()[:20]), "held nothing", frozenset()),
-    (lambda folder: base(folder).write_bytes(b""), "held nothing", frozenset()),
+    (lambda folder: base(folder).unlink(), "no data is lost", frozenset()),
+    (lambda folder: base(folder).write_bytes(base(folder).read_bytes()[:20]), "no data is lost", frozenset()),
+    (lambda folder: base(folder).write_bytes(b""), "no data is lost", frozenset()),
 )
 
 
