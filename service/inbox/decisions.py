@@ -29,7 +29,7 @@ from service.inbox.report import (
     report_files,
 )
 from service.inbox.status import StatusFile
-from service.publishing.publisher import Publish, Published, inbox_options_of, origin_of, publish_and_wait
+from service.publishing.publisher import Publish, Published, make_inbox_options, make_origin, publish_and_wait
 from warehouse.files.atomic import exclusive
 from warehouse.files.reading import read_regular
 from warehouse.publishing.approval import SeenWhenHeld
@@ -208,9 +208,9 @@ def approve(
         held = find_held(inbox, name)
         report = _approvable(held, settings)
         decision = _decision("approved", reason)
-        origin = origin_of([str(inbox / held.name)], "inbox", held.delivered)
+        origin = make_origin([str(inbox / held.name)], "inbox", held.delivered)
         options = msgspec.structs.replace(
-            inbox_options_of(settings, origin),
+            make_inbox_options(settings, origin),
             hold=report.hold,
             acceptance=accept_found(report.for_approval(), decision.reason, decision.by, decision.at),
             seen=SeenWhenHeld(report.tables, None if over_newer else held.delivered),

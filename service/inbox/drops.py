@@ -28,7 +28,7 @@ from service.inbox.report import (
     run_command,
 )
 from service.inbox.status import Failing, Retries, StatusFile
-from service.publishing.publisher import Publish, Published, inbox_options_of, origin_of, publish_and_wait
+from service.publishing.publisher import Publish, Published, make_inbox_options, make_origin, publish_and_wait
 from warehouse.publishing.outcome import PublishOutcome
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import make_finding
@@ -211,8 +211,8 @@ class InboxDrops:
             log.debug("%s: %s", claim.name, step)
 
         try:
-            origin = origin_of([str(self._inbox.folder / claim.name)], "inbox", claim.delivered)
-            options = inbox_options_of(self._settings, origin)
+            origin = make_origin([str(self._inbox.folder / claim.name)], "inbox", claim.delivered)
+            options = make_inbox_options(self._settings, origin)
             return self._publish_drop(self._settings, [str(claim.path)], options, progress)
         except DropError as error:
             if claim.path.exists():

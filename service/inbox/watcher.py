@@ -20,7 +20,7 @@ from service.inbox.drops import InboxDrops, Stopped, raise_if_stopped
 from service.inbox.folders import Inbox
 from service.inbox.report import Event, Telling, TextOf
 from service.inbox.status import StatusFile, watched
-from service.publishing.publisher import Publish, inbox_options_of, publish_and_wait
+from service.publishing.publisher import Publish, make_inbox_options, publish_and_wait
 from service.reports import terminal
 from service.reports.text_table import WIDTH, HarmlessConsole
 from warehouse.files.atomic import exclusive
@@ -96,7 +96,7 @@ class Watcher:
 
     def prepare(self) -> None:
         """Raises WarehouseError if the inbox cannot be used, or a setting for rules is wrong."""
-        inbox_options_of(self._settings).check()
+        make_inbox_options(self._settings).check()
         data, inbox = self._settings.data_path.resolve(), self._inbox.folder.resolve()
         if data.is_relative_to(inbox):
             raise InboxError(f"the data folder {data} lies in the inbox {inbox}: use another folder for drops")

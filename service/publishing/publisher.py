@@ -1,4 +1,4 @@
-"""Publishing as the command line and the inbox do it: with the settings' limits, warming, and retirement."""
+"""Publishes for the command line and the inbox: with the settings' limits, warming, and retirement."""
 
 import os
 import socket
@@ -22,11 +22,11 @@ from warehouse.rules.acceptance import parse_acceptance
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.progress import ProgressCallback
 
-_MOST_PATHS = 20  # kept in a manifest
+_MOST_PATHS = 20  # in a manifest
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """What one publish did."""
+    """The result of one publish."""
 
     outcome: PublishOutcome
     behind: tuple[InstanceRecord, ...] = ()  # live instances that do not serve the release yet
@@ -36,10 +36,10 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 Publish = Callable[[Settings, Sequence[str], PublishOptions, ProgressCallback], Published]
 
 
-def origin_of(
+def make_origin(
     paths: Sequence[str], via: Literal["command", "inbox", "demo"], delivered: datetime | None = None
 ) -> Origin:
-    """The origin of a drop at `paths`: published by whoever runs this process, on this host."""
+    """Returns the origin of a drop at `paths`, published by the user of this process on this host."""
     shown = [printable(os.path.abspath(Path(path).expanduser())) for path in paths[:_MOST_PATHS]]  # noqa: PTH100 - keeps links
     more = [f"and {len(paths) - _MOST_PATHS:,} more"] if len(paths) > _MOST_PATHS else []
     return Origin(
@@ -47,7 +47,7 @@ def origin_of(
     )
 
 
-def options_of(
+def make_options(
     settings: Settings,
     withdrawn: Sequence[str] = (),
     accepted: Sequence[str] = (),
@@ -56,7 +56,10 @@ def options_of(
     *,
     strict: bool = False,
 ) -> PublishOptions:
-    """The options of one publish. `accepted` is what --accept says: `total-drift=8%`. Raises WarehouseError."""
+    """Returns the options of one publish. `accepted` has the values of --accept: `total-drift=8%`.
+
+    Raises WarehouseError.
+    """
     acceptance = parse_acceptance(accepted, reason, whoami(), datetime.now(UTC).replace(microsecond=0))
     return PublishOptions(
         attribution=settings.attribution,
@@ -69,10 +72,10 @@ def options_of(
     )
 
 
-def inbox_options_of(settings: Settings, origin: Origin | None = None) -> PublishOptions:
-    """The options of a drop of the inbox: more may be asked of it, because nobody looks on."""
+def make_inbox_options(settings: Settings, origin: Origin | None = None) -> PublishOptions:
+    """Returns the options of a drop of the inbox, which may require and hold more: no person watches it."""
     return msgspec.structs.replace(
-        options_of(settings, origin=origin), required=settings.inbox_tables, hold=settings.inbox_hold
+        make_options(settings, origin=origin), required=settings.inbox_tables, hold=settings.inbox_hold
     )
 
 
@@ -86,17 +89,17 @@ def publish_and_wait(
 ) -> Published:
     """Publishes, waits for the live instances, and retires surplus releases.
 
-    `leave_behind`: although an instance cannot read the release. Raises as `publishing`.
+    `leave_behind`: even if an instance cannot read the release. Raises as `publishing`.
     """
     releases = open_releases(settings)
     outcome = releases.publish(paths, options, progress, leave_behind=leave_behind)
     if outcome.manifest is None or outcome.result in ("refused", "held"):
         return Published(outcome=outcome)
-    with suppress(OSError):  # the drop is live all the same, and its release has the time
+    with suppress(OSError):  # the drop is live even so, and its release has the time
         note_delivery(settings.data_path, outcome.manifest.id)
     behind = releases.wait_until_served(outcome.manifest.id, progress)
     retired: list[str] = []
     if outcome.result == "published":
-        with suppress(WarehouseError):  # the release is live all the same; the next publish retires
+        with suppress(WarehouseError):  # the release is live even so; the next publish retires
             retired = releases.retire_all_but(settings.keep_releases)
     return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))

@@ -1,7 +1,7 @@
-"""Where releases are published, rolled back and retired: in a data folder, or in a store that many instances follow.
+"""Publishes, rolls back and retires releases: in a data folder, or in a store that many instances follow.
 
-The command line, the inbox and the operators' listener act on releases through `open_releases`. Imports what builds a
-release only to build one: an instance rolls back and never publishes.
+The command line, the inbox and the operators' listener act on releases through `open_releases`. Modules that build a
+release are imported only to build one: an instance rolls back and never publishes.
 """
 
 import asyncio
@@ -34,19 +34,19 @@ from warehouse.upstream.store import KnownPointer, ReleasesStore
 log = logging.getLogger("forecast.publishing")
 
 _FORGET_SECONDS = 5.0  # some 0.5 s for three releases of the whole country
-_LOOK_SECONDS = 0.25  # between two looks at the instances on a store
-# In the data folder; no instance reads it. Kept, so that the next publish fetches less.
+_POLL_SECONDS = 0.25  # between two readings of the instances on a store
+# In the data folder; no instance reads it. It stays, so that the next publish fetches less.
 _WORKING_COPY = "publisher"
 
 
 class ReleaseReader:
-    """Releases as a command reads them: in the data folder, or in a copy of what the store has.
+    """Reads releases for a command: from the data folder, or from a copy of the store.
 
-    A copy has all manifests; it fetches further files when they are needed.
+    A copy has all manifests; it fetches further files on demand.
     """
 
     def __init__(self, catalog: Catalog, copy: WorkingCopy | None = None, known: KnownPointer | None = None) -> None:
-        """`copy` and `known`: if there is a store."""
+        """Pass `copy` and `known` if there is a store."""
         self.catalog = catalog
         self._copy = copy
         self._known = known
@@ -57,16 +57,19 @@ class ReleaseReader:
         return self._known.lost if self._known is not None else self.catalog.lost
 
     def current(self) -> str:
-        """The id of the current release. Raises NoReleaseError before the first publish, CatalogError if it is lost."""
+        """Returns the id of the current release.
+
+        Raises NoReleaseError before the first publish, CatalogError if the pointer is lost.
+        """
         return self._known.current() if self._known is not None else self.catalog.current().id
 
-    def need_findings(self, release: str) -> None:
-        """Raises NoSuchReleaseError, StoreError."""
+    def fetch_findings(self, release: str) -> None:
+        """Fetches the findings of a release. Raises NoSuchReleaseError, StoreError."""
         if self._copy is not None:
             self._copy.fetch(release, FINDINGS)
 
-    def need_tables(self, *releases: str) -> None:
-        """Raises NoSuchReleaseError, StoreError."""
+    def fetch_tables(self, *releases: str) -> None:
+        """Fetches the tables of releases. Raises NoSuchReleaseError, StoreError."""
         if self._copy is not None:
             for release in releases:
                 self._copy.fetch(release, TABLES)
@@ -74,7 +77,7 @@ class ReleaseReader:
 
 class Releases(Protocol):
     """The releases of one place. All methods raise CatalogError if the place cannot be read or written, and BusyError
-    if another publisher was first."""
+    if another publish finished first."""
 
     kind: str  # "data folder" or "store of releases"
     place: str  # its path or URL
@@ -82,18 +85,18 @@ class Releases(Protocol):
     served_within: float  # seconds that a live instance may take to serve another release
 
     def current(self) -> str | None:
-        """The id of the current release; None before the first publish."""
+        """Returns the id of the current release; None before the first publish."""
 
     def reading(self, *, to_compare: bool = False) -> AbstractContextManager[ReleaseReader]:
-        """The releases, for as long as the block; `to_compare`: with all tables that a drop is compared with."""
+        """Yields a reader for one block; `to_compare`: with all tables that a drop is compared with."""
 
     def publish(
         self, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback, *, leave_behind: bool = False
     ) -> PublishOutcome:
-        """Publishes the drop at `paths`. `leave_behind`: although a live instance cannot read the release."""
+        """Publishes the drop at `paths`. `leave_behind`: even if a live instance cannot read the release."""
 
     def roll_back(self, release: str | None, by: str) -> str:
-        """Makes `release` current again on behalf of the user `by`; None: the one before the current. Returns its
+        """Makes `release` (None: the one before the current) current again on behalf of the user `by`; returns its
         id."""
 
     def retire(self, releases: Sequence[str]) -> list[str]:
@@ -114,12 +117,12 @@ class RolledBack(msgspec.Struct, frozen=True):
 
 
 def open_releases(settings: Settings) -> Releases:
-    """The releases that the settings name. Raises StoreError if the extra `releases` is missing."""
+    """Opens the releases that the settings name. Raises StoreError if the extra `releases` is missing."""
     return FolderReleases(settings) if settings.releases_url is None else StoreReleases(settings)
 
 
 def roll_back_and_wait(releases: Releases, release: str | None, by: str) -> RolledBack:
-    """Rolls back as `Releases.roll_back`, and waits for the live instances."""
+    """Rolls back like `Releases.roll_back`, and waits for the live instances."""
     current = releases.roll_back(release, by)
     return RolledBack(current, tuple(releases.wait_until_served(current)))
 
@@ -174,15 +177,15 @@ class FolderReleases:
         return wait_until_served(lambda: live_instances(data), release, self.served_within, progress)
 
     def _forget_unused(self, retired: list[str]) -> list[str]:
-        """Removes from the shared cache what belongs to `retired` releases, and to those on disk that are not in use.
+        """Removes the cache entries of `retired` releases, and of those on disk that are not in use.
 
-        The current release, the one to roll back to, and those that live instances serve stay warm. Never raises: what
-        cannot be removed goes by its TTL.
+        The current release, the one to roll back to, and those that live instances serve stay warm. Never raises:
+        entries that cannot be removed expire.
         """
         try:
             unused = {*retired, *self._catalog.names()} - retire.in_use(self._catalog)
         except (WarehouseError, OSError) as error:
-            _log_kept(error)
+            _log_failure(error)
         else:
             forget_releases(self._settings, unused)
         return retired
@@ -193,7 +196,7 @@ class StoreReleases:
     its cache, and removes what it no longer needs."""
 
     kind = "store of releases"
-    served_within = 5.0  # an instance looks twice a second, and opens a release of the whole country in about a second
+    served_within = 5.0  # an instance polls twice a second, and opens a release of the whole country in about a second
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -242,18 +245,18 @@ class StoreReleases:
             beats = self._store.live(now + timedelta(seconds=time.monotonic() - began))
             return [beat.instance for beat in beats.values()]
 
-        return wait_until_served(live, release, self.served_within, progress, _LOOK_SECONDS)
+        return wait_until_served(live, release, self.served_within, progress, _POLL_SECONDS)
 
 
 def open_releases_store(settings: Settings) -> ReleasesStore:
-    """Raises StoreError if the extra `releases` is missing, SettingsError if no store is set."""
+    """Opens the store. Raises StoreError if the extra `releases` is missing, SettingsError if no store is set."""
     if settings.releases_url is None:
         raise SettingsError("FORECAST_RELEASES_URL is not set")
     return ReleasesStore(open_objects(settings.releases_url, settings.releases_options), settings.releases_url)
 
 
 def forget_releases(settings: Settings, unused: set[str]) -> None:
-    """Removes `unused` releases from the shared cache. Never raises: what cannot be removed goes by its TTL."""
+    """Removes `unused` releases from the shared cache. Never raises: entries that cannot be removed expire."""
     # here, because checks need no client of Redis, which takes a tenth of a second to import
     from service.cache.removing import forget
     from service.redis.errors import StoreUnavailable
@@ -263,8 +266,8 @@ def forget_releases(settings: Settings, unused: set[str]) -> None:
         if unused and url is not None:
             asyncio.run(forget(url, unused, _FORGET_SECONDS))
     except (SettingsError, EmbeddedError, OSError, StoreUnavailable) as error:
-        _log_kept(error)
+        _log_failure(error)
 
 
-def _log_kept(error: Exception) -> None:
-    log.info("answers of old releases stay in the shared cache for now: %s", first_line(error))
+def _log_failure(error: Exception) -> None:
+    log.info("answers of old releases stay in the shared cache until they expire: %s", first_line(error))

@@ -1,4 +1,4 @@
-"""Warms the shared cache, before a release goes live or again; warns if the instances use another cache, or none."""
+"""Warms the shared cache, before a release goes live or later; warns if the instances use another cache, or none."""
 
 import asyncio
 import math
@@ -23,13 +23,13 @@ from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
 
 _WARM_SECONDS = 60.0
-_SHOWN = 5  # instances named in one warning
+_SHOWN = 5  # most instances in one warning
 
 
 def warm_release(
     settings: Settings, folder: Path, manifest: Manifest, progress: Callable[[str], None]
 ) -> list[Finding]:
-    """Puts the release's answers into the cache as `settings.warm` says; returns warnings for the data engineer."""
+    """Stores the release's answers in the cache as set by `settings.warm`; returns warnings for the data engineer."""
     instances = live_instances(settings.data_path)
     if settings.warm == "off":
         return [make_finding("warming-off", f"FORECAST_WARM is off here; {_slow(instances)}")] if instances else []
@@ -37,8 +37,8 @@ def warm_release(
         url = owner.running_url(settings, "cache")
     except EmbeddedError as error:
         return [make_finding("not-warmed", str(error))]
-    if url is None:  # if nobody serves, the cache starts empty with the next instance
-        return [_nothing_warmed(instances)] if instances else []
+    if url is None:  # without an instance, no warning: the cache starts empty with the next one
+        return [_cache_missing(instances)] if instances else []
     try:
         secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
     except SettingsError as error:
@@ -52,22 +52,22 @@ def warm_release(
 
 
 class Warmed(msgspec.Struct, frozen=True):
-    """What warming has done."""
+    """The result of warming."""
 
     stored: int  # answers
     warnings: list[Finding]
 
 
 def warm_again(settings: Settings, folder: Path, manifest: Manifest, progress: Callable[[str], None]) -> Warmed:
-    """Puts all answers of a release into the cache once more, however long it takes; `settings.warm` is not asked.
+    """Stores all answers of a release in the cache again, without a time limit; ignores `settings.warm`.
 
     Raises:
-        WarmError: if there is no cache, or it did not take all.
+        WarmError: if there is no cache, or it did not store all.
         EmbeddedError, SettingsError: if cache or pepper cannot be opened.
     """
     url = owner.running_url(settings, "cache")
     if url is None:
-        raise WarmError("no embedded cache answers here: it runs beside an instance; run this again once one does")
+        raise WarmError("no embedded cache answers here: start an instance, which runs one, and try again")
     secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
     stored = _warm(url, settings, folder, manifest, progress, secret, math.inf)
     return Warmed(stored, _warmed_elsewhere(address(settings.cache_url), live_instances(settings.data_path)))
@@ -82,7 +82,7 @@ def _warm(
     secret: bytes,
     seconds: float,
 ) -> int:
-    """Returns how many answers were stored within `seconds`. Raises WarmError if that was not all."""
+    """Returns the number of answers stored within `seconds`. Raises WarmError if some are missing."""
     cursors = Cursors(pepper.cursor_secret(secret))
     plan = Plan(release=manifest.id, ttl=settings.cache_ttl, seconds=seconds)
     answers = (
@@ -94,23 +94,23 @@ def _warm(
     return asyncio.run(warm(url, plan, answers, lambda stored: progress(f"warming the cache: {stored:,} answers")))
 
 
-def _nothing_warmed(instances: list[InstanceRecord]) -> Finding:
+def _cache_missing(instances: list[InstanceRecord]) -> Finding:
     message = (
-        f"nothing was warmed: no embedded cache runs here, and FORECAST_CACHE_URL names no other; {_slow(instances)}"
+        f"no cache was warmed: no embedded cache runs here, and FORECAST_CACHE_URL names no other; {_slow(instances)}"
     )
     return make_finding("not-warmed", message, samples=_caches(instances), remedy=_remedy())
 
 
 def _warmed_elsewhere(ours: str, instances: list[InstanceRecord]) -> list[Finding]:
-    others = with_another_cache(ours, instances)
+    others = find_other_caches(ours, instances)
     if not others:
         return []
     message = f"{ours} was warmed, but not every running instance uses that cache; {_slow(others)}"
     return [make_finding("warmed-elsewhere", message, count=len(others), samples=_caches(others), remedy=_remedy())]
 
 
-def with_another_cache(ours: str, instances: Iterable[InstanceRecord]) -> list[InstanceRecord]:
-    """Those of the `instances` whose shared cache is not the one at the address `ours`, as seen from here."""
+def find_other_caches(ours: str, instances: Iterable[InstanceRecord]) -> list[InstanceRecord]:
+    """Returns the `instances` whose shared cache is not the one at the address `ours`, as seen from this host."""
     host = socket.gethostname()
     return [one for one in instances if one.cache is not None and not same_store(one.cache, one.host, ours, host)]
 
@@ -121,9 +121,9 @@ def _slow(instances: list[InstanceRecord]) -> str:
 
 
 def _caches(instances: Iterable[InstanceRecord]) -> tuple[str, ...]:
-    """Which cache each instance uses."""
-    said = (f"{one.name}: {one.cache or 'unknown'}" for one in instances)
-    return tuple(printable(line) for line in said)[:_SHOWN]
+    """Returns a line with the cache of each instance."""
+    lines = (f"{one.name}: {one.cache or 'unknown'}" for one in instances)
+    return tuple(printable(line) for line in lines)[:_SHOWN]
 
 
 def _remedy() -> str:

@@ -17,7 +17,7 @@ from service.embedded.owner import borrowed
 from service.instance.supervisor import serve
 from service.keys import form, pepper
 from service.keys.store import KeyStore
-from service.publishing.publisher import origin_of
+from service.publishing.publisher import make_origin
 from service.redis.primary import Primary, open_store
 from warehouse.files.atomic import write_atomically
 from warehouse.publishing.illustrative import make_drops
@@ -79,7 +79,7 @@ def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
     except NoReleaseError:
         say("publishing the first drop")
     drop = str(folder / "drops" / "first")
-    options = PublishOptions(attribution=settings.attribution, origin=origin_of([drop], "demo"))
+    options = PublishOptions(attribution=settings.attribution, origin=make_origin([drop], "demo"))
     try:
         outcome = publish(catalog, [drop], options, say)
     except BusyError:

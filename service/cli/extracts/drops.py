@@ -23,7 +23,7 @@ from service.cli.extracts.releases import (
 )
 from service.cli.extracts.rules import contract, rules, statuses
 from service.cli.output import FAILED, Output, load_settings, print_dimly, shown, stderr, wants_json, with_json
-from service.publishing.publisher import options_of, origin_of, publish_and_wait
+from service.publishing.publisher import make_options, make_origin, publish_and_wait
 from service.publishing.releases import FolderReleases, open_releases
 from service.reports import terminal
 from warehouse.drops.collection import is_inside
@@ -197,7 +197,7 @@ def check_drop(
     _check_page(html, paths)
     settings = load_settings().settings
     with _wrong_usage():
-        options = options_of(settings, withdrawn, accepted, "for this check only", strict=strict)
+        options = make_options(settings, withdrawn, accepted, "for this check only", strict=strict)
     options = msgspec.structs.replace(
         options, failures=_failures_folder(failures, paths), compared=not alone, partial=partial
     )
@@ -228,9 +228,9 @@ def _options(
 ) -> PublishOptions:
     if accepted and not reason.strip():
         raise click.UsageError("--accept needs --reason, which is kept in the release's manifest")
-    origin = origin_of(paths, "command")
+    origin = make_origin(paths, "command")
     with _wrong_usage():
-        return options_of(settings, withdrawn, accepted, reason.strip(), origin, strict=strict)
+        return make_options(settings, withdrawn, accepted, reason.strip(), origin, strict=strict)
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def show(release: str | None) -> Output:
     with place.reading() as reader:
         catalog = reader.catalog
         name = release or reader.current()
-        reader.need_findings(name)
+        reader.fetch_findings(name)
         manifest = catalog.manifest(name)
         pointer = catalog.pointer()
         if pointer and pointer.release != manifest.id:
@@ -157,7 +157,7 @@ def diff(old: str, new: str | None, to: Path | None) -> Output:
         raise click.UsageError(f"--to {shown(str(to))} exists: name a new file")
     with open_releases(load_settings().settings).reading() as reader:
         names = (old, new or reader.current())
-        reader.need_tables(*names)
+        reader.fetch_tables(*names)
         comparison = compare_releases(reader.catalog, *names)
         written = write_release_changes(reader.catalog, *names, to) if to is not None else None
 

@@ -16,7 +16,7 @@ from service.cache.key import cache_key
 from service.cache.key import release_of as release_in
 from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
-from service.publishing.publisher import Published, options_of, publish_and_wait
+from service.publishing.publisher import Published, make_options, publish_and_wait
 from service.publishing.releases import open_releases
 from tests.support.drops import POPULATION, people, write_drop
 from tests.support.served import served
@@ -48,7 +48,7 @@ def ours(short: Path, cache: ValkeyProcess) -> Settings:
 
 
 def published(settings: Settings, *drops: Path, steps: list[str] | None = None) -> Published:
-    options = msgspec.structs.replace(options_of(settings), limits=NO_LIMITS)
+    options = msgspec.structs.replace(make_options(settings), limits=NO_LIMITS)
     tell = (lambda _: None) if steps is None else steps.append
     return publish_and_wait(settings, [str(drop) for drop in drops], options, tell)
 
@@ -241,7 +241,7 @@ def test_nothing_warmed_while_instances_run_is_said(ours: Settings, short: Path)
     )
     with serving(ours, "redis://cache:6379/0"):
         ((rule, message),) = told(published(embedded_, write_drop(short / "drop")))
-        assert (rule, "nothing was warmed" in message, "slower" in message) == ("not-warmed", True, True)
+        assert (rule, "no cache was warmed" in message, "slower" in message) == ("not-warmed", True, True)
         ((rule, message),) = told(published(off, newer(short)))
         assert (rule, "FORECAST_WARM is off" in message, "slower" in message) == ("warming-off", True, True)
     again = write_drop(short / "again", population=[people("36436", 2023, 5)])
