@@ -1,1 +1,1 @@
-"""Watches a folder for drops: publishes each, or refuses it, or holds it until a person decides."""
+"""Watches a folder for drops; publishes, refuses or holds each. A held drop waits for a person's decision."""

@@ -1,4 +1,4 @@
-"""Tells which drops of an inbox are complete: those with their marker, and those unchanged for a while."""
+"""Finds the complete drops of an inbox: those with their marker, and those unchanged for a while."""
 
 import os
 import stat
@@ -11,7 +11,7 @@ import msgspec
 
 
 class _Sight(msgspec.Struct, frozen=True):
-    """One look at one drop."""
+    """The state of one drop at one look."""
 
     digest: bytes  # of all names, sizes and times
     changed: int  # newest change, in ns of the file system's clock (ctime: copying with old times cannot hide it)
@@ -22,10 +22,10 @@ class _Sight(msgspec.Struct, frozen=True):
 class Arrivals:
     """Remembers the drops of one inbox from look to look. An `Inbox` owns it.
 
-    A drop without the file `marker` is complete once looks have seen no change in it for `quiet` seconds of `clock`;
-    if that is infinite, only the marker completes a drop. Times of files do not count: they may be old when a file
-    arrives. With `by_age`, for a caller that looks only once, the drop's last change must be `quiet` seconds ago by the
-    file system's clock (`file_clock`, ns).
+    A drop without the file `marker` is complete after `quiet` seconds of `clock` without a change; if `quiet` is
+    infinite, only the marker completes a drop. File times do not count, because they may be old when a file arrives.
+    With `by_age`, for a caller that looks only once, the last change must be `quiet` seconds ago by the file system's
+    clock (`file_clock`, ns).
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Arrivals:
         self._seen: dict[str, tuple[_Sight, float]] = {}
 
     def look(self, drops: Iterable[Path]) -> tuple[list[str], list[str]]:
-        """The names of the drops that are complete, and of those that are not, each oldest first."""
+        """Returns the names of the complete drops, and of the others, each oldest first."""
         sights = {drop.name: self._sight(drop) for drop in drops}
         self._remember(sights)
         ordered = sorted(sights, key=lambda name: (sights[name].changed, name))
@@ -53,7 +53,7 @@ class Arrivals:
         return complete, [name for name in ordered if name not in complete]
 
     def forget(self, name: str) -> None:
-        """Call when the drop is gone: whatever comes under this name next is another drop."""
+        """Forgets a drop that was moved: the next one with this name is another drop."""
         self._seen.pop(name, None)
 
     def _is_complete(self, name: str) -> bool:
@@ -63,7 +63,7 @@ class Arrivals:
         return not sight.empty and self._clock() - since >= self._quiet
 
     def _remember(self, sights: dict[str, _Sight]) -> None:
-        """Keeps since when each drop has not changed."""
+        """Stores the time of each drop's last change."""
         before, self._seen = self._seen, {}
         now = self._clock()
         file_now = self._file_clock() if self._by_age and sights else 0
@@ -87,7 +87,7 @@ class Arrivals:
 
 
 def _walk(drop: Path) -> Iterator[tuple[Path, os.stat_result | None]]:
-    """The drop and everything in it, hidden files included: writers keep unfinished data in them."""
+    """Yields the drop and all that is in it, including hidden files: writers keep unfinished data in them."""
     yield drop, _status(drop)
     for folder, folders, names in os.walk(drop):
         folders.sort()
@@ -100,4 +100,4 @@ def _status(path: Path) -> os.stat_result | None:
     try:
         return path.lstat()
     except OSError:
-        return None  # gone since its folder was listed: the next look sees that change
+        return None  # removed since its folder was listed: the next look sees that change

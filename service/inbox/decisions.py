@@ -1,6 +1,6 @@
-"""Drops that are held: validated, and waiting for a person, who has them published after all or moved to quarantine.
+"""Decides on held drops, which were validated and wait for a person: approves them, or moves them to quarantine.
 
-Each decision ends in one rename. If it is interrupted before, the drop is still held, perhaps live already, and the
+Each decision ends in one rename. If it is interrupted before, the drop is still held, perhaps already live, and the
 same command completes it.
 """
 
@@ -24,7 +24,7 @@ from service.inbox.report import (
     DropReport,
     TextOf,
     make_drop_report,
-    nothing_new,
+    mark_already_current,
     read_report,
     report_files,
 )
@@ -43,19 +43,19 @@ from warehouse.schema.findings import ValidationReport, make_report
 from warehouse.schema.progress import ProgressCallback
 
 _SINCE = re.compile(r"-(\d{8}T\d{6}Z)(?:-\d+)?$")
-_NOTHING_KNOWN = PublishOutcome(result="held", report=ValidationReport(()), manifest=None)
+_UNKNOWN_OUTCOME = PublishOutcome(result="held", report=ValidationReport(()), manifest=None)
 
 
 class HeldDrop(msgspec.Struct, frozen=True):
-    """One folder in held/, as it was found."""
+    """One folder in held/."""
 
-    path: Path  # of the drop; its reports lie beside it
+    path: Path  # of the drop; its reports are beside it
     since: datetime
     report: DropReport | None  # None if it is lost or damaged
 
     @property
     def id(self) -> str:
-        """The name of its folder, which no other held drop has."""
+        """The name of its folder, which is unique among held drops."""
         return self.path.parent.name
 
     @property
@@ -64,29 +64,29 @@ class HeldDrop(msgspec.Struct, frozen=True):
 
     @property
     def delivered(self) -> datetime:
-        """When the inbox took it; this orders drops."""
+        """When the inbox claimed it; this orders drops."""
         return (self.report and self.report.delivered) or self.since
 
     def has(self, tables: Mapping[str, str]) -> bool:
-        """Whether it brings exactly these tables; the values are checksums of their contents."""
+        """Returns whether it has exactly these tables; the values are checksums of their contents."""
         return self.report is not None and bool(tables) and self.report.tables == tables
 
     def is_live_in(self, release: Manifest | None) -> bool:
-        """Whether `release` has what it brings: its approval was interrupted, say, or it was published by hand."""
+        """Returns whether `release` has its tables, as after an interrupted approval or a publish by hand."""
         if release is None or self.report is None or not self.report.tables:
             return False
         return self.report.tables.items() <= {name: info.checksum for name, info in release.tables.items()}.items()
 
     def is_overtaken_by(self, release: Manifest | None) -> bool:
-        """Whether `release` has a drop that was delivered later."""
+        """Returns whether `release` has a drop that was delivered later."""
         return release is not None and release.delivered > self.delivered and not self.is_live_in(release)
 
     def rules(self) -> list[str]:
-        """The rules that hold it."""
+        """Returns the rules that hold it."""
         return self.report.rules() if self.report else []
 
-    def way_out(self, hold: Collection[str]) -> str | None:
-        """What can be done if it has errors that no approval accepts; None if it has none. `hold`: the rules of now."""
+    def remedy(self, hold: Collection[str]) -> str | None:
+        """Returns the remedy if no approval accepts all its errors, else None. `hold` has the current rules."""
         beyond = [rule for rule in self.report.beyond_approval() if rule not in hold] if self.report else []
         if not beyond:
             return None
@@ -97,39 +97,39 @@ class HeldDrop(msgspec.Struct, frozen=True):
         return f"no approval covers {', '.join(beyond)}: discard it, or {way}"
 
 
-def held_since(inbox: Path) -> dict[str, datetime]:
-    """Since when each held drop waits, by id. Raises InboxError."""
+def read_held_times(inbox: Path) -> dict[str, datetime]:
+    """Returns the time since when each drop has been held, by id. Raises InboxError."""
     return {drop.parent.name: _since(drop.parent) for drop in _drops(inbox)}
 
 
-def held_drops(inbox: Path) -> list[HeldDrop]:
-    """All held drops, oldest delivery first. Raises InboxError."""
+def list_held(inbox: Path) -> list[HeldDrop]:
+    """Returns all held drops, oldest delivery first. Raises InboxError."""
     found = [HeldDrop(drop, _since(drop.parent), read_report(drop.parent)) for drop in _drops(inbox)]
     return sorted(found, key=lambda held: (held.delivered, held.id))
 
 
 def find_held(inbox: Path, name: str) -> HeldDrop:
-    """The held drop whose id or name is `name`.
+    """Returns the held drop whose id or name is `name`.
 
     Raises:
         InboxError: if there is none, or several drops have this name.
     """
-    found = [held for held in held_drops(inbox) if held.id == name] or [
-        held for held in held_drops(inbox) if held.name == name
+    found = [held for held in list_held(inbox) if held.id == name] or [
+        held for held in list_held(inbox) if held.name == name
     ]
     if not found:
-        raise InboxError(f"no drop {printable(name)} is held in {inbox}; `forecast extracts held` lists those that are")
+        raise InboxError(f"no drop {printable(name)} is held in {inbox}: `forecast extracts held` lists the held drops")
     if len(found) > 1:
-        raise InboxError(f"{len(found)} drops are called {name}: name one of {', '.join(held.id for held in found)}")
+        raise InboxError(f"{len(found)} drops are called {name}: use one of {', '.join(held.id for held in found)}")
     return found[0]
 
 
 @contextmanager
 def deciding(inbox: Path) -> Iterator[None]:
-    """Only one decision is made at a time. A watcher may be at work: it adds held drops, and takes none away.
+    """Allows one decision at a time. A watcher may run meanwhile: it adds held drops, and removes none.
 
     Raises:
-        BusyError: if another decision is being made.
+        BusyError: if another decision is under way.
         InboxError: if held/ cannot be written.
     """
     with ExitStack() as stack:
@@ -143,7 +143,7 @@ def deciding(inbox: Path) -> Iterator[None]:
 
 
 def current_release(data: Path) -> Manifest | None:
-    """None if there is none, or it cannot be read."""
+    """Returns the current release; None if there is none, or it cannot be read."""
     with suppress(NoReleaseError, CatalogError):
         return Catalog(data).current()
     return None
@@ -153,17 +153,17 @@ def _drops(inbox: Path) -> Iterator[Path]:
     try:
         folders = [path for path in (inbox / "held").iterdir() if not path.name.startswith(".")]
         for folder in folders:
-            with suppress(FileNotFoundError, NotADirectoryError):  # decided meanwhile, or somebody's own file
+            with suppress(FileNotFoundError, NotADirectoryError):  # decided meanwhile, or a foreign file
                 drop = drop_in(folder)
                 if drop is not None:
                     yield drop
     except OSError as error:
-        if not isinstance(error, FileNotFoundError) or not inbox.is_dir():  # before the first watcher, nothing is held
+        if not isinstance(error, FileNotFoundError) or not inbox.is_dir():  # before the first watcher, no drop is held
             raise unusable(inbox, error) from None
 
 
 def _since(folder: Path) -> datetime:
-    """The time in the folder's name; of a folder that somebody else named, that of its last change."""
+    """Returns the time in the folder's name; without one, the time of the folder's last change."""
     match = _SINCE.search(folder.name)
     with suppress(ValueError):
         if match is not None:
@@ -174,12 +174,12 @@ def _since(folder: Path) -> datetime:
 
 
 class Decided(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a held drop."""
+    """The result of a decision."""
 
     drop: str
     place: Path  # its folder now; in held/ if it was not published
     published: Published | None = None  # None if it was discarded
-    to_do: str | None = None  # what a person can do; None unless it stays held
+    to_do: str | None = None  # the remedy; None unless it stays held
 
 
 def approve(
@@ -193,21 +193,21 @@ def approve(
     over_newer: bool = False,
     publish: Publish = publish_and_wait,
 ) -> Decided:
-    """Publishes the held drop `name`, accepting what its report found and no more.
+    """Publishes the held drop `name`; accepts only the findings of its report.
 
-    It is validated again, and compared with what is current now; the rules that held it hold it here as well. If that
-    finds more, the drop stays held, with a new report. `over_newer` lets it replace the release of a newer drop.
+    The drop is validated again and compared with the current release, under the rules that held it. If that finds
+    more, the drop stays held, with a new report. `over_newer` lets it replace the release of a newer drop.
 
     Raises:
         InboxError: if there is no such drop, or it cannot be approved here.
         BusyError: if another publisher, or another decision, is at work.
         WarehouseError: if it cannot be published for another reason.
     """
-    find_held(inbox, name)  # so that a mistyped name is told even where nothing was ever held
+    find_held(inbox, name)  # reports a mistyped name even if held/ does not exist
     with deciding(inbox):
         held = find_held(inbox, name)
-        report = _approvable(held, settings)
-        decision = _decision("approved", reason)
+        report = _check_approvable(held, settings)
+        decision = _make_decision("approved", reason)
         origin = make_origin([str(inbox / held.name)], "inbox", held.delivered)
         options = msgspec.structs.replace(
             make_inbox_options(settings, origin),
@@ -216,7 +216,7 @@ def approve(
             seen=SeenWhenHeld(report.tables, None if over_newer else held.delivered),
         )
         published = publish(settings, [str(held.path)], options, progress)
-        outcome = _judged(held, report, published.outcome)
+        outcome = _adjust_outcome(held, report, published.outcome)
         published = msgspec.structs.replace(published, outcome=outcome)
         if outcome.result in ("held", "refused"):
             to_do = _hold_again(settings, held, report, outcome, text_of)
@@ -228,7 +228,7 @@ def approve(
 
 
 def discard(settings: Settings, inbox: Path, name: str, reason: str) -> Decided:
-    """Moves the held drop `name` to quarantine. Raises InboxError and BusyError as `approve`, also if it is live."""
+    """Moves the held drop `name` to quarantine. Raises InboxError (also if it is live) and BusyError like `approve`."""
     find_held(inbox, name)
     with deciding(inbox):
         held = find_held(inbox, name)
@@ -236,27 +236,27 @@ def discard(settings: Settings, inbox: Path, name: str, reason: str) -> Decided:
         current = current_release(settings.data_path)
         if current is not None and held.is_live_in(current):
             raise InboxError(
-                f"{held.id} is live as {current.id}: `forecast extracts approve` completes that; to take it back, use "
+                f"{held.id} is live as {current.id}: `forecast extracts approve` completes that; to undo it, run "
                 "`forecast extracts rollback`, then discard it"
             )
-        report = held.report or make_drop_report(held.name, _NOTHING_KNOWN, settings.data_path, held.delivered, ())
-        report = msgspec.structs.replace(report, decision=_decision("discarded", reason))
-        place = _settle(inbox, held, "quarantine", report_files(report, _text_of_report(held)))
+        report = held.report or make_drop_report(held.name, _UNKNOWN_OUTCOME, settings.data_path, held.delivered, ())
+        report = msgspec.structs.replace(report, decision=_make_decision("discarded", reason))
+        place = _settle(inbox, held, "quarantine", report_files(report, _read_text(held)))
         _count(settings, inbox, lambda status: status.count_discarded(time.time()))
         return Decided(drop=held.name, place=place)
 
 
-def _decision(what: Literal["approved", "discarded"], reason: str) -> Decision:
+def _make_decision(what: Literal["approved", "discarded"], reason: str) -> Decision:
     return Decision(what=what, reason=printable(reason), by=whoami(), at=datetime.now(UTC).replace(microsecond=0))
 
 
-def _approvable(held: HeldDrop, settings: Settings) -> DropReport:
-    """What was found in the drop, with all rules to hold of then and now. Raises InboxError if nobody can say."""
+def _check_approvable(held: HeldDrop, settings: Settings) -> DropReport:
+    """Returns the drop's report, with the rules that hold it from then and now. Raises InboxError without a report."""
     _check_data_folder(held, settings)
     if held.report is None:
         raise InboxError(
-            f"the report of {held.id} is lost or damaged, so nobody knows what an approval would accept: move the drop "
-            "back into the inbox, or discard it"
+            f"the report of {held.id} is lost or damaged, so the drop cannot be approved: move it back into the inbox, "
+            "or discard it"
         )
     hold = dict.fromkeys((*held.report.hold, *settings.inbox_hold))  # the watcher may have other settings
     return msgspec.structs.replace(held.report, hold=tuple(hold))
@@ -271,12 +271,13 @@ def _check_data_folder(held: HeldDrop, settings: Settings) -> None:
         )
 
 
-def _judged(held: HeldDrop, report: DropReport, outcome: PublishOutcome) -> PublishOutcome:
-    """The outcome; of a drop that stays held, as if nothing had been accepted: the next approval covers all of it."""
+def _adjust_outcome(held: HeldDrop, report: DropReport, outcome: PublishOutcome) -> PublishOutcome:
+    """Returns the outcome. For a drop that stays held, it shows accepted findings as errors, because the next approval
+    must cover them again."""
     if outcome.result not in ("held", "refused") or outcome.tables != report.tables:  # other contents are not covered
         return outcome
-    if held.is_live_in(outcome.manifest):  # published by hand, accepting what no approval does
-        return nothing_new(outcome)
+    if held.is_live_in(outcome.manifest):  # published by hand, with findings accepted that no approval covers
+        return mark_already_current(outcome)
     findings = [
         msgspec.structs.replace(finding, severity="error", accepted=None) if finding.accepted is not None else finding
         for finding in outcome.report.findings
@@ -289,11 +290,11 @@ def _judged(held: HeldDrop, report: DropReport, outcome: PublishOutcome) -> Publ
 def _hold_again(
     settings: Settings, held: HeldDrop, before: DropReport, outcome: PublishOutcome, text_of: TextOf
 ) -> str:
-    """Replaces the reports of a drop that stays held, unless its contents changed; returns what can be done."""
+    """Replaces the reports of a drop that stays held, unless its contents changed; returns the remedy."""
     report = make_drop_report(held.name, outcome, settings.data_path, held.delivered, before.hold)
     over = " with --over-newer" if "overtaken" in report.rules() else ""
-    again = f"approve it again{over} to accept what its new report says"
-    to_do = msgspec.structs.replace(held, report=report).way_out(before.hold) or again
+    again = f"approve it again{over} to accept its new report"
+    to_do = msgspec.structs.replace(held, report=report).remedy(before.hold) or again
     if outcome.tables != before.tables:
         return to_do
     try:
@@ -304,14 +305,14 @@ def _hold_again(
 
 
 def _settle(inbox: Path, held: HeldDrop, place: SettledPlace, reports: Mapping[str, bytes]) -> Path:
-    """Moves a drop to where decided drops lie, under the same name, by which the watcher finds it."""
+    """Moves a decided drop to `place`, under the same name, by which the watcher finds it."""
     destination = free_path(inbox / place / held.id)
     move(held.path, destination, reports)
     return destination
 
 
-def _text_of_report(held: HeldDrop) -> str:
-    """The report for people, without its head."""
+def _read_text(held: HeldDrop) -> str:
+    """Returns the text of report.txt without its head."""
     try:
         text = read_regular(held.path.parent / "report.txt").decode(errors="replace")
     except OSError:
@@ -320,7 +321,7 @@ def _text_of_report(held: HeldDrop) -> str:
 
 
 def _count(settings: Settings, inbox: Path, count: Callable[[StatusFile], None]) -> None:
-    with suppress(OSError, InboxError):  # the decision stands; these are figures
+    with suppress(OSError, InboxError):  # the decision stands; these are only figures
         status = StatusFile(settings.data_path)
         count(status)
-        status.held(list(held_since(inbox).values()))
+        status.set_held(list(read_held_times(inbox).values()))

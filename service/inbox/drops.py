@@ -1,8 +1,8 @@
-"""What becomes of the drops of an inbox: oldest first, one at a time, each to the end before the next is taken.
+"""Publishes the drops of an inbox: oldest first, and one at a time.
 
-A claimed drop is never given back. It is tried again, also by the next watcher, until it is published or refused. While
-one keeps failing, newer drops may overtake it; once a newer one is live, the failing one is set aside. So no older drop
-goes live after a newer one, and none is lost.
+A claimed drop is never returned to the inbox. It is retried, also by the next watcher, until it is published or
+refused. While one keeps failing, newer drops may overtake it; once a newer one is live, the failing one is refused. So
+no older drop goes live after a newer one, and none is lost.
 """
 
 import logging
@@ -14,15 +14,15 @@ from pathlib import Path
 
 from config.settings import Settings
 from service.base import interruption
-from service.inbox.decisions import held_drops, held_since
+from service.inbox.decisions import list_held, read_held_times
 from service.inbox.folders import Claim, Inbox, Look, SettledPlace
 from service.inbox.report import (
     Event,
-    Telling,
+    EventSender,
     TextOf,
     make_drop_report,
-    nothing_new,
-    outcome_event,
+    make_outcome_event,
+    mark_already_current,
     read_report,
     report_files,
     run_command,
@@ -41,66 +41,71 @@ _PLACES: dict[str, SettledPlace] = {"refused": "quarantine", "held": "held"}  # 
 
 
 class Stopped(BaseException):
-    """A signal asked the watcher to stop. It can be raised at any point, and nothing may swallow it."""
+    """A signal stops the watcher. It can be raised at any point; let it propagate."""
 
 
 class HeldWatch:
     """The held drops of one inbox from look to look. `InboxDrops` owns it."""
 
-    def __init__(self, inbox: Path, telling: Telling) -> None:
+    def __init__(self, inbox: Path, events: EventSender) -> None:
         self._inbox = inbox
-        self._telling = telling
+        self._events = events
         self._held: dict[str, datetime] = {}  # since when, by id
 
     def look(self, status: StatusFile) -> None:
-        """Tells of drops that are held no more, and keeps the figures in `status` right. Raises InboxError."""
-        before, self._held = self._held, held_since(self._inbox)
+        """Reports drops that are no longer held, and updates the figures in `status`. Raises InboxError."""
+        before, self._held = self._held, read_held_times(self._inbox)
         for drop in before:
             if drop not in self._held:
-                self._telling.tell_event(self._decided(drop))
-        status.held(list(self._held.values()))
+                self._events.send_event(self._make_event(drop))
+        status.set_held(list(self._held.values()))
 
-    def _decided(self, drop: str) -> Event:
+    def _make_event(self, drop: str) -> Event:
         for place in ("published", "quarantine"):
             folder = self._inbox / place / drop
             report = read_report(folder)
             if report is not None and report.decision is not None:
-                said = report.decision
+                decision = report.decision
                 return Event(
-                    event=said.what,
-                    message=f"{report.drop} was {said.what} by {said.by}: {said.reason}",
+                    event=decision.what,
+                    message=f"{report.drop} was {decision.what} by {decision.by}: {decision.reason}",
                     drop=report.drop,
                     release=report.release,
                     place=str(folder / report.drop),
                     report=str(folder / "report.txt"),
                 )
-        return Event(event="gone", message=f"{drop} was taken out of held/", drop=drop)
+        return Event(event="gone", message=f"{drop} was removed from held/", drop=drop)
 
 
 class InboxDrops:
     """The drops of one inbox, published for one data folder.
 
-    A `Watcher` owns it and keeps it for life: what was told once is not told again after a failure.
+    A `Watcher` owns it for its lifetime, so that no event is repeated after a failure.
     """
 
     def __init__(
-        self, settings: Settings, inbox: Inbox, telling: Telling, text_of: TextOf, publish: Publish = publish_and_wait
+        self,
+        settings: Settings,
+        inbox: Inbox,
+        events: EventSender,
+        text_of: TextOf,
+        publish: Publish = publish_and_wait,
     ) -> None:
-        self.trouble: Exception | None = None  # the first failure of the last round that must be tried again
+        self.failure: Exception | None = None  # the first failure of the last round that must be retried
         self.not_published = 0  # drops that were refused or held
         self._settings = settings
         self._inbox = inbox
-        self._telling = telling
+        self._events = events
         self._text_of = text_of
         self._publish_drop = publish
         self._look = Look((), (), {})
         self._retries = Retries()
-        self._held = HeldWatch(inbox.folder, telling)
-        self._stuck: dict[str, str] = {}  # complete drops that cannot be claimed, and why
-        self._claim: Claim | None = None  # the last one that was told of
+        self._held = HeldWatch(inbox.folder, events)
+        self._stuck: dict[str, str] = {}  # complete drops that cannot be claimed, with the errors
+        self._claim: Claim | None = None  # the last one that was reported
 
     def begin(self, status: StatusFile) -> None:
-        """Call when this process has become the only watcher: takes over what the last one left in `status`."""
+        """Takes over the state of the last watcher from `status`. Call once this process is the only watcher."""
         self._status = status
         self._retries = Retries(status.now.failing)
         if status.now.untold is not None and Path(status.now.untold[1]).exists():
@@ -109,33 +114,33 @@ class InboxDrops:
     def round(self) -> bool:
         """Tries the claimed drops, oldest first, then the complete ones; returns whether there were any.
 
-        A drop that fails ends the round unless it may be overtaken: all that follow are newer.
+        A failing drop ends the round, unless the newer drops after it may overtake it.
 
         Raises:
             BusyError: if another publisher is at work.
             InboxError: if the inbox cannot be read.
         """
-        self.trouble = None
+        self.failure = None
         self._stuck.clear()
         claims = self._inbox.claims()
         self._held.look(self._status)
-        self._retries.keep(claims)
-        self._status.failing(self._retries.all())
+        self._retries.keep_only(claims)
+        self._status.set_failing(self._retries.all())
         handled = False
         for claim in chain(claims, self._new()):
             handled = True
             if not self._try(claim) and not self._retries.may_be_overtaken(claim):
                 break
         if not self._retries.all() and not self._stuck:
-            self.trouble = None  # the drop that failed was set aside
+            self.failure = None  # the failing drop was refused
         return handled
 
     def problems(self) -> list[str]:
-        """What keeps drops from being published, a line for each drop."""
+        """Returns why drops cannot be published, a line for each drop."""
         return [*self._retries.problems(), *self._stuck.values()]
 
     def has_new(self) -> bool:
-        """Whether there is a drop that may overtake all those that fail."""
+        """Returns whether there is a drop that may overtake all failing ones."""
         return self._retries.all_may_be_overtaken() and not set(self._inbox.look().complete) <= set(self._stuck)
 
     def _new(self) -> Iterator[Claim]:
@@ -146,18 +151,18 @@ class InboxDrops:
         look, before = self._inbox.look(), self._look
         for name in look.arriving:
             if name not in before.arriving:
-                self._telling.tell("arriving", f"{name} is arriving{self._inbox.awaited(name)}", drop=name)
+                self._events.send("arriving", f"{name} is arriving{self._inbox.marker_hint(name)}", drop=name)
         for name, why in look.foreign.items():
             if name not in before.foreign:
-                self._telling.tell("foreign", f"{name!r} in the inbox is ignored: {why}")
+                self._events.send("foreign", f"{name!r} in the inbox is ignored: {why}")
         self._look = look
         waiting = len(look.complete) + len(look.arriving) + len(self._inbox.claims())
-        self._status.looked(waiting=waiting, ignored=len(look.foreign))
+        self._status.set_waiting(waiting=waiting, ignored=len(look.foreign))
         for name in look.complete:
             try:
                 claim = self._inbox.claim(name)
-            except InboxError as error:  # one that cannot be moved must not hold up the others
-                self.trouble = self.trouble or error
+            except InboxError as error:  # one that cannot be moved must not block the others
+                self.failure = self.failure or error
                 self._stuck[name] = str(error)
                 continue
             if claim is not None:
@@ -165,10 +170,10 @@ class InboxDrops:
         return None
 
     def _try(self, claim: Claim) -> bool:
-        """Whether the drop was settled or is gone. Any failure is noted, to be tried again."""
-        if claim != self._claim and self._retries.of(claim) is None:
+        """Publishes a drop; returns whether it was settled or is gone. Records a failure, to be retried."""
+        if claim != self._claim and self._retries.get(claim) is None:
             self._claim = claim
-            self._telling.tell("publishing", f"publishing {claim.name}", drop=claim.name)
+            self._events.send("publishing", f"publishing {claim.name}", drop=claim.name)
         try:
             published = self._publish(claim)
             if published is not None:
@@ -180,32 +185,32 @@ class InboxDrops:
             expected = isinstance(error, WarehouseError | OSError)
             if not expected:
                 log.exception("publishing %s failed", claim.name)
-            self.trouble = self.trouble or error
-            self._retries.failed(claim, str(error) if expected else f"{type(error).__name__}: {error}")
-            self._status.failing(self._retries.all())
+            self.failure = self.failure or error
+            self._retries.record_failure(claim, str(error) if expected else f"{type(error).__name__}: {error}")
+            self._status.set_failing(self._retries.all())
             return False
         self._retries.forget(claim)
         if published is not None and published.outcome.result == "published":
-            self._set_aside_older(claim)
-        self._status.failing(self._retries.all())
+            self._refuse_older(claim)
+        self._status.set_failing(self._retries.all())
         return True
 
-    def _set_aside_older(self, newer: Claim) -> None:
-        """Drops that are older than `newer` and failed must not replace it."""
+    def _refuse_older(self, newer: Claim) -> None:
+        """Refuses failing drops that are older than `newer`, so that they cannot replace it."""
         for claim in self._inbox.claims():
-            failing = self._retries.of(claim)
+            failing = self._retries.get(claim)
             if failing is None or claim.stamp >= newer.stamp:
                 continue
             try:
-                outcome = set_aside(self._settings.data_path, failing, newer.name)
+                outcome = refuse_overtaken(self._settings.data_path, failing, newer.name)
                 self._settle(claim, Published(outcome=outcome))
             except (WarehouseError, OSError) as error:
-                log.error("%s cannot be set aside: %s", claim.name, error)
+                log.error("%s was overtaken and cannot be moved to quarantine: %s", claim.name, error)
             else:
                 self._retries.forget(claim)
 
     def _publish(self, claim: Claim) -> Published | None:
-        """None if somebody took the drop away."""
+        """Publishes a drop; returns None if it was removed meanwhile."""
 
         def progress(step: str) -> None:
             log.debug("%s: %s", claim.name, step)
@@ -218,31 +223,31 @@ class InboxDrops:
             if claim.path.exists():
                 why = str(error).replace(str(claim.path), claim.name)
                 remedy = "put the Parquet files of a drop into it"
-                return Published(outcome=refusal(self._settings.data_path, "missing-table", why, remedy=remedy))
-            self._telling.tell("gone", f"{claim.name} was taken away while it was being published", drop=claim.name)
+                return Published(outcome=refuse(self._settings.data_path, "missing-table", why, remedy=remedy))
+            self._events.send("gone", f"{claim.name} was removed while it was being published", drop=claim.name)
             return None
         except BusyError:
-            self._telling.tell_once("busy", f"{claim.name} waits: another publisher is at work")
+            self._events.send_once("busy", f"{claim.name} waits: another publisher is at work")
             raise
 
     def _settle(self, claim: Claim, published: Published) -> None:
         outcome = self._unless_held_already(published.outcome)
         if outcome.result == "already_current":
-            outcome = nothing_new(outcome)
+            outcome = mark_already_current(outcome)
         place: SettledPlace = _PLACES.get(outcome.result, "published")
         folder = self._inbox.destination(claim, place)
         # counted first, so that a crash between the two does not lose it
         if place == "quarantine":
             self._status.count_refused(claim.stamp, time.time(), (claim.name, str(folder)))
         elif place == "held":
-            self._status.tell((claim.name, str(folder)))
+            self._status.note_command((claim.name, str(folder)))
         else:
             self._status.count_published(claim.stamp)
         hold = self._settings.inbox_hold
         report = make_drop_report(claim.name, outcome, self._settings.data_path, claim.delivered, hold)
         self._inbox.settle(claim, folder, report_files(report, self._text_of(outcome)))
-        self._status.settled()
-        self._telling.tell_event(outcome_event(claim.name, folder, outcome))
+        self._status.count_settled()
+        self._events.send_event(make_outcome_event(claim.name, folder, outcome))
         for record in published.behind:
             log.warning("%s does not serve the release yet", record.name)
         if place != "published":
@@ -251,40 +256,40 @@ class InboxDrops:
             self._run_command()
 
     def _unless_held_already(self, outcome: PublishOutcome) -> PublishOutcome:
-        """A drop that would be held is refused if one with the same contents is: a person decides on it once."""
+        """Refuses a drop to be held if one with the same contents is held: a person decides only once."""
         if outcome.result != "held":
             return outcome
-        same = next((held for held in held_drops(self._inbox.folder) if held.has(outcome.tables)), None)
+        same = next((held for held in list_held(self._inbox.folder) if held.has(outcome.tables)), None)
         if same is None:
             return outcome
         message = f"it has the same contents as {same.name}, which is held since {same.since:%Y-%m-%d %H:%M} UTC"
-        return refusal(self._settings.data_path, "already-held", message)
+        return refuse(self._settings.data_path, "already-held", message)
 
     def _run_command(self) -> None:
         """Runs the operator's command for the drop that was refused or held last, if one is set."""
         command, untold = self._settings.inbox_on_refusal, self._status.now.untold
         if command is not None and untold is not None:
-            trouble = run_command(command, *untold)
-            if trouble is not None:
-                message = f"the command for {untold[0]} failed: {trouble}"
-                self._telling.tell("command_failed", message, drop=untold[0])
-        self._status.told()
+            failure = run_command(command, *untold)
+            if failure is not None:
+                message = f"the command for {untold[0]} failed: {failure}"
+                self._events.send("command_failed", message, drop=untold[0])
+        self._status.note_command(None)
 
 
 def raise_if_stopped() -> None:
-    """Raises `Stopped` if a signal asked for it: within a query, DuckDB turns it into an error of its own."""
+    """Raises `Stopped` if a signal has arrived. During a query, DuckDB turns `Stopped` into an error of its own."""
     if interruption.asked():
         raise Stopped(interruption.asked())
 
 
-def set_aside(data: Path, failing: Failing, newer: str) -> PublishOutcome:
-    """The refusal of a drop that was overtaken by the drop `newer`."""
+def refuse_overtaken(data: Path, failing: Failing, newer: str) -> PublishOutcome:
+    """Returns the refusal of a drop that was overtaken by the drop `newer`."""
     message = f"failed {failing.tries} times ({failing.problem}); meanwhile {newer}, which is newer, went live"
-    return refusal(data, "overtaken", message)
+    return refuse(data, "overtaken", message)
 
 
-def refusal(data: Path, rule: str, message: str, **members: str) -> PublishOutcome:
-    """A refusal for a reason that is not in the drop's rows."""
+def refuse(data: Path, rule: str, message: str, **members: str) -> PublishOutcome:
+    """Returns a refusal for a reason that is not in the drop's rows."""
     try:
         current = Catalog(data).current()
     except NoReleaseError:

@@ -6,7 +6,7 @@
 <inbox>/held/<name>-<time>/           <name> and its reports, until a person decides (decisions.py)
 <inbox>/quarantine/<name>-<time>/     <name> and its reports
 
-Each step is one rename, so after a crash a drop is whole and in exactly one place. Nothing is deleted or replaced.
+Each step is one rename, so after a crash a drop is whole and in exactly one place. No drop is deleted or replaced.
 """
 
 import math
@@ -37,7 +37,7 @@ _LONGEST_NAME = 200  # bytes; file systems allow 255, and the time has to fit as
 
 
 class _Named(msgspec.Struct):
-    """The part of report.json that every look reads."""
+    """The part of report.json that each look reads."""
 
     drop: str
 
@@ -47,9 +47,9 @@ def unusable(inbox: Path, error: OSError) -> InboxError:
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A drop that was moved to .claimed. It exists there until it is settled, over restarts."""
+    """A drop that was moved to .claimed. It stays there until it is settled, even after a restart."""
 
-    stamp: str  # time of the claim, which orders drops and tells apart two of one name
+    stamp: str  # time of the claim, which orders drops and distinguishes two with the same name
     path: Path
 
     @property
@@ -61,16 +61,16 @@ class Claim(msgspec.Struct, frozen=True):
         """When the drop was claimed."""
         try:
             return datetime.strptime(self.stamp, "%Y%m%dT%H%M%S.%f%z")
-        except ValueError:  # somebody made this folder
+        except ValueError:  # a person created this folder
             return _now()
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What one look at the inbox found; names of drops, oldest first."""
+    """The names of drops in the inbox at one look, oldest first."""
 
     complete: tuple[str, ...]
     arriving: tuple[str, ...]
-    foreign: dict[str, str]  # entries that cannot be drops, and why
+    foreign: dict[str, str]  # entries that cannot be drops, with the reasons
 
 
 def _now() -> datetime:
@@ -101,7 +101,7 @@ class Inbox:
         )
 
     def prepare(self) -> None:
-        """Makes the folders in the inbox, but never the inbox itself: it may be a volume that is not mounted.
+        """Creates the folders in the inbox, but not the inbox itself, which may be an unmounted volume.
 
         Raises:
             InboxError: if the inbox cannot be used.
@@ -122,11 +122,11 @@ class Inbox:
             raise unusable(self.folder, error) from None
 
     def lock(self) -> AbstractContextManager[bool]:
-        """Whether this watcher is the only one; only then may it claim and settle."""
+        """Yields whether this watcher is the only one; only then may it claim and settle."""
         return exclusive(self._lock)
 
     def look(self) -> Look:
-        """The drops that wait in the inbox. Raises InboxError."""
+        """Returns the drops in the inbox. Raises InboxError."""
         drops: list[Path] = []
         foreign: dict[str, str] = {}
         try:
@@ -144,12 +144,15 @@ class Inbox:
             raise unusable(self.folder, error) from None
         return Look(tuple(complete), tuple(arriving), foreign)
 
-    def awaited(self, name: str) -> str:
-        """What completes an arriving drop, to be added to a message; empty if time alone does."""
+    def marker_hint(self, name: str) -> str:
+        """Returns the end of a message, which names an arriving drop's marker; empty if time completes the drop."""
         return f": it is complete once {self.folder / name / self._marker} exists" if self._marker_only else ""
 
     def claim(self, name: str) -> Claim | None:
-        """Moves a drop to .claimed, where nobody else writes to it; None if it is gone. Raises InboxError."""
+        """Moves a drop to .claimed, where its writer cannot change it; returns None if it is gone.
+
+        Raises InboxError.
+        """
         stamp = f"{self._now():%Y%m%dT%H%M%S.%fZ}"
         folder = self._claimed / stamp
         try:
@@ -171,7 +174,7 @@ class Inbox:
         return Claim(stamp, folder / name)
 
     def claims(self) -> list[Claim]:
-        """The drops that were claimed but not settled, oldest first: their watcher ended, or could not publish them.
+        """Returns the drops that were claimed but not settled, oldest first. Their watcher ended or failed.
 
         Raises:
             InboxError: if the inbox cannot be read.
@@ -183,13 +186,13 @@ class Inbox:
                 if drop is not None:
                     found.append(Claim(folder.name, drop))
                 elif not any(folder.iterdir()):
-                    folder.rmdir()  # its watcher ended between making the folder and moving the drop
+                    folder.rmdir()  # its watcher ended before it moved the drop there
         except OSError as error:
             raise unusable(self.folder, error) from None
         return found
 
     def destination(self, claim: Claim, place: SettledPlace) -> Path:
-        """The folder in `place` for a settled drop; it does not exist yet."""
+        """Returns a new path in `place` for a settled drop."""
         name = os.fsencode(claim.name)[:_LONGEST_NAME].decode(errors="ignore")
         return free_path(self.folder / place / f"{name}-{self._now():%Y%m%dT%H%M%SZ}")
 
@@ -203,15 +206,15 @@ class Inbox:
         return None
 
     def _time_of_files(self) -> int:
-        """The file system's own clock in ns; on a network it is not this machine's."""
+        """Returns the file system's clock in ns; on a network it is not this machine's."""
         self._lock.touch()
         return self._lock.stat().st_ctime_ns
 
 
 def drop_in(folder: Path) -> Path | None:
-    """The drop in a folder that holds one, perhaps with its reports; None if it is gone. Raises OSError.
+    """Returns the drop in a folder of one drop and its reports; None if the drop is gone. Raises OSError.
 
-    Somebody may have put other files beside it. The report knows its name; without one, the first name is taken.
+    The folder may contain foreign files. The report has the drop's name; without a report, the first name counts.
     """
     inside = {
         path.name: path for path in folder.iterdir() if path.name not in REPORTS and not path.name.startswith(_HIDDEN)
@@ -223,7 +226,7 @@ def drop_in(folder: Path) -> Path | None:
 
 
 def free_path(wanted: Path) -> Path:
-    """`wanted`, with a number behind it if it exists."""
+    """Returns `wanted`, with a number appended if it exists."""
     found, number = wanted, 1
     while os.path.lexists(found):
         number += 1
@@ -232,7 +235,7 @@ def free_path(wanted: Path) -> Path:
 
 
 def move(drop: Path, destination: Path, reports: Mapping[str, bytes]) -> None:
-    """Moves the folder of `drop`, with these reports in it, to `destination`, in one rename. Raises InboxError."""
+    """Moves the folder of `drop`, with the reports added, to `destination` in one rename. Raises InboxError."""
     folder = drop.parent
     try:
         write_reports(folder, reports)
@@ -251,7 +254,7 @@ def write_reports(folder: Path, reports: Mapping[str, bytes]) -> None:
 
 
 def _foreign(entry: "os.DirEntry[str]") -> str | None:
-    """Why an entry of the inbox cannot be a drop; None if it can."""
+    """Returns why an entry of the inbox cannot be a drop; None if it can."""
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in entry.name):
         return "its name is not text"  # control characters, or bytes that are not UTF-8
     if entry.name in REPORTS:

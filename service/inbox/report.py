@@ -1,4 +1,4 @@
-"""The reports that are kept beside a drop once it went through the inbox."""
+"""Writes the reports beside a drop that went through the inbox, and sends the events of the inbox."""
 
 import contextlib
 import logging
@@ -23,7 +23,7 @@ TextOf = Callable[[PublishOutcome], str]
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person decided on a held drop."""
+    """A person's decision on a held drop."""
 
     what: Literal["approved", "discarded"]
     reason: str
@@ -32,7 +32,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DropReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What report.json holds."""
+    """The content of report.json."""
 
     drop: str
     result: str
@@ -40,24 +40,24 @@ class DropReport(msgspec.Struct, frozen=True, kw_only=True):
     release: str | None  # current when the report was written
     findings: tuple[Finding, ...]
     comparison: Comparison | None
-    delivered: Annotated[datetime, msgspec.Meta(tz=True)] | None = None  # when the inbox took the drop
+    delivered: Annotated[datetime, msgspec.Meta(tz=True)] | None = None  # when the inbox claimed the drop
     data_folder: str | None = None  # that the drop is for
-    tables: dict[str, str] = {}  # that the drop brings: checksums of their contents
-    hold: tuple[str, ...] = ()  # rules that hold a drop, as it was judged
+    tables: dict[str, str] = {}  # checksums of the contents of its tables, by name
+    hold: tuple[str, ...] = ()  # rules that held a drop at the time
     decision: Decision | None = None  # None unless the drop was held
 
     def for_approval(self) -> list[Finding]:
-        """The errors that an approval accepts: of the rules to hold, or following from one of them."""
+        """Returns the errors that an approval accepts: those of the rules that hold a drop, and their consequences."""
         return [one for one in self._errors() if one.rule in self.hold or one.follows in self.hold]
 
     def beyond_approval(self) -> list[str]:
-        """The rules of the other errors, but for `overtaken`, which has an option of its own."""
+        """Returns the rules of the other errors, without `overtaken`, which has an option of its own."""
         covered = self.for_approval()
         others = (one.rule for one in self._errors() if one not in covered and one.rule != "overtaken")
         return list(dict.fromkeys(others))
 
     def rules(self) -> list[str]:
-        """The rules of all errors."""
+        """Returns the rules of all errors."""
         return list(dict.fromkeys(one.rule for one in self._errors()))
 
     def _errors(self) -> list[Finding]:
@@ -88,15 +88,15 @@ def make_drop_report(
 
 
 def read_report(folder: Path) -> DropReport | None:
-    """The report that lies beside a drop; None if it is lost or damaged."""
+    """Reads the report beside a drop; returns None if it is lost or damaged."""
     try:
         return read_struct(folder / "report.json", DropReport)
     except (OSError, ValueError):
         return None
 
 
-def nothing_new(outcome: PublishOutcome) -> PublishOutcome:
-    """The outcome for a drop whose contents are live: nothing is left to decide, so its errors are warnings."""
+def mark_already_current(outcome: PublishOutcome) -> PublishOutcome:
+    """Returns the outcome for a drop whose contents are live: its errors need no decision, so they become warnings."""
     findings = (
         msgspec.structs.replace(one, severity="warning") if one.severity == "error" else one
         for one in outcome.report.findings
@@ -106,15 +106,15 @@ def nothing_new(outcome: PublishOutcome) -> PublishOutcome:
 
 
 def report_files(report: DropReport, text: str, to_do: str | None = None) -> dict[str, bytes]:
-    """The files by name, for programs and for people, who read `text`; `to_do` says what they can do."""
+    """Returns the content of the report files by name. `text` is for people; `to_do` is the remedy."""
     lines = [f"{report.drop}, {_time(report.at)}"]
-    said = report.decision
+    decision = report.decision
     if to_do is not None:
         lines.append(f"to decide: {to_do}")
-    elif said is None and report.result == "held":
+    elif decision is None and report.result == "held":
         lines.append("to decide: `forecast extracts approve`, or `discard`, with this name and --reason TEXT")
-    elif said is not None:
-        lines.append(f"{said.what} by {said.by}, {_time(said.at)}: {said.reason}")
+    elif decision is not None:
+        lines.append(f"{decision.what} by {decision.by}, {_time(decision.at)}: {decision.reason}")
     head = "\n".join(lines)
     return {
         "report.json": msgspec.json.format(msgspec.json.encode(report)),
@@ -161,7 +161,7 @@ def _now() -> datetime:
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that happened in the inbox. `message` has everything for a person; the rest is for programs."""
+    """An event in the inbox. `message` is complete, for people; the other fields are for programs."""
 
     event: EventKind
     message: str
@@ -172,25 +172,25 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     time: datetime = msgspec.field(default_factory=_now)
 
 
-class Telling:
-    """Passes on the events of one watcher, for its lifetime."""
+class EventSender:
+    """Sends the events of one watcher, for its lifetime."""
 
-    def __init__(self, tell: Callable[[Event], None]) -> None:
-        self.tell_event = tell
-        self._told: tuple[EventKind, str] | None = None
+    def __init__(self, on_event: Callable[[Event], None]) -> None:
+        self.send_event = on_event
+        self._last: tuple[EventKind, str] | None = None
 
-    def tell(self, kind: EventKind, message: str, drop: str | None = None) -> None:
-        self.tell_event(Event(event=kind, message=message, drop=drop))
+    def send(self, kind: EventKind, message: str, drop: str | None = None) -> None:
+        self.send_event(Event(event=kind, message=message, drop=drop))
 
-    def tell_once(self, kind: EventKind, message: str) -> None:
-        """For a state that may last: the same message is not repeated until another one comes, or `forget`."""
-        if self._told != (kind, message):
-            self._told = (kind, message)
-            self.tell(kind, message)
+    def send_once(self, kind: EventKind, message: str) -> None:
+        """Sends the event of a state that may last, unless it was the last one since `forget`."""
+        if self._last != (kind, message):
+            self._last = (kind, message)
+            self.send(kind, message)
 
     def forget(self) -> None:
-        """The next state is told even if it was told before."""
-        self._told = None
+        """Lets the next state be sent even if it was sent before."""
+        self._last = None
 
 
 def log_event(event: Event) -> None:
@@ -199,8 +199,8 @@ def log_event(event: Event) -> None:
     log.log(_LEVELS.get(event.event, logging.INFO), "%s", event.message, extra=extra)
 
 
-def outcome_event(name: str, folder: Path, outcome: PublishOutcome) -> Event:
-    """What became of the drop `name`, which now lies in `folder` with its reports."""
+def make_outcome_event(name: str, folder: Path, outcome: PublishOutcome) -> Event:
+    """Returns the event of the drop `name`, which is now in `folder` with its reports."""
     summary, release = outcome.report.summary(), outcome.manifest.id if outcome.manifest else None
     path = str(folder / "report.txt")
     kind: EventKind = "published"
@@ -210,7 +210,7 @@ def outcome_event(name: str, folder: Path, outcome: PublishOutcome) -> Event:
     elif outcome.result == "held":
         kind, message = "held", f"{name} is held for approval: {summary}; see {path} and `forecast extracts held`"
     elif outcome.result == "already_current":
-        kind, message = "already_current", f"{name} brings nothing new: {release} is current; {summary}"
+        kind, message = "already_current", f"{name} has no changes: {release} is current; {summary}"
     return Event(event=kind, message=message, drop=name, release=release, place=str(folder / name), report=path)
 
 
@@ -218,11 +218,10 @@ MAX_HOOK_SECONDS = 30.0
 
 
 def run_command(command: str, name: str, folder: str) -> str | None:
-    """Runs `command`, without a shell, for the drop `name` in `folder`; returns how it failed, None if it did not.
+    """Runs `command`, without a shell, for the drop `name` in `folder`; returns the failure, None on success.
 
-    `folder` lies in quarantine/ or held/.
-
-    The message repeats neither the command, which may contain a token, nor its output.
+    `folder` is in quarantine/ or held/. The message repeats neither the command, which may contain a token, nor its
+    output.
     """
     drop = {
         "DROP_NAME": name,
@@ -231,7 +230,7 @@ def run_command(command: str, name: str, folder: str) -> str | None:
         "DROP_REPORT": str(Path(folder) / "report.json"),
     }
     try:
-        with subprocess.Popen(  # noqa: S603 - the operator's own command, split as a shell would, run without one
+        with subprocess.Popen(  # noqa: S603 - the operator's own command, split like in a shell, run without one
             shlex.split(command),
             env=_environment() | drop,
             stdin=subprocess.DEVNULL,
@@ -253,7 +252,7 @@ def run_command(command: str, name: str, folder: str) -> str | None:
 
 
 def _environment() -> dict[str, str]:
-    """This process's environment without our secrets, which the command must not see."""
+    """Returns this process's environment without our secrets, which the command must not see."""
     secrets = {
         f"{ENVIRONMENT_PREFIX}{name.upper()}{suffix}" for name in names() if is_secret(name) for suffix in ("", "_FILE")
     }

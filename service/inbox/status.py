@@ -1,4 +1,4 @@
-"""What the inbox's watchers have done, kept in the data folder over restarts. Every instance's /metrics shows it."""
+"""The status of the inbox's watchers, stored in the data folder across restarts. Each instance's /metrics shows it."""
 
 import os
 import time
@@ -18,10 +18,10 @@ from warehouse.files.reading import read_struct
 _FILE = "inbox.json"
 _LOCK = "inbox.json.lock"
 _WATCHED = "inbox.watched"
-# Tries of a drop before newer ones are tried as well. A full disk fails those too; a problem of this drop alone does
-# not.
+# After this many failures of a drop, newer ones are tried too. They fail as well if the disk is full, but not if only
+# this drop has a problem.
 PATIENCE = 3
-_SHOWN = 3  # problems named in one message
+_SHOWN = 3  # most problems in one message
 
 
 class Failing(msgspec.Struct, frozen=True):
@@ -36,19 +36,19 @@ class Failing(msgspec.Struct, frozen=True):
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the status file. It outlives watchers."""
 
-    published: int = 0  # drops since the data folder was made, also those that were current already
+    published: int = 0  # drops since the data folder was created, including those that were already current
     refused: int = 0  # likewise
     waiting: int = 0  # drops in the inbox now, arriving and claimed ones included
     last_refusal: float | None = None  # Unix time
-    counted: str | None = None  # stamp of the claim counted last: a crash before it is settled must not count it twice
-    untold: tuple[str, str] | None = None  # a refused or held drop whose command has not ended: name, its folder
+    counted: str | None = None  # stamp of the last counted claim, which must not count twice after a crash
+    untold: tuple[str, str] | None = None  # name and folder of a refused or held drop whose command has not ended
     failing: tuple[Failing, ...] = ()
-    held: int = 0  # drops that wait for a person now
-    held_since: float | None = None  # Unix time since when the oldest of them waits
+    held: int = 0  # drops that wait for a decision now
+    held_since: float | None = None  # Unix time since when the oldest of them has been held
     ignored: int = 0  # files and folders in the inbox now that cannot be drops
 
     def held_age(self) -> float:
-        """Seconds for which the oldest held drop has waited; 0 if none is held."""
+        """Returns the seconds for which the oldest held drop has waited; 0 if none is held."""
         return max(0.0, time.time() - self.held_since) if self.held_since is not None else 0.0
 
 
@@ -59,26 +59,26 @@ class Retries:
         self._failing = {one.stamp: one for one in failing}
 
     def all(self) -> tuple[Failing, ...]:
-        """Oldest first."""
+        """Returns the failing drops, oldest first."""
         return tuple(self._failing[stamp] for stamp in sorted(self._failing))
 
-    def of(self, claim: Claim) -> Failing | None:
+    def get(self, claim: Claim) -> Failing | None:
         return self._failing.get(claim.stamp)
 
-    def failed(self, claim: Claim, problem: str) -> None:
+    def record_failure(self, claim: Claim, problem: str) -> None:
         tries = self._failing[claim.stamp].tries if claim.stamp in self._failing else 0
         self._failing[claim.stamp] = Failing(claim.stamp, printable(claim.name), tries + 1, printable(problem))
 
     def forget(self, claim: Claim) -> None:
         self._failing.pop(claim.stamp, None)
 
-    def keep(self, claims: Sequence[Claim]) -> None:
-        """Forgets drops that are not among `claims`: somebody took them away."""
-        there = {claim.stamp for claim in claims}
-        self._failing = {stamp: one for stamp, one in self._failing.items() if stamp in there}
+    def keep_only(self, claims: Sequence[Claim]) -> None:
+        """Forgets drops that are not among `claims`, because they were removed."""
+        present = {claim.stamp for claim in claims}
+        self._failing = {stamp: one for stamp, one in self._failing.items() if stamp in present}
 
     def may_be_overtaken(self, claim: Claim) -> bool:
-        failing = self.of(claim)
+        failing = self.get(claim)
         return failing is not None and failing.tries >= PATIENCE
 
     def all_may_be_overtaken(self) -> bool:
@@ -93,7 +93,7 @@ def watched(data: Path) -> Iterator[None]:
     """Marks this data folder as watched until the block or the process ends."""
     descriptor = open_lock(data / _WATCHED)
     try:
-        flock(descriptor, LOCK_EX)  # waits at most while another process looks whether it is watched
+        flock(descriptor, LOCK_EX)  # waits only while another process checks whether it is watched
         yield
     finally:
         os.close(descriptor)
@@ -113,8 +113,8 @@ def _is_watched(data: Path) -> bool:
     return False
 
 
-def shown_status(data: Path) -> Status:
-    """As `read_status`, without `waiting`, `ignored` and `failing` if nobody watches: they are out of date then."""
+def read_fresh_status(data: Path) -> Status:
+    """Returns the stored status. Without a watcher, omits `waiting`, `ignored` and `failing`, which are stale then."""
     status = read_status(data)
     if (status.waiting or status.ignored or status.failing) and not _is_watched(data):
         return msgspec.structs.replace(status, waiting=0, ignored=0, failing=())
@@ -122,7 +122,7 @@ def shown_status(data: Path) -> Status:
 
 
 def read_status(data: Path) -> Status:
-    """The stored status; an unreadable file counts as empty and is replaced by the next change."""
+    """Returns the stored status; an unreadable file counts as empty and is replaced by the next change."""
     try:
         return read_struct(data / _FILE, Status)
     except (OSError, ValueError):
@@ -130,10 +130,10 @@ def read_status(data: Path) -> Status:
 
 
 class StatusFile:
-    """The status file. The watcher writes it, and each command that decides on a held drop; a lock keeps them apart.
+    """The status file. The watcher and each command that decides on a held drop write it, one at a time by a lock.
 
-    Counting raises OSError if it cannot be written, and changes nothing then. `looked`, `settled`, `failing` and `held`
-    ignore such an error: a full disk must not keep the watcher from trying again.
+    Methods raise OSError if it cannot be written, and then change no figure. `set_waiting`, `count_settled`,
+    `set_failing` and `set_held` ignore this error: a full disk must not keep the watcher from a retry.
     """
 
     def __init__(self, data: Path) -> None:
@@ -142,21 +142,21 @@ class StatusFile:
             clear_aside(data / _FILE)
             self.now = now
 
-    def looked(self, *, waiting: int, ignored: int) -> None:
+    def set_waiting(self, *, waiting: int, ignored: int) -> None:
         with suppress(OSError):
             self._change(waiting=waiting, ignored=ignored)
 
-    def settled(self) -> None:
-        """One drop waits no more."""
+    def count_settled(self) -> None:
+        """Counts one waiting drop less."""
         with suppress(OSError), self._alone() as now:
             self._write(now, waiting=max(0, now.waiting - 1))
 
-    def failing(self, failing: tuple[Failing, ...]) -> None:
+    def set_failing(self, failing: tuple[Failing, ...]) -> None:
         with suppress(OSError):
             self._change(failing=failing)
 
-    def held(self, since: Sequence[datetime]) -> None:
-        """`since` says for each held drop since when it waits."""
+    def set_held(self, since: Sequence[datetime]) -> None:
+        """Sets the figures of held drops; `since` has the time of each since when it has been held."""
         with suppress(OSError):
             self._change(held=len(since), held_since=min(since).timestamp() if since else None)
 
@@ -177,12 +177,10 @@ class StatusFile:
         with self._alone() as now:
             self._write(now, refused=now.refused + 1, last_refusal=at)
 
-    def tell(self, untold: tuple[str, str]) -> None:
-        """Notes that the command has to run for a held drop. The drop is counted once a person has decided."""
+    def note_command(self, untold: tuple[str, str] | None) -> None:
+        """Notes the held drop for which the command has to run; None once it has ended. Counts no drop: a decision
+        does."""
         self._change(untold=untold)
-
-    def told(self) -> None:
-        self._change(untold=None)
 
     def _change(self, **changes: object) -> None:
         with self._alone() as now:
@@ -196,10 +194,10 @@ class StatusFile:
 
     @contextmanager
     def _alone(self) -> Iterator[Status]:
-        """What is stored, while nobody else changes it."""
+        """Yields the stored status while other processes cannot change it."""
         descriptor = open_lock(self._data / _LOCK)
         try:
-            flock(descriptor, LOCK_EX)  # waits at most while another process writes
+            flock(descriptor, LOCK_EX)  # waits only while another process writes
             yield read_status(self._data)
         finally:
             os.close(descriptor)

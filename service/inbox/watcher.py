@@ -1,4 +1,4 @@
-"""Watches an inbox: alone, one round after the other, and later and later while something is wrong."""
+"""Watches an inbox as its only watcher, round after round, with back-off after failures."""
 
 import io
 import logging
@@ -18,7 +18,7 @@ from service.base import interruption
 from service.base.signals import stop_signals
 from service.inbox.drops import InboxDrops, Stopped, raise_if_stopped
 from service.inbox.folders import Inbox
-from service.inbox.report import Event, Telling, TextOf
+from service.inbox.report import Event, EventSender, TextOf
 from service.inbox.status import StatusFile, watched
 from service.publishing.publisher import Publish, make_inbox_options, publish_and_wait
 from service.reports import terminal
@@ -35,12 +35,12 @@ _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 60.0
 
 
-class Means(msgspec.Struct, frozen=True, kw_only=True):
-    """What one watcher works with."""
+class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
+    """The callbacks of one watcher."""
 
-    tell: Callable[[Event], None]
+    on_event: Callable[[Event], None]
     text_of: TextOf
-    on_problem: Callable[[str | None], None] = lambda _: None  # what keeps it from working; None: nothing any more
+    on_problem: Callable[[str | None], None] = lambda _: None  # gets the current problem; None once it is solved
     publish: Publish = publish_and_wait
     sleep: Callable[[float], None] = time.sleep
 
@@ -48,17 +48,17 @@ class Means(msgspec.Struct, frozen=True, kw_only=True):
 class Watcher:
     """Watches one inbox for one data folder. One per process; it lives until the process stops."""
 
-    def __init__(self, settings: Settings, inbox: Inbox, means: Means) -> None:
+    def __init__(self, settings: Settings, inbox: Inbox, callbacks: Callbacks) -> None:
         self._settings = settings
         self._inbox = inbox
-        self._means = means
-        self._telling = Telling(means.tell)
-        self._drops = InboxDrops(settings, inbox, self._telling, means.text_of, means.publish)
+        self._callbacks = callbacks
+        self._events = EventSender(callbacks.on_event)
+        self._drops = InboxDrops(settings, inbox, self._events, callbacks.text_of, callbacks.publish)
         self._problem: str | None = None
         self._backoff = 0.0  # seconds
 
     def once(self) -> bool:
-        """Handles what is complete now; returns whether no drop was refused or held.
+        """Handles the drops that are complete now; returns whether none was refused or held.
 
         Raises:
             BusyError: if another watcher or publisher is at work.
@@ -70,22 +70,22 @@ class Watcher:
                 raise BusyError(f"another watcher is at work on {self._inbox.folder} or {self._settings.data_dir}")
             self._drops.begin(status)
             self._drops.round()
-            if self._drops.trouble is not None:
-                raise self._drops.trouble
+            if self._drops.failure is not None:
+                raise self._drops.failure
         return not self._drops.not_published
 
     def watch(self) -> None:
-        """Watches until `Stopped` is raised. Any failure is told and tried again, with a growing pause."""
+        """Watches until `Stopped` is raised. Reports any failure and retries with back-off."""
         while True:
             try:
                 self.prepare()
                 with self._alone() as status:
                     if status is not None:
-                        self._telling.tell_once("watching", f"watching {self._inbox.folder}")
+                        self._events.send_once("watching", f"watching {self._inbox.folder}")
                         self._attend(status)
-                self._telling.tell_once("standby", "another watcher is at work here; taking over when it ends")
+                self._events.send_once("standby", "another watcher is at work here; taking over when it ends")
                 self._report_problem(None)
-                self._means.sleep(_LOOK_SECONDS)
+                self._callbacks.sleep(_LOOK_SECONDS)
             except (WarehouseError, OSError) as error:
                 raise_if_stopped()
                 self._failed(str(error))
@@ -95,11 +95,11 @@ class Watcher:
                 self._failed(f"{type(error).__name__}: {error}")
 
     def prepare(self) -> None:
-        """Raises WarehouseError if the inbox cannot be used, or a setting for rules is wrong."""
+        """Creates the folders. Raises WarehouseError if the inbox cannot be used, or a rule setting is wrong."""
         make_inbox_options(self._settings).check()
         data, inbox = self._settings.data_path.resolve(), self._inbox.folder.resolve()
         if data.is_relative_to(inbox):
-            raise InboxError(f"the data folder {data} lies in the inbox {inbox}: use another folder for drops")
+            raise InboxError(f"the data folder {data} is in the inbox {inbox}: use another folder for drops")
         self._inbox.prepare()
 
     def _attend(self, status: StatusFile) -> NoReturn:
@@ -109,19 +109,19 @@ class Watcher:
             try:
                 handled = self._drops.round()
             except BusyError:
-                self._means.sleep(_BUSY_SECONDS)
+                self._callbacks.sleep(_BUSY_SECONDS)
                 continue
-            if self._drops.trouble is not None:
+            if self._drops.failure is not None:
                 self._failed("; ".join(self._drops.problems()), self._drops.has_new)
                 continue
             self._backoff = 0.0
             self._report_problem(None)
             if not handled:
-                self._means.sleep(_LOOK_SECONDS)
+                self._callbacks.sleep(_LOOK_SECONDS)
 
     @contextmanager
     def _alone(self) -> Iterator[StatusFile | None]:
-        """None if another process watches this inbox, or watches for this data folder."""
+        """Yields the status file; None if another process watches this inbox, or watches for this data folder."""
         data = self._settings.data_path
         with ExitStack() as stack:
             try:
@@ -136,37 +136,37 @@ class Watcher:
             yield status
 
     def _failed(self, problem: str, wake: Callable[[], bool] | None = None) -> None:
-        """Waits after a failure that no drop is to blame for, such as a full disk. `wake` ends the wait early."""
+        """Waits after a failure that no drop caused, such as a full disk. `wake` ends the wait early."""
         self._backoff = min(_LONGEST_BACKOFF_SECONDS, max(_FIRST_BACKOFF_SECONDS, self._backoff * 2))
         self._report_problem(problem)
-        self._telling.forget()
-        self._telling.tell("failed", f"{problem}; trying again in {self._backoff:g} s")
+        self._events.forget()
+        self._events.send("failed", f"{problem}; trying again in {self._backoff:g} s")
         left = self._backoff
         while left > 0 and not (wake and wake()):
-            self._means.sleep(min(left, _LOOK_SECONDS))
+            self._callbacks.sleep(min(left, _LOOK_SECONDS))
             left -= _LOOK_SECONDS
 
     def _report_problem(self, problem: str | None) -> None:
         if problem != self._problem:
             self._problem = problem
-            self._means.on_problem(problem)
+            self._callbacks.on_problem(problem)
 
 
 def make_watcher(
     settings: Settings,
     folder: str,
-    tell: Callable[[Event], None],
+    on_event: Callable[[Event], None],
     on_problem: Callable[[str | None], None] = lambda _: None,
     *,
     once: bool = False,
 ) -> Watcher:
     quiet = math.inf if settings.inbox_quiet == "never" else settings.inbox_quiet
     inbox = Inbox(Path(folder), marker=settings.inbox_marker, quiet=quiet, by_age=once)
-    return Watcher(settings, inbox, Means(tell=tell, text_of=report_text, on_problem=on_problem))
+    return Watcher(settings, inbox, Callbacks(on_event=on_event, text_of=report_text, on_problem=on_problem))
 
 
 def report_text(outcome: PublishOutcome) -> str:
-    """What `publish` prints about a drop, without colours."""
+    """Returns the output of `forecast extracts publish` for a drop, without colours."""
     written = io.StringIO()
     console = HarmlessConsole(file=written, width=WIDTH, color_system=None)
     terminal.print_outcome(console, outcome)
@@ -174,8 +174,8 @@ def report_text(outcome: PublishOutcome) -> str:
 
 
 @contextmanager
-def stoppable(tell: Callable[[Event], None]) -> Iterator[None]:
-    """`stop_signals` abandon the drop under way. That is safe at any point: the next watcher does it."""
+def stoppable(on_event: Callable[[Event], None]) -> Iterator[None]:
+    """Lets `stop_signals` abandon an unfinished drop. That is safe at any point: the next watcher publishes it."""
     numbers = stop_signals()
 
     def stop(number: int, _: FrameType | None) -> None:
@@ -188,7 +188,8 @@ def stoppable(tell: Callable[[Event], None]) -> Iterator[None]:
     try:
         yield
     except Stopped as stopped:
-        tell(Event(event="stopped", message=f"stopped by {stopped}; a drop under way is published next time"))
+        message = f"stopped by {stopped}; the next watcher publishes an unfinished drop"
+        on_event(Event(event="stopped", message=message))
     finally:
         interruption.forget()
         for number, handler in before.items():

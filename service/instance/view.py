@@ -17,7 +17,7 @@ from service.base.tasks import end_task, keep_running
 from service.base.telemetry import TASK_FAILURES, Snapshot, Telemetry
 from service.cache.removing import purge_shared
 from service.embedded.owner import EmbeddedServers
-from service.inbox.status import Status, shown_status
+from service.inbox.status import Status, read_fresh_status
 from service.instance.kept_process import KeptProcess
 from service.instance.peers import Peers
 from service.instance.store_checks import StoreChecks
@@ -68,7 +68,7 @@ def read_folder_news(data: Path) -> FolderNews:
     with suppress(OSError):
         found = os.statvfs(data)
         free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
-    status = shown_status(data)
+    status = read_fresh_status(data)
     return FolderNews(inbox=status, delivered=delivered, releases=releases, disk_free=free, disk_size=size)
 
 

@@ -9,7 +9,7 @@ from config.settings import Settings
 from service.inbox.drops import Stopped
 from service.inbox.folders import Inbox
 from service.inbox.report import Event
-from service.inbox.watcher import Means, Watcher
+from service.inbox.watcher import Callbacks, Watcher
 from service.publishing.publisher import Publish, Published
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.rules.all_rules import make_finding
@@ -70,14 +70,14 @@ class Site:
         )
 
     def watcher(self, publish: Publish | None = None) -> Watcher:
-        means = Means(
-            tell=self.events.append,
+        callbacks = Callbacks(
+            on_event=self.events.append,
             text_of=text_of,
             on_problem=self.problems.append,
             publish=publish or self.publish,
             sleep=self._sleep,
         )
-        return Watcher(self.settings, Inbox(self.inbox, marker="_SUCCESS", quiet=self.quiet), means)
+        return Watcher(self.settings, Inbox(self.inbox, marker="_SUCCESS", quiet=self.quiet), callbacks)
 
     def hold(self, name: str, answer: Published = HELD) -> None:
         """Puts a drop that a watcher holds."""

@@ -8,7 +8,7 @@ import pytest
 
 from service.base.whoami import whoami
 from service.inbox import decisions, folders
-from service.inbox.decisions import Decided, deciding, held_drops
+from service.inbox.decisions import Decided, deciding, list_held
 from service.inbox.report import DropReport
 from service.inbox.status import read_status
 from service.publishing.publisher import Published
@@ -61,7 +61,7 @@ def test_an_approved_drop_is_published_and_moved_with_the_decision(site: Site) -
         whoami(),
     )
     assert f"approved by {whoami()}" in (decided.place / "report.txt").read_text()
-    assert held_drops(site.inbox) == []
+    assert list_held(site.inbox) == []
     status = read_status(site.data)
     assert (status.published, status.refused, status.held) == (1, 0, 0)
 
@@ -69,7 +69,7 @@ def test_an_approved_drop_is_published_and_moved_with_the_decision(site: Site) -
 def test_an_approval_accepts_what_was_found_and_no_more(site: Site) -> None:
     """Each error as far as it went, of these contents, delivered then; the manifest gets the decision."""
     site.hold("2026-10")
-    (held,) = held_drops(site.inbox)
+    (held,) = list_held(site.inbox)
     approve(site)
     options = site.options[-1]
     assert options.acceptance is not None
@@ -106,7 +106,7 @@ def test_a_drop_in_which_more_is_found_stays_held_with_a_new_report(site: Site) 
     assert decided.place.parent == site.inbox / "held"
     assert decided.published is not None
     assert decided.published.outcome.result == "held"
-    (held,) = held_drops(site.inbox)
+    (held,) = list_held(site.inbox)
     assert held.report is not None
     assert (sorted(held.rules()), held.report.decision) == (["total-drift", "zip-codes-lost"], None)
     assert (held.path.parent / "report.txt").read_text().endswith("in words: 1 error, 1 consequence")
@@ -140,7 +140,7 @@ def test_what_no_approval_covers_keeps_a_drop_held_with_a_new_report(site: Site)
     site.answers = [again(vanished, accepted)] * 2
     for _ in range(2):
         decided = approve(site)
-        (held,) = held_drops(site.inbox)
+        (held,) = list_held(site.inbox)
         assert (sorted(held.rules()), held.report and held.report.result) == (
             ["total-drift", "vanished-figure"],
             "refused",
@@ -184,7 +184,7 @@ def test_more_that_follows_from_what_was_accepted_is_covered_by_the_next_approva
     decided = approve(site)
     assert decided.published is not None
     assert decided.published.outcome.result == "held"
-    assert decided.to_do == "approve it again to accept what its new report says"
+    assert decided.to_do == "approve it again to accept its new report"
 
 
 def test_an_overtaken_drop_is_approved_over_the_newer_one(site: Site) -> None:
@@ -193,7 +193,7 @@ def test_an_overtaken_drop_is_approved_over_the_newer_one(site: Site) -> None:
     site.answers = [
         again(make_finding("overtaken", "by november"), make_finding("zip-codes-lost", "some", measured=0.03))
     ]
-    assert approve(site).to_do == "approve it again with --over-newer to accept what its new report says"
+    assert approve(site).to_do == "approve it again with --over-newer to accept its new report"
     approve(site, over_newer=True)
     acceptance = site.options[-1].acceptance
     assert acceptance is not None
@@ -203,11 +203,11 @@ def test_an_overtaken_drop_is_approved_over_the_newer_one(site: Site) -> None:
 def test_a_drop_whose_contents_cannot_be_read_as_they_were_stays_held_as_it_was(site: Site) -> None:
     """Damaged, say, or changed since; its report is the one that the person read."""
     site.hold("2026-10")
-    (before,) = held_drops(site.inbox)
+    (before,) = list_held(site.inbox)
     site.answers = [BAD]
     decided = approve(site)
     assert decided.published == BAD
-    assert held_drops(site.inbox) == [before]
+    assert list_held(site.inbox) == [before]
     assert read_status(site.data).held == 1
 
 
@@ -225,7 +225,7 @@ def test_a_failure_that_is_not_the_drop_s_leaves_it_held(site: Site, failure: Ex
 def test_a_drop_without_its_report_cannot_be_approved(site: Site) -> None:
     """Nobody knows what would be accepted; it can be discarded."""
     site.hold("2026-10")
-    (held,) = held_drops(site.inbox)
+    (held,) = list_held(site.inbox)
     (held.path.parent / "report.json").unlink()
     with pytest.raises(InboxError, match="lost or damaged"):
         approve(site)
@@ -338,7 +338,7 @@ def test_reports_that_were_written_before_a_crash_do_not_keep_the_drop_from_bein
         patch.setattr(Path, "rename", crashing)
         with pytest.raises(Crash):
             approve(site)
-    (held,) = held_drops(site.inbox)
+    (held,) = list_held(site.inbox)
     assert held.report is not None
     assert held.report.decision is not None
     site.answers = [CURRENT]

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.inbox.decisions import deciding, find_held, held_drops, held_since
+from service.inbox.decisions import deciding, find_held, list_held, read_held_times
 from service.inbox.status import read_status
 from tests.support.inbox import BAD, GOOD, HELD, Site
 from warehouse.schema.errors import BusyError, InboxError
@@ -31,7 +31,7 @@ def test_a_drop_to_approve_is_held_with_its_reports(site: Site) -> None:
     assert str(home / "report.txt") in site.events[-1].message
     status = read_status(site.data)
     assert (status.published, status.refused, status.held, status.waiting) == (0, 0, 1, 0)
-    (held,) = held_drops(site.inbox)
+    (held,) = list_held(site.inbox)
     assert (held.id, held.name, held.rules()) == (home.name, "2026-10", ["total-drift"])
     assert held.delivered <= datetime.now(UTC)
     assert held.report is not None
@@ -66,7 +66,7 @@ def test_a_drop_with_other_contents_is_held_beside_another_of_its_name(site: Sit
     other = msgspec.structs.replace(HELD, outcome=msgspec.structs.replace(HELD.outcome, tables={"population": "bb"}))
     site.hold("2026-10")
     site.hold("2026-10", other)
-    held = held_drops(site.inbox)
+    held = list_held(site.inbox)
     assert [one.name for one in held] == ["2026-10", "2026-10"]
     assert len({one.id for one in held}) == 2
     assert read_status(site.data).held == 2
@@ -90,7 +90,7 @@ def test_a_held_drop_that_somebody_takes_away_is_told(site: Site) -> None:
     (home / "2026-10").rename(site.inbox / "_kept")
     watcher.once()
     assert site.kinds() == ["gone"]
-    assert "taken out of held/" in site.events[0].message
+    assert "removed from held/" in site.events[0].message
     assert read_status(site.data).held == 0
 
 
@@ -106,14 +106,14 @@ def lying(inbox: Path, folder: str, drop: str = "2026-10", report: bytes | None 
 
 
 def test_before_the_first_watcher_nothing_is_held(tmp_path: Path) -> None:
-    assert held_drops(tmp_path) == []
+    assert list_held(tmp_path) == []
     with pytest.raises(InboxError, match="no drop 2026-10 is held"):
         find_held(tmp_path, "2026-10")
 
 
 def test_an_inbox_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InboxError, match="cannot be used"):
-        held_drops(tmp_path / "missing")
+        list_held(tmp_path / "missing")
 
 
 def test_what_is_no_held_drop_is_passed_over(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_what_is_no_held_drop_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "held" / "notes.txt").touch()
     (tmp_path / "held" / "empty-20261005T123015Z").mkdir()
     (tmp_path / "held" / "empty-20261005T123015Z" / "report.json").touch()
-    assert list(held_since(tmp_path)) == ["2026-10-20261005T123015Z"]
+    assert list(read_held_times(tmp_path)) == ["2026-10-20261005T123015Z"]
 
 
 @pytest.mark.parametrize("beside", ["NOTE.txt", "0.parquet", "zzz"])
@@ -133,35 +133,35 @@ def test_a_file_beside_a_held_drop_does_not_hide_it(site: Site, beside: str) -> 
     (home,) = (site.inbox / "held").iterdir()
     (home / beside).touch()
     assert find_held(site.inbox, "2026-10").path == home / "2026-10"
-    assert list(held_since(site.inbox)) == [home.name]
+    assert list(read_held_times(site.inbox)) == [home.name]
     (home / "2026-10").rename(site.inbox / "_kept")
-    assert held_since(site.inbox) == {}
+    assert read_held_times(site.inbox) == {}
 
 
 @pytest.mark.parametrize("name", ["../2026-10", "/", "", "report.json", ".lock"])
 def test_a_report_that_names_no_drop_beside_it_leads_nowhere(tmp_path: Path, name: str) -> None:
     home = lying(tmp_path, "2026-10-20261005T123015Z", report=msgspec.json.encode({"drop": name}))
     (home / ".lock").touch()
-    assert held_drops(tmp_path) == []
+    assert list_held(tmp_path) == []
 
 
 @pytest.mark.parametrize("folder", ["2026-10-20261005T123015Z", "2026-10-20261005T123015Z-2", "-20261005T123015Z"])
 def test_a_drop_is_held_since_the_time_in_its_folder_s_name(tmp_path: Path, folder: str) -> None:
     lying(tmp_path, folder)
-    assert held_since(tmp_path) == {folder: datetime(2026, 10, 5, 12, 30, 15, tzinfo=UTC)}
+    assert read_held_times(tmp_path) == {folder: datetime(2026, 10, 5, 12, 30, 15, tzinfo=UTC)}
 
 
 @pytest.mark.parametrize("folder", ["2026-10", "2026-10-99999999T999999Z"])
 def test_a_folder_that_somebody_named_is_held_since_it_changed(tmp_path: Path, folder: str) -> None:
     before = datetime.now(UTC).timestamp() - 5
     lying(tmp_path, folder)
-    assert before < held_since(tmp_path)[folder].timestamp() < before + 60
+    assert before < read_held_times(tmp_path)[folder].timestamp() < before + 60
 
 
 @pytest.mark.parametrize("report", [None, b"", b"{", b'{"drop":1}', b"\xff"])
 def test_a_report_that_is_lost_or_damaged_leaves_the_drop_held(tmp_path: Path, report: bytes | None) -> None:
     lying(tmp_path, "2026-10-20261005T123015Z", report=report)
-    (held,) = held_drops(tmp_path)
+    (held,) = list_held(tmp_path)
     assert (held.report, held.rules()) == (None, [])
     assert held.delivered == held.since
 
@@ -173,7 +173,7 @@ def test_a_report_that_is_lost_or_damaged_leaves_the_drop_held(tmp_path: Path, r
 def test_a_drop_is_found_by_name_and_by_id(site: Site, name: str) -> None:
     """Whatever characters a name may have."""
     site.hold(name)
-    (held,) = held_drops(site.inbox)
+    (held,) = list_held(site.inbox)
     assert find_held(site.inbox, name) == find_held(site.inbox, held.id) == held
 
 
@@ -188,7 +188,7 @@ def test_a_name_that_no_held_drop_has_finds_nothing(site: Site, name: str) -> No
 def test_of_two_drops_with_one_name_the_id_tells(tmp_path: Path) -> None:
     lying(tmp_path, "2026-10-20261005T123015Z")
     lying(tmp_path, "2026-10-20261006T123015Z")
-    with pytest.raises(InboxError, match="name one of 2026-10-20261005T123015Z, 2026-10-20261006T123015Z"):
+    with pytest.raises(InboxError, match="use one of 2026-10-20261005T123015Z, 2026-10-20261006T123015Z"):
         find_held(tmp_path, "2026-10")
     assert find_held(tmp_path, "2026-10-20261006T123015Z").since.day == 6
 

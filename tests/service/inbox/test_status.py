@@ -41,8 +41,8 @@ def test_two_writers_lose_nothing(tmp_path: Path) -> None:
     command.count_approved()
     watcher.count_refused("b", 1.0, ("b", "/in/quarantine/b"))
     command.count_discarded(2.0)
-    watcher.looked(waiting=4, ignored=1)
-    watcher.settled()
+    watcher.set_waiting(waiting=4, ignored=1)
+    watcher.count_settled()
     status = read_status(tmp_path)
     assert (status.published, status.refused, status.last_refusal) == (2, 2, 2.0)
     assert (status.waiting, status.ignored) == (3, 1)
@@ -67,8 +67,8 @@ def test_many_writers_at_once_lose_nothing(tmp_path: Path) -> None:
 
 def test_the_oldest_of_the_held_drops_has_its_time_kept(tmp_path: Path) -> None:
     status = StatusFile(tmp_path)
-    status.held([datetime(2026, 10, 5, tzinfo=UTC), datetime(2026, 10, 4, tzinfo=UTC)])
+    status.set_held([datetime(2026, 10, 5, tzinfo=UTC), datetime(2026, 10, 4, tzinfo=UTC)])
     stored = read_status(tmp_path)
     assert (stored.held, stored.held_since) == (2, datetime(2026, 10, 4, tzinfo=UTC).timestamp())
-    status.held([])
+    status.set_held([])
     assert (read_status(tmp_path).held, read_status(tmp_path).held_since) == (0, None)

@@ -12,7 +12,7 @@ from config.settings import Settings
 from service.inbox.drops import Stopped
 from service.inbox.folders import Claim, Inbox
 from service.inbox.report import DropReport
-from service.inbox.status import StatusFile, read_status, shown_status
+from service.inbox.status import StatusFile, read_fresh_status, read_status
 from service.publishing.publisher import Published
 from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, Site, stop
 from warehouse.publishing.outcome import PublishOptions
@@ -47,7 +47,7 @@ def test_what_cannot_be_a_drop_is_counted_while_it_is_there(site: Site) -> None:
     (site.inbox / "linked").symlink_to(site.data)
     site.watcher().once()
     assert (read_status(site.data).ignored, read_status(site.data).waiting) == (2, 0)
-    assert shown_status(site.data).ignored == 0  # nobody watches any more
+    assert read_fresh_status(site.data).ignored == 0  # nobody watches any more
     (site.inbox / "drop.zip").unlink()
     site.watcher().once()
     assert read_status(site.data).ignored == 1
@@ -174,7 +174,7 @@ def test_a_drop_that_goes_on_failing_is_overtaken_and_set_aside(site: Site) -> N
     def at(number: int) -> None:
         if number == 7:  # while it waits for its fourth try
             assert len(site.handed) == 3
-            status = shown_status(site.data)
+            status = read_fresh_status(site.data)
             assert [(one.name, one.tries, one.problem) for one in status.failing] == [("broken", 3, "only this one")]
             site.put("newer")
         if number == 9:
@@ -360,7 +360,7 @@ def test_an_inbox_that_goes_is_a_problem_until_it_comes_back(site: Site) -> None
 def test_an_inbox_around_the_data_folder_is_refused(site: Site) -> None:
     """Releases would be taken for drops."""
     site.data = site.inbox / "data"
-    with pytest.raises(InboxError, match="lies in the inbox"):
+    with pytest.raises(InboxError, match="is in the inbox"):
         site.watcher().prepare()
 
 
