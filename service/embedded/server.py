@@ -23,7 +23,7 @@ _DAMAGED = re.compile(
 )
 # Start of the server's advice, which names a tool that is not installed.
 _ADVICE = re.compile(r": make a backup|\. You can")
-_REPAIR = "its files are damaged ({}): stop what uses them; `forecast keys repair` shows what is lost, and repairs them"
+_REPAIR = "its files are damaged ({}): stop all instances on its data folder, then run `forecast keys repair`"
 
 
 class Server:

@@ -1,4 +1,4 @@
-"""The instances that share a key store, wherever their data folders are: a record of each, renewed while it lives."""
+"""Records of the instances that share a key store, with any data folders. Each renews its record while it lives."""
 
 import re
 import time

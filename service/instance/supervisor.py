@@ -216,7 +216,7 @@ class Supervisor:
 
     def _handle_stop(self, number: int) -> None:
         if not self._view.draining:
-            log.info("stopping (%s): open requests have %g s", signal.Signals(number).name, self._settings.drain)
+            log.info("stopping (%s): requests under way have %g s", signal.Signals(number).name, self._settings.drain)
             self._view.draining = True
             self._stopping.set()
         elif number != signal.SIGHUP:  # a closing terminal sends SIGHUP twice: the shell, then the kernel

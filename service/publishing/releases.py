@@ -45,23 +45,23 @@ class ReleaseReader:
     A copy has all manifests; it fetches further files on demand.
     """
 
-    def __init__(self, catalog: Catalog, copy: WorkingCopy | None = None, known: KnownPointer | None = None) -> None:
-        """Pass `copy` and `known` if there is a store."""
+    def __init__(self, catalog: Catalog, copy: WorkingCopy | None = None, pointer: KnownPointer | None = None) -> None:
+        """Pass `copy` and `pointer` if there is a store."""
         self.catalog = catalog
         self._copy = copy
-        self._known = known
+        self._pointer = pointer
 
     @property
     def lost(self) -> str | None:
         """Why it is unknown which release is current, with the remedy; None if it is known."""
-        return self._known.lost if self._known is not None else self.catalog.lost
+        return self._pointer.lost if self._pointer is not None else self.catalog.lost
 
     def current(self) -> str:
         """Returns the id of the current release.
 
         Raises NoReleaseError before the first publish, CatalogError if the pointer is lost.
         """
-        return self._known.current() if self._known is not None else self.catalog.current().id
+        return self._pointer.current() if self._pointer is not None else self.catalog.current().id
 
     def fetch_findings(self, release: str) -> None:
         """Fetches the findings of a release. Raises NoSuchReleaseError, StoreError."""
@@ -211,8 +211,8 @@ class StoreReleases:
     def reading(self, *, to_compare: bool = False) -> Iterator[ReleaseReader]:
         with tempfile.TemporaryDirectory(prefix="forecast-releases-") as folder:
             copy = WorkingCopy(self._store, Path(folder))
-            known = copy.refresh(tables=to_compare)
-            yield ReleaseReader(copy.catalog, copy, known)
+            pointer = copy.refresh(tables=to_compare)
+            yield ReleaseReader(copy.catalog, copy, pointer)
 
     def publish(
         self, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback, *, leave_behind: bool = False

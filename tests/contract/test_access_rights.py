@@ -302,7 +302,7 @@ async def test_operators_see_changes_of_keys_and_those_that_end_soon_with_the_ri
             for line in rights("operators-view"):
                 client.execute_command(*line)
         await eventually(lambda: checks.keys.expire_within_7_days == 0)
-        await eventually(lambda: checks.trail._told is not None)
+        await eventually(lambda: checks.trail._newest is not None)
         _, key = await keys.issue("acme", "", None)
         await eventually(lambda: any(f"key {key.key_id} was issued" in text for text in happened))
         with BlockingRedis.from_url(worker) as client:
