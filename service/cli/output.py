@@ -1,4 +1,4 @@
-"""What commands print: results on standard output; errors, in one line, and all else on standard error."""
+"""Output of commands: results on standard output; errors, in one line, and all else on standard error."""
 
 import functools
 import os
@@ -72,7 +72,7 @@ def print_error(message: str) -> None:
 
 
 def shown(message: str) -> str:
-    """`message` as one printable line, without keys that were given by mistake."""
+    """Returns `message` as one printable line, with mistyped keys masked."""
     return masked(printable(message, None))
 
 
@@ -85,12 +85,12 @@ def default_settings() -> Loaded:
 
 
 def data_folder_member(settings: Settings) -> dict[str, str]:
-    """The JSON member of commands that act on the data folder."""
+    """Returns the JSON member of commands that act on the data folder."""
     return {"data_folder": str(settings.data_path.absolute())}
 
 
-def tell_data_folder(settings: Settings) -> None:
-    """The same for a person: a forgotten FORECAST_DATA_DIR is a common surprise."""
+def print_data_folder(settings: Settings) -> None:
+    """Prints the data folder, because a missing FORECAST_DATA_DIR is a common mistake."""
     print_dimly(f"data folder {settings.data_path.absolute()}")
 
 
@@ -100,7 +100,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_dimly(text: str) -> None:
-    """Prints what explains a result, such as where it is, on standard error."""
+    """Prints context of a result, such as its place, on standard error."""
     stderr().print(shown(text), style="dim", markup=False, soft_wrap=True)
 
 
@@ -109,7 +109,7 @@ def with_json(
 ) -> Callable[P, None]:
     """Adds --json to a command, prints the Output that it returns, and turns errors into one line and an exit code.
 
-    Only errors that a person can act on: other errors are bugs and pass through. A command may also print by itself.
+    Only errors that a user can fix: other errors are bugs and pass through. A command may also print by itself.
     """
 
     @click.option(
@@ -121,14 +121,14 @@ def with_json(
         try:
             output = command(*args, **kwargs)
             code = 0 if output is None else print_output(output)
-            sys.stdout.flush()  # so that a full disk is an error here, not when the interpreter exits
+            sys.stdout.flush()  # so that a full disk raises here, not when the interpreter exits
         except BusyError as error:
             fail(str(error), LOST)
         except (SettingsError, WarehouseError, KeyStoreError, StoreUnavailable, EmbeddedError) as error:
             fail(str(error))
         except OSError as error:  # a full disk or an unreadable folder is not a bug
             if error.filename == STDOUT:
-                raise  # no more can be printed there: the program ends
+                raise  # standard output is closed: the program ends
             where = f"{error.filename}: " if error.filename else ""
             fail(f"{where}{error.strerror or error}")
         if code:
@@ -151,7 +151,7 @@ def print_output(output: Output) -> int:
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
     """Ends the command with an error, also as JSON. Not after its result was printed."""
-    if interruption.asked():  # the interruption is why it failed
+    if interruption.asked():  # the interruption caused the failure
         raise KeyboardInterrupt
     if wants_json():
         print_json_error(message)
@@ -160,10 +160,10 @@ def fail(message: str, code: int = FAILED) -> NoReturn:
 
 
 def _console(*, stderr: bool) -> "Console":
-    # here, because an instance prints with neither
+    # imported here, because an instance prints with neither
     from service.reports.text_table import NARROWEST, WIDTH, HarmlessConsole
 
     console = HarmlessConsole(file=AsIs(sys.stderr if stderr else sys.stdout))
-    # a pipe has no width of its own; a terminal may be wider or narrower than can be read, or call itself 0 wide
+    # a pipe has no width; a terminal may be too wide or too narrow to read, or report a width of 0
     console.width = max(NARROWEST, min(console.width, WIDTH)) if console.is_terminal else WIDTH
     return console

@@ -18,10 +18,10 @@ from service.cli.output import (
     data_folder_member,
     fail,
     load_settings,
+    print_data_folder,
     print_lines,
     stderr,
     stdout,
-    tell_data_folder,
     with_json,
 )
 from service.operators.actions import Purged
@@ -101,7 +101,7 @@ def warm_cache() -> Output:
 
 def _print_warmed(settings: Settings, done: Done) -> None:
     stdout().print(f"{done.answers:,} answers of release {done.release} are in the cache ({done.seconds:g} s).")
-    tell_data_folder(settings)
+    print_data_folder(settings)
 
 
 @cache.command()

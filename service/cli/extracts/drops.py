@@ -1,4 +1,4 @@
-"""forecast extracts: the commands for drops. Those for releases and for rules are in modules of their own."""
+"""forecast extracts: the commands for drops. releases.py and rules.py have the others."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,10 +10,10 @@ import msgspec
 from config.settings import Settings
 from service.base import interruption
 from service.cli.extracts.held import approve, discard, held, watch
-from service.cli.extracts.outcome import aftermath, outcome_as_json, print_outcome, print_published
+from service.cli.extracts.outcome import outcome_as_json, print_outcome, print_published, publish_members
 from service.cli.extracts.releases import (
     diff,
-    explains_interruption,
+    explain_interruption,
     list_releases,
     print_place,
     retire_releases,
@@ -71,8 +71,8 @@ failures_option = click.option(
     "--failures",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Write all failing rows to DIR, outside the drop, one Parquet file for each rule. Files there that are named "
-    "after rules are replaced.",
+    help="Write all failing rows to DIR, outside the drop, one Parquet file for each rule. Replaces the files of an "
+    "earlier run.",
 )
 
 
@@ -84,16 +84,16 @@ failures_option = click.option(
     "accepted",
     multiple=True,
     metavar="RULE[:STATE][=LIMIT]",
-    help="Publish despite errors of RULE, in STATE alone if one is named, up to LIMIT; needs --reason. Repeatable.",
+    help="Publish despite errors of RULE (in STATE only, up to LIMIT); needs --reason. Repeatable.",
 )
-@click.option("--reason", default="", help="Why they are acceptable; kept in the release's manifest.")
+@click.option("--reason", default="", help="The reason for --accept; stored in the release's manifest.")
 @strict_option
 @failures_option
 @click.option(
     "--leave-behind",
     is_flag=True,
-    help="Publish although a running instance is of an earlier version and cannot read the release: it keeps "
-    "serving its current one.",
+    help="Publish even if a running instance of an earlier version cannot read the release: it keeps serving its "
+    "current one.",
 )
 @with_json
 def publish_drop(
@@ -107,12 +107,12 @@ def publish_drop(
 ) -> Output:
     """Validate a drop and make it the current release.
 
-    PATHS are folders, files or glob patterns. A table that the drop does not bring stays as it is in the current
-    release. With any error, nothing changes and all findings are listed.
+    PATHS are folders, files or glob patterns. A table that is missing from the drop is taken from the current release.
+    If there is any error, the current release stays and all findings are listed.
 
-    Prints the release's id. Returns when every running instance on the data folder, or on the store of releases
-    (FORECAST_RELEASES_URL), serves the release, or names those that do not. Old releases beyond
-    FORECAST_KEEP_RELEASES are removed.
+    Prints the release's id. Waits until every running instance on the data folder, or on the store of releases
+    (FORECAST_RELEASES_URL), serves the release, and lists those that do not. Removes old releases beyond
+    FORECAST_KEEP_RELEASES.
 
     Exit codes: 0 published or already current, 1 refused or failed, 2 wrong usage, 3 another publish finished first,
     130 interrupted.
@@ -127,15 +127,15 @@ def publish_drop(
     options = _options(settings, paths, withdrawn, accepted, reason, strict=strict)
     options = msgspec.structs.replace(options, failures=_failures_folder(failures, paths))
     releases = open_releases(settings)
-    with explains_interruption(releases), terminal.progress(stderr()) as tell:
-        published = publish_and_wait(settings, paths, options, tell, leave_behind=leave_behind)
+    with explain_interruption(releases), terminal.progress(stderr()) as progress:
+        published = publish_and_wait(settings, paths, options, progress, leave_behind=leave_behind)
     warn_behind(releases, published.behind)
 
     def show() -> None:
         print_published(published, failures)
         print_place(releases)
 
-    value = outcome_as_json(published.outcome, failures) | aftermath(published) | releases.member
+    value = outcome_as_json(published.outcome, failures) | publish_members(published) | releases.member
     return _output(published.outcome, value, show)
 
 
@@ -147,7 +147,7 @@ def publish_drop(
     "accepted",
     multiple=True,
     metavar="RULE[:STATE][=LIMIT]",
-    help="Check as if errors of RULE were accepted, in STATE alone if one is named, up to LIMIT. Repeatable.",
+    help="Check as if errors of RULE (in STATE only, up to LIMIT) were accepted. Repeatable.",
 )
 @strict_option
 @click.option(
@@ -155,16 +155,16 @@ def publish_drop(
     "html",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Also write a page with map and charts to FILE, outside the drop. It ends in .html or .htm, and is replaced.",
+    help="Also write a page with map and charts to FILE (.html or .htm), outside the drop. Replaces FILE.",
 )
 @failures_option
 @click.option(
     "--no-release",
     "alone",
     is_flag=True,
-    help="Check the drop by itself: compare it with nothing, and use no data folder. For the CI of an export.",
+    help="Check the drop by itself, without a release or a data folder, as in the CI of an export.",
 )
-@click.option("--partial", is_flag=True, help="With --no-release: let the drop lack required tables.")
+@click.option("--partial", is_flag=True, help="With --no-release: allow required tables to be missing.")
 @with_json
 def check_drop(
     paths: tuple[str, ...],
@@ -176,12 +176,12 @@ def check_drop(
     alone: bool,
     partial: bool,
 ) -> Output:
-    """Validate a drop as publishing would, and change nothing.
+    """Validate a drop like `publish`, without publishing it.
 
-    PATHS are folders, files or glob patterns. Lists all findings, and what changes from the current release.
+    PATHS are folders, files or glob patterns. Lists all findings, and the changes from the current release.
 
-    With --no-release, the rules that need no comparison are checked, and all required tables must be there unless
-    --partial is given. Neither a data folder nor Redis is needed.
+    With --no-release, checks only the rules that need no comparison. All required tables must be present unless
+    --partial is given. Needs neither a data folder nor Redis.
 
     Exit codes: 0 it can be published, 1 it would be refused, 2 wrong usage.
 
@@ -193,7 +193,7 @@ def check_drop(
       forecast extracts check exports/housing --no-release --partial
     """
     if partial and not alone:
-        raise click.UsageError("--partial needs --no-release: with a release, tables that a drop lacks are kept anyway")
+        raise click.UsageError("--partial needs --no-release: otherwise missing tables are taken from the release")
     _check_page(html, paths)
     settings = load_settings().settings
     with _wrong_usage():
@@ -202,8 +202,8 @@ def check_drop(
         options, failures=_failures_folder(failures, paths), compared=not alone, partial=partial
     )
     releases = FolderReleases(settings) if alone else open_releases(settings)
-    with terminal.progress(stderr()) as tell, releases.reading(to_compare=True) as reader:
-        outcome = dry_run(reader.catalog, paths, options, tell)
+    with terminal.progress(stderr()) as progress, releases.reading(to_compare=True) as reader:
+        outcome = dry_run(reader.catalog, paths, options, progress)
     if html is not None:
         terminal.write_html(html, outcome, " ".join(paths))
 
@@ -227,7 +227,7 @@ def _options(
     strict: bool,
 ) -> PublishOptions:
     if accepted and not reason.strip():
-        raise click.UsageError("--accept needs --reason, which is kept in the release's manifest")
+        raise click.UsageError("--accept needs --reason, which is stored in the release's manifest")
     origin = make_origin(paths, "command")
     with _wrong_usage():
         return make_options(settings, withdrawn, accepted, reason.strip(), origin, strict=strict)
@@ -242,7 +242,7 @@ def _wrong_usage() -> Iterator[None]:
 
 
 def _failures_folder(folder: Path | None, paths: tuple[str, ...]) -> str | None:
-    """The folder for failing rows, as the reader of the drop knows it. It must not become part of the drop."""
+    """Returns the absolute path of the folder for failing rows. Raises UsageError if it is inside the drop."""
     if folder is None:
         return None
     if is_inside(folder, paths):
@@ -251,7 +251,7 @@ def _failures_folder(folder: Path | None, paths: tuple[str, ...]) -> str | None:
 
 
 def _check_page(page: Path | None, paths: tuple[str, ...]) -> None:
-    """Whatever is at `page` is replaced, so it must not be an extract."""
+    """Raises UsageError if `page` could be an extract, because writing the page replaces it."""
     if page is None:
         return
     if page.suffix.lower() not in (".html", ".htm"):

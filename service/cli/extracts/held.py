@@ -1,4 +1,4 @@
-"""forecast extracts watch, held, approve, discard: the inbox, and a person's decisions on drops that it holds."""
+"""forecast extracts watch, held, approve, discard: the inbox, and decisions on held drops."""
 
 import shlex
 import sys
@@ -12,22 +12,22 @@ from config.settings import Settings
 from config.text import in_words, json_text
 from service.base import logs
 from service.base.signals import log_unused
-from service.cli.extracts.outcome import aftermath, outcome_as_json, print_published
-from service.cli.extracts.releases import explains_interruption, warn_behind
+from service.cli.extracts.outcome import outcome_as_json, print_published, publish_members
+from service.cli.extracts.releases import explain_interruption, warn_behind
 from service.cli.output import (
     FAILED,
     Output,
     data_folder_member,
     load_settings,
+    print_data_folder,
     shown,
     stderr,
     stdout,
-    tell_data_folder,
     wants_json,
     with_json,
 )
 from service.inbox import decisions
-from service.inbox.decisions import Decided, HeldDrop, current_release, held_drops
+from service.inbox.decisions import Decided, HeldDrop, current_release, list_held
 from service.inbox.report import Event, log_event
 from service.inbox.watcher import make_watcher, report_text, stoppable
 from service.publishing.releases import open_releases
@@ -38,26 +38,26 @@ from warehouse.releases.catalog import Manifest
 inbox_option = click.option(
     "--inbox", "folder", metavar="FOLDER", help="The inbox, if it is not the one in FORECAST_INBOX."
 )
-reason_option = click.option("--reason", required=True, metavar="TEXT", help="Why; kept with the drop.")
+reason_option = click.option("--reason", required=True, metavar="TEXT", help="The reason; stored with the drop.")
 
 
 @click.command()
 @click.argument("folder", required=False)
-@click.option("--once", is_flag=True, help="Publish what is complete now, then exit.")
+@click.option("--once", is_flag=True, help="Publish the drops that are complete now, then exit.")
 @partial(with_json, help_text="Print each event as a line of JSON on standard output.")
 def watch(folder: str | None, once: bool) -> None:
     """Publish the drops that appear in an inbox folder.
 
-    FOLDER is the inbox. Default: FORECAST_INBOX. `forecast serve` does the same by itself if FORECAST_INBOX is set.
+    FOLDER is the inbox. Default: FORECAST_INBOX. `forecast serve` watches FORECAST_INBOX by itself if it is set.
 
-    A drop is a folder or one Parquet file. It counts as complete once it holds the file FORECAST_INBOX_MARKER, or once
-    nothing in it has changed for FORECAST_INBOX_QUIET seconds. It is then published, refused, or held for approval, and
-    moved to published/, quarantine/ or held/ in FOLDER with its report.
+    A drop is a folder or one Parquet file. It is complete once it holds the file FORECAST_INBOX_MARKER, or has not
+    changed for FORECAST_INBOX_QUIET seconds. It is then published, refused, or held for approval, and moved to
+    published/, quarantine/ or held/ in FOLDER with its report.
 
-    SIGTERM, SIGHUP, SIGQUIT and Ctrl-C stop the watcher; a drop under way is published next time.
+    SIGTERM, SIGHUP, SIGQUIT and Ctrl-C stop the watcher; the next watcher publishes an unfinished drop.
 
     Exit codes: 0 stopped, 1 the folder cannot be used (with --once, also: a drop was refused or held), 2 wrong usage, 3
-    another watcher or publisher was first (--once).
+    another watcher or publisher is at work (--once).
 
     \b
     Examples:
@@ -68,14 +68,14 @@ def watch(folder: str | None, once: bool) -> None:
     logs.configure(settings.log_format, settings.log_level)
     log_unused()
 
-    def tell(event: Event) -> None:
+    def report(event: Event) -> None:
         log_event(event)
         if wants_json():
             click.echo(json_text(event))
 
-    watcher = make_watcher(settings, str(inbox), tell, once=once)
-    watcher.prepare()  # a mistyped folder is an error; a folder that vanishes later is waited for
-    with stoppable(tell):
+    watcher = make_watcher(settings, str(inbox), report, once=once)
+    watcher.prepare()  # a mistyped folder is an error; if the folder vanishes later, the watcher waits for it
+    with stoppable(report):
         if not once:
             watcher.watch()
         elif not watcher.once():
@@ -88,9 +88,9 @@ def watch(folder: str | None, once: bool) -> None:
 def held(folder: str | None) -> Output:
     """List the drops of the inbox that wait for approval.
 
-    Shows for each since when it is held, which rules hold it, and whether it or a newer drop is live. Its report lies
-    beside it. FORECAST_INBOX_HOLD says which rules hold a drop. Whoever can write to the inbox and to the data
-    folder can approve or discard it.
+    Shows for each since when it is held, which rules hold it, and whether it or a newer drop is live. Its report is
+    beside it. FORECAST_INBOX_HOLD sets the rules that hold a drop. To approve or discard one, you need write access to
+    the inbox and the data folder.
 
     Exit codes: 0 listed, 1 the inbox cannot be read, 2 wrong usage.
 
@@ -100,7 +100,7 @@ def held(folder: str | None) -> Output:
       forecast extracts held --inbox /drops/inbox --json
     """
     settings, inbox = _inbox(folder)
-    drops, current = held_drops(inbox), current_release(settings.data_path)
+    drops, current = list_held(inbox), current_release(settings.data_path)
 
     def show() -> None:
         if not drops:
@@ -120,9 +120,9 @@ def held(folder: str | None) -> Output:
 def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Output:
     """Publish a drop that the inbox holds.
 
-    NAME is a name or id from `forecast extracts held`. The drop is validated again and compared with what is current
-    now. Only the findings of its report are accepted, up to their values there; if more is found, the drop stays held
-    with a new report. Only the rules that held the drop can be approved; of others, the output says what can be done.
+    NAME is a name or id from `forecast extracts held`. The drop is validated again and compared with the current
+    release. Only the findings of its report are accepted, up to their values there; if there are more, the drop stays
+    held with a new report. Only the rules that held the drop can be approved; for others, the output has the remedy.
     The manifest of the release and the drop's report record who approved it, when and why.
 
     Exit codes: 0 published or already current, 1 not published, 2 wrong usage, 3 another publisher or another decision
@@ -135,8 +135,10 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Out
     """
     settings, inbox = _inbox(folder)
     releases = open_releases(settings)
-    with explains_interruption(releases), terminal.progress(stderr()) as tell:
-        decided = decisions.approve(settings, inbox, name, _said(reason), report_text, tell, over_newer=over_newer)
+    with explain_interruption(releases), terminal.progress(stderr()) as progress:
+        decided = decisions.approve(
+            settings, inbox, name, _check_reason(reason), report_text, progress, over_newer=over_newer
+        )
     published = decided.published
     assert published is not None  # noqa: S101 - an approval publishes, or tries to
     outcome = published.outcome
@@ -144,9 +146,11 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Out
 
     def show() -> None:
         print_published(published)
-        tell_data_folder(settings)
+        print_data_folder(settings)
 
-    value = _decided_as_json(decided) | outcome_as_json(outcome) | aftermath(published) | data_folder_member(settings)
+    value = (
+        _decided_as_json(decided) | outcome_as_json(outcome) | publish_members(published) | data_folder_member(settings)
+    )
     if decided.to_do is None:
         return Output(value, show)
     return Output(value, show, f"{decided.drop} stays held: {outcome.report.summary()}; {decided.to_do}")
@@ -160,17 +164,17 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Out
 def discard(name: str, reason: str, folder: str | None) -> Output:
     """Move a drop that the inbox holds to quarantine.
 
-    NAME is a name or id from `forecast extracts held`. The drop's report records who discarded it, when and why. A drop
-    that is live is not discarded: roll back first.
+    NAME is a name or id from `forecast extracts held`. The drop's report records who discarded it, when and why. A live
+    drop cannot be discarded: roll back first.
 
-    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 another decision is being made.
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 another decision is at work.
 
     \b
     Examples:
       forecast extracts discard 2026-10 --reason "exported too early"
     """
     settings, inbox = _inbox(folder)
-    decided = decisions.discard(settings, inbox, name, _said(reason))
+    decided = decisions.discard(settings, inbox, name, _check_reason(reason))
     value = _decided_as_json(decided) | data_folder_member(settings)
     return Output(value, lambda: click.echo(shown(str(decided.place))))
 
@@ -182,9 +186,9 @@ def _inbox(folder: str | None) -> tuple[Settings, Path]:
     return settings, Path(settings.inbox)
 
 
-def _said(reason: str) -> str:
+def _check_reason(reason: str) -> str:
     if not reason.strip():
-        raise click.UsageError("--reason is empty; it is kept with the drop")
+        raise click.UsageError("--reason is empty: give a text, which is stored with the drop")
     return reason.strip()
 
 
@@ -213,22 +217,22 @@ def _print(drop: HeldDrop, current: Manifest | None, hold: tuple[str, ...]) -> N
     if drop.report is None:
         out.print("  its report is lost or damaged: move the drop back into the inbox, or discard it")
     elif drop.report.decision is not None:
-        said = drop.report.decision
-        out.print(f"  {said.what} by {plain(said.by)}, and interrupted then: run the same command again")
+        decision = drop.report.decision
+        out.print(f"  {decision.what} by {plain(decision.by)}, but interrupted: run the same command again")
     for finding in drop.report.findings if drop.report else ():
         if finding.severity == "error":
             out.print(f"  [yellow]{finding.rule}[/]  {plain(finding.message)}", soft_wrap=True)
-    live, way_out = drop.is_live_in(current), drop.way_out(hold)
+    live, remedy = drop.is_live_in(current), drop.remedy(hold)
     if current is not None and live:
         out.print(f"  [yellow]it is live as {current.id}[/]: approve it, which only moves it, or roll back first")
     elif current is not None and drop.is_overtaken_by(current):
         out.print(f"  [yellow]a newer drop went live meanwhile[/]: {current.id}; to replace it, add --over-newer")
-    if way_out is not None and not live:
-        out.print(f"  {plain(way_out)}", soft_wrap=True)
+    if remedy is not None and not live:
+        out.print(f"  {plain(remedy)}", soft_wrap=True)
     name = ("-- " if drop.id.startswith("-") else "") + shlex.quote(drop.id)
     for label, text, useful in (
         ("report", str(drop.path.parent / "report.txt"), True),
-        ("approve", f"forecast extracts approve --reason TEXT {name}", live or way_out is None),
+        ("approve", f"forecast extracts approve --reason TEXT {name}", live or remedy is None),
         ("discard", f"forecast extracts discard --reason TEXT {name}", not live),
     ):
         if useful:

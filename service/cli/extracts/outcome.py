@@ -1,4 +1,4 @@
-"""What became of a drop, as the commands that publish or check one print it."""
+"""Prints the outcome of publishing or checking a drop."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from warehouse.publishing.outcome import PublishOutcome
 
 
 def print_published(published: Published, failures: Path | None = None) -> None:
-    """Prints the outcome, then what else the publish did."""
+    """Prints the outcome, then the retired releases."""
     print_outcome(published.outcome, failures)
     if published.retired:
         stderr().print(f"[dim]retired {len(published.retired)}: {plain(', '.join(published.retired))}[/dim]")
@@ -22,7 +22,7 @@ def print_published(published: Published, failures: Path | None = None) -> None:
 def print_outcome(outcome: PublishOutcome, failures: Path | None = None) -> None:
     """Prints the report on standard error, and the id of the current release on standard output if it has the drop.
 
-    `failures` is the folder for failing rows, if one was given.
+    `failures` is the folder for failing rows, if any.
     """
     terminal.print_outcome(stderr(), outcome)
     if failures is not None:
@@ -40,8 +40,8 @@ def outcome_as_json(outcome: PublishOutcome, failures: Path | None = None) -> di
     } | ({} if failures is None else {"failures": outcome.failures})
 
 
-def aftermath(published: Published) -> dict[str, object]:
-    """The JSON members on what a publish did besides."""
+def publish_members(published: Published) -> dict[str, object]:
+    """Returns the JSON members of a publish other than its outcome."""
     return {
         "behind": [msgspec.structs.asdict(record) for record in published.behind],
         "retired": published.retired,

@@ -104,13 +104,13 @@ def rollback(release: str | None) -> Output:
     """Make an earlier release current again.
 
     RELEASE is an id from `forecast extracts list`. Default: the release that was current before this one, so a second
-    rollback returns to where you started.
+    rollback undoes the first.
 
-    Prints the release's id. Returns when every running instance on the data folder, or on the store of releases
-    (FORECAST_RELEASES_URL), serves the release, or names those that do not.
+    Prints the release's id. Waits until every running instance on the data folder, or on the store of releases
+    (FORECAST_RELEASES_URL), serves the release, and lists those that do not.
 
-    Exit codes: 0 done, 1 there is no such release or it is damaged, 2 wrong usage, 3 a publisher was first, 130
-    interrupted.
+    Exit codes: 0 done, 1 there is no such release or it is damaged, 2 wrong usage, 3 another publish finished first,
+    130 interrupted.
 
     \b
     Examples:
@@ -118,7 +118,7 @@ def rollback(release: str | None) -> Output:
       forecast extracts rollback 20261005T090000Z-0123456789ab
     """
     releases = open_releases(load_settings().settings)
-    with explains_interruption(releases):
+    with explain_interruption(releases):
         done = roll_back_and_wait(releases, release, whoami())
 
     def show() -> None:
@@ -136,7 +136,7 @@ def rollback(release: str | None) -> Output:
     "--to",
     "to",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write every changed figure to FILE, a new file that ends in .csv or .parquet.",
+    help="Also write every changed figure to FILE, a new .csv or .parquet file.",
 )
 @with_json
 def diff(old: str, new: str | None, to: Path | None) -> Output:
@@ -174,15 +174,16 @@ def diff(old: str, new: str | None, to: Path | None) -> Output:
 @click.option(
     "--keep",
     type=click.IntRange(min=1),
-    help="Keep this many of the newest, and of the last versions of the figures; remove the others.",
+    help="Keep the N newest releases, and the newest of each of the last N versions of the figures; remove the others.",
 )
 @with_json
 def retire_releases(names: tuple[str, ...], keep: int | None) -> Output:
-    """Remove old releases for good.
+    """Remove old releases permanently.
 
     Name RELEASES, or give --keep. The current release, the one that a rollback returns to, and every release that an
-    instance serves always stay. Publishing retires by itself and keeps FORECAST_KEEP_RELEASES. Releases without
-    new figures do not count toward N: of each of the last N versions of the figures, the newest release stays as well.
+    instance serves always stay. Publishing retires releases by itself and keeps FORECAST_KEEP_RELEASES. Releases
+    without new figures do not count toward N: the newest release of each of the last N versions of the figures stays
+    as well.
 
     Exit codes: 0 done, 1 a named release cannot be removed, 2 wrong usage, 3 a publisher is at work.
 
@@ -204,8 +205,8 @@ def retire_releases(names: tuple[str, ...], keep: int | None) -> Output:
 
 
 @contextmanager
-def explains_interruption(releases: Releases) -> Iterator[None]:
-    """If a command that switches releases is interrupted, its last line says which release is current."""
+def explain_interruption(releases: Releases) -> Iterator[None]:
+    """Adds the current release to the last line of an interrupted command that switches releases."""
     before = _current(releases)
     try:
         yield
@@ -224,7 +225,7 @@ def _current(releases: Releases) -> str | None:
 
 
 def print_place(releases: Releases) -> None:
-    """A forgotten setting is a common surprise."""
+    """Prints where the releases are, because a missing setting is a common mistake."""
     print_dimly(f"{releases.kind} {releases.place}")
 
 

@@ -1,4 +1,4 @@
-"""forecast extracts: the commands that list the rules for drops, the words for project statuses, and the contract."""
+"""forecast extracts: the commands that list the rules for drops, the source words of project statuses, the contract."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +29,7 @@ def rules() -> Output:
     """List the rules for drops and the limits in force.
 
     Errors of rules marked --accept can be overridden: `forecast extracts publish --accept RULE=LIMIT`, without =LIMIT
-    for rules that have no limit. FORECAST_LIMITS changes a limit for good, FORECAST_SEVERITIES a severity.
+    for rules that have no limit. FORECAST_LIMITS sets limits permanently, FORECAST_SEVERITIES severities.
 
     Exit codes: 0 listed, 1 a setting is invalid, 2 wrong usage.
 
@@ -41,7 +41,7 @@ def rules() -> Output:
     settings = load_settings().settings
     limits = RuleLimits(settings.limits)
     check_severities(settings.severities)
-    shown = text_table("rule", "severity", "limit", "what it says", numeric=("limit",))
+    shown = text_table("rule", "severity", "limit", "description", numeric=("limit",))
     for rule in RULES.values():
         severity = terminal.severity_text(settings.severities.get(rule.name, rule.severity))
         about = Text(rule.about).append(" (--accept)" if rule.override else "", "dim")
@@ -53,9 +53,9 @@ def rules() -> Output:
 @click.command()
 @with_json
 def statuses() -> Output:
-    """List which source words mean which project status.
+    """List the source words of each project status.
 
-    The left column is what partners read in `status`; the right one is what sources of development projects write.
+    The left column has the values of `status` for partners; the right one the words in sources of development projects.
 
     Exit codes: 0 listed, 2 wrong usage.
 
@@ -86,14 +86,14 @@ def statuses() -> Output:
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write to FILE instead. It ends in .json, .yaml or .yml, and is replaced.",
+    help="Write to FILE (.json, .yaml or .yml) instead. Replaces FILE.",
 )
 @with_json
 def contract(form: str, out: Path | None) -> Output:
-    """Print the contract for drops, to give to those who export them.
+    """Print the contract for drops, for the teams that export them.
 
     It has the tables with their columns, types, keys and ranges, and the rules with the limits in force. Both formats
-    are JSON, which tools for YAML read as well. The version in it changes whenever the contract does.
+    are JSON, which YAML tools read as well. Its version changes with its content.
 
     `forecast extracts check --no-release` checks a drop against it, without a data folder.
 
@@ -108,10 +108,10 @@ def contract(form: str, out: Path | None) -> Output:
         raise click.UsageError(f"--out must end in {', '.join(_ENDINGS)}")
     settings = load_settings().settings
     check_severities(settings.severities)
-    made = _FORMS[form](RuleLimits(settings.limits), settings.severities)
+    text = _FORMS[form](RuleLimits(settings.limits), settings.severities)
     if out is None:
-        return Output(made, lambda: print_json(made))
-    write_atomically(out, msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+        return Output(text, lambda: print_json(text))
+    write_atomically(out, msgspec.json.format(msgspec.json.encode(text), indent=2) + b"\n")
     return Output({"format": form, "written": str(out.absolute())}, lambda: None)
 
 

@@ -119,7 +119,7 @@ def test_a_drop_that_changes_more_than_was_seen_stays_held(site: Cli, inbox: Pat
     del site.settings["inbox_hold"]
     done = site("extracts", "approve", id_of, "--reason", REASON, "--over-newer", "--json")
     assert (done.code, done.json["result"]) == (1, "held")
-    assert "approve it again to accept what its new report says" in done.err
+    assert "approve it again to accept its new report" in done.err
     assert site("extracts", "approve", id_of, "--reason", REASON, "--over-newer").code == 0
 
 
@@ -170,7 +170,7 @@ def test_a_discarded_drop_is_in_quarantine(site: Cli, inbox: Path) -> None:
 def test_a_name_that_is_not_held_is_exit_code_1(site: Cli, inbox: Path, command: str) -> None:
     done = site("extracts", command, "2026-10", "--reason", REASON, "--json")
     assert done.code == 1
-    assert done.error() == f"no drop 2026-10 is held in {inbox}; `forecast extracts held` lists those that are"
+    assert done.error() == f"no drop 2026-10 is held in {inbox}: `forecast extracts held` lists the held drops"
 
 
 @pytest.mark.parametrize("command", ["approve", "discard"])
