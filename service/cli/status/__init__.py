@@ -1,1 +1,1 @@
-"""forecast status and forecast top: what operators see of running instances, in a terminal."""
+"""forecast status and forecast top: the state of running instances in a terminal."""

@@ -7,9 +7,16 @@ import click
 from service.cli.instances.chosen import ask_all, targets_or_fail, url_option
 from service.cli.output import FAILED, Output, load_settings, print_error, stdout, with_json
 from service.cli.status.screen import screen
-from service.cli.status.several import AskedOverview, Overall, as_json_of, ask_overview, overall, screen_of_several
+from service.cli.status.several import (
+    AskedOverview,
+    Overall,
+    fetch_overview,
+    overall,
+    overall_as_json,
+    screen_of_several,
+)
 
-# Exit codes beside those of all commands: 2 and 3 mean something else already.
+# Exit codes beside those of all commands, which use 1 to 3.
 DEGRADED = 4
 UNAVAILABLE = 5
 _CODES = {"ok": 0, "degraded": DEGRADED, "unavailable": UNAVAILABLE, None: FAILED}
@@ -21,12 +28,12 @@ _CODES = {"ok": 0, "degraded": DEGRADED, "unavailable": UNAVAILABLE, None: FAILE
 def status(url: str | None) -> Output:
     """Show health, hit rates and latency.
 
-    One screen: what is wrong and since when; hit rate by tier, requests, errors and latency of the last minute and
-    hour; release, workers, both Redis, warehouse, inbox. Asks the instances on the data folder, each for at most 2 s,
-    with the token in FORECAST_OPERATOR_READ_TOKEN or FORECAST_OPERATOR_WRITE_TOKEN. Several get a line each; together
-    they are degraded, not unavailable, as long as one of them serves partners.
+    One screen: problems with their start times; hit rate by tier, requests, errors and latency of the last minute and
+    hour; release, workers, both Redis, warehouse, inbox. Queries the instances on the data folder, each for at most
+    2 s, with the token in FORECAST_OPERATOR_READ_TOKEN or FORECAST_OPERATOR_WRITE_TOKEN. Several get a line each;
+    together they are degraded, not unavailable, as long as one of them serves partners.
 
-    Exit codes: 0 all is well, 1 no instance runs or none can be asked, 2 wrong usage, 4 degraded, 5 unavailable.
+    Exit codes: 0 all is well, 1 no instance runs or none is reachable, 2 wrong usage, 4 degraded, 5 unavailable.
 
     \b
     Examples:
@@ -35,15 +42,15 @@ def status(url: str | None) -> Output:
       forecast status --json | jq -r .sentence
     """
     settings = load_settings().settings
-    asked = ask_all(settings, targets_or_fail(settings, url), ask_overview)
-    said = overall(asked)
-    return Output(as_json_of(asked), lambda: _print(asked, said), code=_CODES[said.level])
+    results = ask_all(settings, targets_or_fail(settings, url), fetch_overview)
+    verdict = overall(results)
+    return Output(overall_as_json(results), lambda: _print(results, verdict), code=_CODES[verdict.level])
 
 
-def _print(asked: Sequence[AskedOverview], said: Overall) -> None:
-    if len(asked) > 1:
-        stdout().print(screen_of_several(asked))
-    elif asked[0].answer is not None:
-        stdout().print(screen(asked[0].answer))
+def _print(results: Sequence[AskedOverview], verdict: Overall) -> None:
+    if len(results) > 1:
+        stdout().print(screen_of_several(results))
+    elif results[0].answer is not None:
+        stdout().print(screen(results[0].answer))
     else:
-        print_error(said.sentence)
+        print_error(verdict.sentence)

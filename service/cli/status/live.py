@@ -1,4 +1,4 @@
-"""What `forecast top` shows: what `status` shows, the last second beside it, and who asks for what."""
+"""The screen of `forecast top`: that of `status`, with the last second and with rankings."""
 
 import os
 import select
@@ -17,18 +17,18 @@ from config.settings import Settings
 from config.text import printable
 from service.cli.instances.chosen import NONE_RUNS, ask_all, targets
 from service.cli.status.screen import facts, hit_rates, parts, traffic, verdict
-from service.cli.status.several import AskedOverview, ask_overview
+from service.cli.status.several import OverviewResult, fetch_overview
 from service.cli.words import clock, since
 from service.operators.overview import HitRate, Overview, Point, Ranked, Rankings, Traffic
 from service.reports.text_table import TextTable
 
-# Waits for at most so many seconds, none if there is no terminal; returns the key, or None.
-Pressed = Callable[[float], str | None]
+# Waits up to the given seconds for a key; returns it, or None.
+ReadKey = Callable[[float], str | None]
 
 
 @contextmanager
-def keyboard() -> Iterator[Pressed]:
-    """Keys typed at the terminal are returned one by one and not shown, until the block ends."""
+def keyboard() -> Iterator[ReadKey]:
+    """Yields a function that reads single keys, without echo, until the block ends."""
     if not sys.stdin.isatty():
         yield _sleep
         return
@@ -43,7 +43,7 @@ def keyboard() -> Iterator[Pressed]:
 
 def _read(descriptor: int, seconds: float) -> str | None:
     ready, _, _ = select.select([descriptor], [], [], max(0.0, seconds))
-    # the terminal may be gone: nobody watches any more
+    # end of input: the terminal was closed, so end
     return (os.read(descriptor, 1).decode(errors="replace") or "q") if ready else None
 
 
@@ -58,59 +58,58 @@ Ranking = tuple[str, tuple[Ranked, ...]]
 
 
 class Watch:
-    """Instances and the one that is shown. Lives as long as one `top`.
+    """The instances, and the one on the screen, of one `top`.
 
-    `seen` is the newest overview of the one that is shown; since `away_since`, if that is set, it could not be asked,
-    for the reason in `problem`.
+    `seen` is its newest overview. If it is unreachable, `unreachable_since` is set, and `problem` has the reason.
     """
 
     def __init__(self, settings: Settings, url: str | None) -> None:
         self._settings = settings
         self._fixed = url
         self._shown: str | None = url
-        self.asked: Sequence[AskedOverview] = ()
+        self.results: Sequence[OverviewResult] = ()
         self.seen: Overview | None = None
-        self.away_since: float | None = None
+        self.unreachable_since: float | None = None
         self.problem = ""
 
     def look(self) -> None:
-        """Asks all instances that run now. Takes about as long as an answer may."""
-        # a restart moves an instance to another process, and perhaps to another port
+        """Queries all running instances; returns within the timeout of one query."""
+        # again each time: a restarted instance has another process, and perhaps another port
         found = targets(self._settings, self._fixed)
-        self.asked = ask_all(self._settings, found, ask_overview)
-        shown = next((one for one in self.asked if one.url == self._shown), self.asked[0] if self.asked else None)
+        self.results = ask_all(self._settings, found, fetch_overview)
+        shown = next((one for one in self.results if one.url == self._shown), self.results[0] if self.results else None)
         if shown is not None and shown.answer is not None:
             self.seen, self._shown = shown.answer, shown.url
-            self.away_since = None
+            self.unreachable_since = None
             return
-        self.away_since = self.away_since or time.time()
+        self.unreachable_since = self.unreachable_since or time.time()
         self.problem = str(shown.error) if shown else NONE_RUNS.format(self._settings.data_path.absolute())
 
     def show_next(self) -> None:
-        """From the next look on, shows the instance after this one."""
-        urls = [one.url for one in self.asked]
+        """Shows the next instance from the next look on."""
+        urls = [one.url for one in self.results]
         if urls:
             at = urls.index(self._shown) if self._shown in urls else -1
             self._shown = urls[(at + 1) % len(urls)]
 
 
 def live_screen(watch: Watch, console: Console, now: float) -> RenderableType:
-    """At most as high as the terminal."""
+    """Returns the screen, at most as high as the terminal."""
     seen = watch.seen
-    away = _away(watch, now)
+    outage = _outage(watch, now)
     if seen is None:
-        return Group(*away, Text(), _footer(watch))
+        return Group(*outage, Text(), _footer(watch))
     about = facts(row for row in parts(seen) if row[0] in _PARTS)
-    top = Group(*away, verdict(seen.verdict, seen.at), Text(), _figures(seen), Text(), about, Text())
+    top = Group(*outage, verdict(seen.verdict, seen.at), Text(), _figures(seen), Text(), about, Text())
     rest = console.size.height - len(console.render_lines(top)) - 1
     return Group(top, *_lists(seen, rest), _footer(watch))
 
 
-def _away(watch: Watch, now: float) -> list[Text]:
-    if watch.away_since is None:
+def _outage(watch: Watch, now: float) -> list[Text]:
+    if watch.unreachable_since is None:
         return []
-    text = Text(f"Not reachable {since(watch.away_since, now)}: {watch.problem}", "bold red")
-    return [text.append(f"\nWhat follows is of {clock(watch.seen.at)} UTC.", "dim") if watch.seen else text]
+    text = Text(f"Unreachable {since(watch.unreachable_since, now)}: {watch.problem}", "bold red")
+    return [text.append(f"\nThe figures below are of {clock(watch.seen.at)} UTC.", "dim") if watch.seen else text]
 
 
 def _figures(seen: Overview) -> Table:
@@ -123,14 +122,14 @@ def _figures(seen: Overview) -> Table:
 
 
 def hit_rate(latest: Point) -> float | None:
-    """The share of answers from a cache; None if there were none."""
+    """Returns the share of answers from a cache; None without answers."""
     found = latest.near + latest.shared
     answers = found + latest.warehouse
     return found / answers if answers else None
 
 
 def _hits(latest: Point) -> HitRate:
-    """One second's rates as counts."""
+    """Returns the rates of one second as counts."""
     near, shared, warehouse = round(latest.near), round(latest.shared), round(latest.warehouse)
     return HitRate(
         seconds=1.0,
@@ -156,7 +155,7 @@ def _requests(latest: Point) -> Traffic:
 
 
 def _lists(seen: Overview, lines: int) -> Iterator[RenderableType]:
-    """Rankings in pairs and the newest events, as many as fit into `lines`."""
+    """Yields rankings in pairs and the newest events, as many as fit into `lines`."""
     for pair in _rankings(seen.rankings):
         rows = min(max(len(ranked) for _, ranked in pair) or 1, lines - 2)  # a heading above, a blank line below
         if rows < 1:
@@ -169,9 +168,9 @@ def _lists(seen: Overview, lines: int) -> Iterator[RenderableType]:
 
 
 def _rankings(found: Rankings) -> list[tuple[Ranking, Ranking]]:
-    """The most telling first."""
+    """Returns the rankings in pairs, the most useful first."""
     return [
-        (("most asked", found.queries), ("most missed", found.missed)),
+        (("most requested", found.queries), ("most missed", found.missed)),
         (("heaviest partners", found.partners), ("429 (keys)", found.limited)),
         (("not found", found.unknown), ("401", found.refused)),
     ]
@@ -198,6 +197,6 @@ def _footer(watch: Watch) -> Text:
     text = Text(
         f"{printable(watch.seen.instance.id)} on {printable(watch.seen.instance.host)}; " if watch.seen else "", "dim"
     )
-    if len(watch.asked) > 1:
-        text.append(f"Tab: the next of {len(watch.asked)} instances; ")
+    if len(watch.results) > 1:
+        text.append(f"Tab: the next of {len(watch.results)} instances; ")
     return text.append("q or Ctrl-C ends")

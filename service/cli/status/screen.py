@@ -12,28 +12,28 @@ from service.operators.overview import HitRate, Overview, Release, Store, Traffi
 from service.reports.text_table import TextTable, facts_table
 
 STYLES = {"ok": "bold green", "degraded": "bold yellow", "unavailable": "bold red"}
-_STATUSES = 8  # that are shown: the most frequent
+_STATUSES = 8  # most statuses on the screen, by frequency
 
 
 def screen(seen: Overview) -> Group:
-    """The whole screen."""
+    """Returns the whole screen."""
     return Group(verdict(seen.verdict, seen.at), "", facts(identity(seen)), "", figures(seen), "", facts(parts(seen)))
 
 
-def verdict(said: Verdict, now: float) -> Text:
-    """The sentence, and below it each reason that it does not give itself; with since when."""
-    text = Text(printable(said.sentence), STYLES[said.level])
-    given = [reason for reason in said.reasons if reason.text in said.sentence]
-    text.append(f" ({since(given[0].since if given else said.since, now)})", "dim not bold")
-    for reason in said.reasons:
-        if reason not in given:
+def verdict(found: Verdict, now: float) -> Text:
+    """Returns the sentence, and below it the reasons that it does not contain, with their start times."""
+    text = Text(printable(found.sentence), STYLES[found.level])
+    contained = [reason for reason in found.reasons if reason.text in found.sentence]
+    text.append(f" ({since(contained[0].since if contained else found.since, now)})", "dim not bold")
+    for reason in found.reasons:
+        if reason not in contained:
             text.append(f"\n  {printable(reason.text)}", "not bold")
             text.append(f" ({since(reason.since, now)})", "dim not bold")
     return text
 
 
 def figures(seen: Overview) -> Table:
-    """Hit rates on the left, traffic on the right, of the last minute and hour; of a young instance those are one."""
+    """Returns hit rates on the left and traffic on the right, for the last minute and hour (one column if equal)."""
     both = TextTable.grid(padding=(0, 4, 0, 0))
     both.add_row(
         hit_rates({span(one.seconds): one for one in (seen.hit_rate_now, seen.hit_rate_hour)}),
@@ -43,26 +43,27 @@ def figures(seen: Overview) -> Table:
 
 
 def hit_rates(spans: Mapping[str, HitRate]) -> Table:
-    """A column for each span, by its name."""
-    table, of = _columns(spans), spans.values()
-    table.add_row(Text("hit rate", "bold"), *(Text(percent(one.rate), "bold") for one in of))
-    table.add_row("  near cache", *(percent(_part(one, one.near)) for one in of))
-    table.add_row("  shared cache", *(percent(_part(one, one.shared)) for one in of))
-    table.add_row("  warehouse", *(percent(_part(one, one.warehouse)) for one in of))
-    if any(one.previous for one in of):
-        table.add_row("previous release", *(rate(one.previous / one.seconds if one.seconds else 0.0) for one in of))
-    table.add_row("not found", *(rate(one.not_found / one.seconds if one.seconds else 0.0) for one in of))
+    """Returns a table of hit rates with a column for each span, by its name."""
+    table, columns = _columns(spans), spans.values()
+    table.add_row(Text("hit rate", "bold"), *(Text(percent(one.rate), "bold") for one in columns))
+    table.add_row("  near cache", *(percent(_part(one, one.near)) for one in columns))
+    table.add_row("  shared cache", *(percent(_part(one, one.shared)) for one in columns))
+    table.add_row("  warehouse", *(percent(_part(one, one.warehouse)) for one in columns))
+    if any(one.previous for one in columns):
+        previous = (rate(one.previous / one.seconds if one.seconds else 0.0) for one in columns)
+        table.add_row("previous release", *previous)
+    table.add_row("not found", *(rate(one.not_found / one.seconds if one.seconds else 0.0) for one in columns))
     return table
 
 
 def traffic(spans: Mapping[str, Traffic]) -> Table:
-    """The same for requests, errors and latencies."""
-    table, of = _columns(spans), spans.values()
-    table.add_row("requests", *(rate(one.requests) for one in of))
-    table.add_row("5xx", *(Text(rate(one.errors), "bold red" if one.errors else "") for one in of))
-    table.add_row("p50", *(latency(one.p50) for one in of))
-    table.add_row("p99", *(latency(one.p99) for one in of))
-    table.add_row("p99.9", *(latency(one.p999) for one in of))
+    """Returns a table of requests, errors and latencies with a column for each span, by its name."""
+    table, columns = _columns(spans), spans.values()
+    table.add_row("requests", *(rate(one.requests) for one in columns))
+    table.add_row("5xx", *(Text(rate(one.errors), "bold red" if one.errors else "") for one in columns))
+    table.add_row("p50", *(latency(one.p50) for one in columns))
+    table.add_row("p99", *(latency(one.p99) for one in columns))
+    table.add_row("p99.9", *(latency(one.p999) for one in columns))
     return table
 
 
@@ -83,7 +84,7 @@ def identity(seen: Overview) -> Iterator[tuple[str, RenderableType]]:
 
 
 def current_release(seen: Overview) -> Release | None:
-    """The release that all workers serve; None while they differ, as in a switch, or serve none."""
+    """Returns the release that all workers serve; None while they differ, as during a switch, or serve none."""
     return next((one for one in seen.releases if one.current), None)
 
 
@@ -98,7 +99,7 @@ def _release(seen: Overview) -> str:
     others = [one for one in seen.releases if one.id < current.id]
     age = f"published {in_words(max(0.0, seen.at - current.published_at))} ago"
     made_up = ", illustrative figures" if current.illustrative else ""
-    # the line on the switch names the one before
+    # the line on the switch names the previous release
     earlier = f"; before: {others[0].id}" if others and seen.switch is None else ""
     return f"{current.id}, {age}{made_up}{earlier}"
 
@@ -140,7 +141,7 @@ def _workers(seen: Overview) -> Text:
 
 def _store(store: Store, workers: int) -> Text:
     if not store.up:
-        return Text("away", "bold red")
+        return Text("unreachable", "bold red")
     limit = "" if store.memory_limit is None else f" of {size(store.memory_limit)}"
     parts = [f"up, {latency(store.latency)}, {size(store.memory)}{limit}"]
     parts += [] if store.evicted is None or store.name == "keys" else [f"{store.evicted:,} evicted"]

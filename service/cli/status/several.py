@@ -1,4 +1,4 @@
-"""Several instances on one screen: an overall line, a row for each, and what is wrong with them."""
+"""Several instances on one screen: an overall verdict, a row for each instance, and their problems."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,55 +14,55 @@ from service.cli.words import UNKNOWN, latency, percent, rate
 from service.operators.overview import Level, Overview
 from service.reports.text_table import text_table
 
-AskedOverview = Asked[Overview]
+OverviewResult = Asked[Overview]
 
 
-def ask_overview(client: OperatorsClient) -> Overview:
+def fetch_overview(client: OperatorsClient) -> Overview:
     return client.get("/overview", Overview)
 
 
 class Overall(msgspec.Struct, frozen=True):
-    """How all instances together are. `level` is None if none of them could be asked."""
+    """The verdict of all instances together. `level` is None if none is reachable."""
 
     level: Level | None
     sentence: str
 
 
-def overall(asked: Sequence[AskedOverview]) -> Overall:
-    """Partners are served as long as one instance serves them: then another one's failure is a degradation."""
-    levels = [one.answer.verdict.level for one in asked if one.answer is not None]
-    if len(asked) == 1:
-        only = asked[0]
-        said = only.answer.verdict.sentence if only.answer else f"{only.name} cannot be asked: {only.error}"
-        return Overall(levels[0] if levels else None, said)
+def overall(results: Sequence[OverviewResult]) -> Overall:
+    """Returns the overall verdict: degraded, not unavailable, as long as one instance serves partners."""
+    levels = [one.answer.verdict.level for one in results if one.answer is not None]
+    if len(results) == 1:
+        only = results[0]
+        sentence = only.answer.verdict.sentence if only.answer else f"{only.name} is unreachable: {only.error}"
+        return Overall(levels[0] if levels else None, sentence)
     if not levels:
-        return Overall(None, f"None of {len(asked)} instances can be asked.")
-    if levels.count("ok") == len(asked):
-        return Overall("ok", f"All is well with {len(asked)} instances.")
+        return Overall(None, f"None of {len(results)} instances is reachable.")
+    if levels.count("ok") == len(results):
+        return Overall("ok", f"All is well with {len(results)} instances.")
     counted = [(levels.count("unavailable"), "unavailable"), (levels.count("degraded"), "degraded")]
-    counted.append((len(asked) - len(levels), "not to be asked"))
+    counted.append((len(results) - len(levels), "unreachable"))
     bad = ", ".join(f"{number} {word}" for number, word in counted if number)
     serving = levels.count("ok") + levels.count("degraded")
-    return Overall("degraded" if serving else "unavailable", f"Of {len(asked)} instances: {bad}.")
+    return Overall("degraded" if serving else "unavailable", f"{len(results)} instances: {bad}.")
 
 
-def as_json_of(asked: Sequence[AskedOverview]) -> dict[str, object]:
-    said = overall(asked)
-    return {"level": said.level, "sentence": said.sentence, "instances": [_as_json(one) for one in asked]}
+def overall_as_json(results: Sequence[OverviewResult]) -> dict[str, object]:
+    together = overall(results)
+    return {"level": together.level, "sentence": together.sentence, "instances": [_as_json(one) for one in results]}
 
 
-def screen_of_several(asked: Sequence[AskedOverview]) -> Group:
-    said = overall(asked)
+def screen_of_several(results: Sequence[OverviewResult]) -> Group:
+    together = overall(results)
     columns = ("instance", "requests", "5xx", "hit rate", "p99", "workers")
     table = text_table(*columns, "listener", numeric=columns[1:])
-    for one in asked:
+    for one in results:
         table.add_row(one.name.removeprefix("instance "), *_row(one.answer), one.url)
-    note = Text("Of the last minute. --url LISTENER shows one instance whole.", "dim")
-    head = Text(said.sentence, STYLES[said.level or "unavailable"])
-    return Group(head, *_reasons(asked), Text(), table, Text(), *_releases(asked), note)
+    note = Text("Figures of the last minute. --url LISTENER shows one instance in full.", "dim")
+    head = Text(together.sentence, STYLES[together.level or "unavailable"])
+    return Group(head, *_reasons(results), Text(), table, Text(), *_releases(results), note)
 
 
-def _as_json(one: AskedOverview) -> dict[str, object]:
+def _as_json(one: OverviewResult) -> dict[str, object]:
     return {"url": one.url, "error": one.problem, "overview": one.answer}
 
 
@@ -75,18 +75,18 @@ def _row(seen: Overview | None) -> Iterable[str]:
     return (*figures, f"{serving}/{len(seen.workers)}")
 
 
-def _reasons(asked: Iterable[AskedOverview]) -> Iterator[Text]:
-    for one in asked:
+def _reasons(results: Iterable[OverviewResult]) -> Iterator[Text]:
+    for one in results:
         if one.answer is None:
-            yield Text(printable(f"{one.name} cannot be asked: {one.error}"), "red")
+            yield Text(printable(f"{one.name} is unreachable: {one.error}"), "red")
         elif one.answer.verdict.level != "ok":
             yield Text(printable(f"{one.name}: ")).append(verdict(one.answer.verdict, one.answer.at))
 
 
-def _releases(asked: Iterable[AskedOverview]) -> Iterator[Text]:
-    """The release of all, or of each if they differ."""
-    seen = [one.answer for one in asked if one.answer is not None]
-    current = {answer.instance.id: _named(answer) for answer in seen}
+def _releases(results: Iterable[OverviewResult]) -> Iterator[Text]:
+    """Yields the release of all instances, or of each if they differ."""
+    seen = [one.answer for one in results if one.answer is not None]
+    current = {answer.instance.id: _release_name(answer) for answer in seen}
     if len(set(current.values())) > 1:
         listed = ", ".join(f"{one} has {name}" for one, name in current.items())
         yield Text(printable(f"Releases differ: {listed}."), "yellow")
@@ -94,7 +94,7 @@ def _releases(asked: Iterable[AskedOverview]) -> Iterator[Text]:
         yield from (Text(f"Release {name}.") for name in set(current.values()))
 
 
-def _named(seen: Overview) -> str:
+def _release_name(seen: Overview) -> str:
     release = current_release(seen)
     if release is not None:
         return printable(release.id)

@@ -18,7 +18,7 @@ from service.base.signals import stop_signals
 from service.cli.instances.chosen import url_option
 from service.cli.output import load_settings, stdout, wants_json, with_json
 from service.cli.status.live import Watch, hit_rate, keyboard, live_screen
-from service.cli.status.several import AskedOverview, as_json_of
+from service.cli.status.several import OverviewResult, overall_as_json
 from service.cli.words import clock, latency, percent, rate
 
 _EVERY_SECONDS = 1.0
@@ -33,10 +33,10 @@ _HEADING = _COLUMNS.format("UTC", "instance", "verdict", "requests", "5xx", "hit
 def top(url: str | None, count: int | None) -> None:
     """Watch an instance, once a second, until q or Ctrl-C.
 
-    Shows what `forecast status` shows, with the last second beside it, and below it what is asked and missed most, and
-    by whom. Of several instances on the data folder, Tab shows the next. While an instance restarts, it is waited for.
-    Into a pipe, prints a line a second for each instance; with --json, an object a second for all. Takes the same
-    tokens as `forecast status`.
+    Shows the screen of `forecast status` with the last second, and below it the most frequent queries, cache misses and
+    partners. Tab switches between several instances on the data folder. Waits for an instance that restarts. Into a
+    pipe, prints a line a second for each instance; with --json, an object a second for all. Uses the same tokens as
+    `forecast status`.
 
     Exit codes: 0 ended, 1 failed, 2 wrong usage.
 
@@ -56,11 +56,11 @@ def top(url: str | None, count: int | None) -> None:
 
 
 def _show(watch: Watch, console: Console, count: int | None) -> None:
-    with Live(console=console, screen=True, auto_refresh=False) as live, keyboard() as pressed:
+    with Live(console=console, screen=True, auto_refresh=False) as live, keyboard() as read_key:
         for due in _looks(count):
             watch.look()
             live.update(live_screen(watch, console, time.time()), refresh=True)
-            key = pressed(due - time.monotonic())
+            key = read_key(due - time.monotonic())
             if key in ("q", "Q"):
                 return
             if key == "\t":
@@ -74,7 +74,7 @@ def _print_lines(watch: Watch, count: int | None) -> None:
     for due in _looks(count):
         watch.look()
         if as_json:
-            click.echo(json_text({"at": time.time()} | as_json_of(watch.asked)))
+            click.echo(json_text({"at": time.time()} | overall_as_json(watch.results)))
         else:
             for line in _lines(watch):
                 click.echo(printable(line, None))
@@ -83,16 +83,16 @@ def _print_lines(watch: Watch, count: int | None) -> None:
 
 
 def _lines(watch: Watch) -> Iterator[str]:
-    if not watch.asked:
+    if not watch.results:
         yield f"{clock(time.time())}  {watch.problem}"
-    for one in watch.asked:
+    for one in watch.results:
         yield _line(one)
 
 
-def _line(one: AskedOverview) -> str:
+def _line(one: OverviewResult) -> str:
     seen = one.answer
     if seen is None:
-        return f"{clock(time.time())}  {one.name} cannot be asked: {one.error}"
+        return f"{clock(time.time())}  {one.name} is unreachable: {one.error}"
     now = seen.latest
     return _COLUMNS.format(
         clock(seen.at),
@@ -108,7 +108,7 @@ def _line(one: AskedOverview) -> str:
 
 
 def _looks(count: int | None) -> Iterator[float]:
-    """For each look, when the next is due, in monotonic seconds; 0 after the last."""
+    """Yields, for each look, the monotonic time of the next one in seconds; 0 for the last look."""
     for number in itertools.count(1):
         yield 0.0 if number == count else time.monotonic() + _EVERY_SECONDS
         if number == count:
@@ -116,7 +116,7 @@ def _looks(count: int | None) -> Iterator[float]:
 
 
 class _Ended(BaseException):
-    """A signal ended the watching, which is how it usually ends."""
+    """A signal ended `top`, as is usual."""
 
 
 @contextmanager

@@ -142,7 +142,7 @@ def test_an_instance_that_cannot_be_asked_is_named(cli: Cli, start: Start) -> No
     listener.refuse(401, "missing_token")
     done = cli("status")
     assert done.code == 1
-    assert done.error().startswith(f"instance 4711 on {HERE} cannot be asked: ")
+    assert done.error().startswith(f"instance 4711 on {HERE} is unreachable: ")
     assert "FORECAST_OPERATOR_READ_TOKEN" in done.err
     said = cli("status", "--json")
     assert (said.code, said.json["level"], said.json["instances"][0]["overview"]) == (1, None, None)
@@ -194,12 +194,12 @@ def test_several_instances_get_a_line_each(cli: Cli, start: Start) -> None:
 @pytest.mark.parametrize(
     ("levels", "code", "says"),
     [
-        (("ok", "unavailable"), 4, "Of 2 instances: 1 unavailable."),
-        (("degraded", "ok"), 4, "Of 2 instances: 1 degraded."),
-        (("unavailable", "unavailable"), 5, "Of 2 instances: 2 unavailable."),
-        (("ok", None), 4, "Of 2 instances: 1 not to be asked."),
-        (("unavailable", None), 5, "Of 2 instances: 1 unavailable, 1 not to be asked."),
-        ((None, None), 1, "None of 2 instances can be asked."),
+        (("ok", "unavailable"), 4, "2 instances: 1 unavailable."),
+        (("degraded", "ok"), 4, "2 instances: 1 degraded."),
+        (("unavailable", "unavailable"), 5, "2 instances: 2 unavailable."),
+        (("ok", None), 4, "2 instances: 1 unreachable."),
+        (("unavailable", None), 5, "2 instances: 1 unavailable, 1 unreachable."),
+        ((None, None), 1, "None of 2 instances is reachable."),
     ],
 )
 def test_together_they_serve_as_long_as_one_of_them_does(

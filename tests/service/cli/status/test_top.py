@@ -69,7 +69,7 @@ def test_an_instance_that_cannot_be_asked_does_not_end_it(cli: Cli, start: Start
     start(overview()).refuse(401, "missing_token")
     done = cli("top", "--count", "2")
     assert done.code == 0
-    assert done.out.count(f"instance 4711 on {HERE} cannot be asked: ") == 2
+    assert done.out.count(f"instance 4711 on {HERE} is unreachable: ") == 2
 
 
 @pytest.mark.parametrize("height", [24, 30, 60])
@@ -96,7 +96,7 @@ def test_the_screen_has_the_essentials(watch: Watch, start: Start) -> None:
     assert lines[0].startswith("All is well.")
     for part in (
         "hit rate 98.97% 99.00% 95.00% requests 771/s 812/s 790/s",
-        "most asked",
+        "most requested",
         "9,000 forecast zip:90210",
         "12 forecast zip:99950",
         "9,800 acme",
@@ -108,17 +108,17 @@ def test_the_screen_has_the_essentials(watch: Watch, start: Start) -> None:
 def test_a_restart_is_waited_for(watch: Watch, start: Start, cli: Cli) -> None:
     """What was seen last stays, marked as such, until the instance answers again."""
     watch.look()
-    assert shown(watch)[0].startswith("Not reachable since ")
+    assert shown(watch)[0].startswith("Unreachable since ")
     first = start(overview())
     watch.look()
     assert shown(watch)[0].startswith("All is well.")
     first.refuse(503, "unavailable", "The instance is starting. Try again.")
     watch.look()
-    assert watch.away_since is not None
-    lines = shown(watch, 40, watch.away_since + 5)
-    assert lines[0].startswith("Not reachable since ")
+    assert watch.unreachable_since is not None
+    lines = shown(watch, 40, watch.unreachable_since + 5)
+    assert lines[0].startswith("Unreachable since ")
     assert ", 5 seconds: " in " ".join(lines[:2])
-    assert "What follows is of 14:13:20 UTC." in lines
+    assert "The figures below are of 14:13:20 UTC." in lines
     first.recover()
     watch.look()
     assert shown(watch)[0].startswith("All is well.")
