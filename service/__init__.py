@@ -1,6 +1,6 @@
-"""Answers partners and operators; knows HTTP and Redis, never SQL."""
+"""Answers partners and operators; uses HTTP and Redis, never SQL."""
 
 import sys
 
-# redis-py imports the metrics SDK of OpenTelemetry if it is installed, which takes 80 ms. None hides it.
+# redis-py imports OpenTelemetry's metrics SDK if it is installed, which takes 80 ms. None prevents that.
 sys.modules.setdefault("opentelemetry.sdk.metrics", None)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The program `forecast`. ``python -m service`` is the same, for when the script is not on the PATH."""
+"""The program `forecast`. ``python -m service`` runs it too, if the script is not on the PATH."""
 
 import logging
 import os
@@ -13,19 +13,19 @@ _FAILED = 1
 
 
 def run() -> None:
-    code = _code()
+    code = _run_command()
     _end_at_once(code)
     sys.exit(code)
 
 
-def _code() -> int | str | None:
+def _run_command() -> int | str | None:
     """Runs the command; returns its exit code."""
     code: int | str | None = None
     try:
         try:
             _run()
-        except SystemExit as ended:
-            code = ended.code
+        except SystemExit as end:
+            code = end.code
         sys.stdout.flush()
     except OSError as error:
         from config import streams
@@ -34,8 +34,8 @@ def _code() -> int | str | None:
             raise
         streams.abandon_stdout()
         if code:
-            return code  # the command has told why
-        if not isinstance(error, BrokenPipeError):  # else its reader has gone, as `head` does
+            return code  # the command has printed the reason
+        if not isinstance(error, BrokenPipeError):  # else its reader, such as `head`, has exited
             sys.stderr.write(f"forecast: {error.filename}: {error.strerror}\n")
         return _FAILED
     return code
@@ -45,7 +45,7 @@ def _run() -> None:
     interruption.arm()
     collect_seldom()
     try:
-        from config import streams  # here, because Ctrl-C may come while these are imported
+        from config import streams  # imported here, so that Ctrl-C during the import is handled
 
         streams.open_streams()
         from service.cli import main
@@ -60,17 +60,17 @@ def _run() -> None:
     finally:
         try:
             interruption.disarm()
-        except KeyboardInterrupt:  # in this very moment: the command has ended
+        except KeyboardInterrupt:  # just now, after the command has ended
             interruption.disarm()
 
 
 def _end_at_once(code: int | str | None) -> None:
-    """Ends the process, which has nothing left to do: to take its interpreter apart takes 50 ms.
+    """Ends the process without the interpreter's shutdown, which takes 50 ms.
 
-    Returns where something is left for an orderly end: a message, a thread, or output that cannot be written.
+    Returns if a normal exit is needed: for a message, a running thread, or output that cannot be written.
     """
-    waited_for = [thread for thread in threading.enumerate() if not thread.daemon]  # this one among them
-    if isinstance(code, str) or len(waited_for) > 1:
+    threads = [thread for thread in threading.enumerate() if not thread.daemon]  # including this one
+    if isinstance(code, str) or len(threads) > 1:
         return
     try:
         logging.shutdown()

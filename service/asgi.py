@@ -1,7 +1,7 @@
 """The service as an ASGI application, for any server: ``uvicorn service.asgi:app``.
 
-It is one worker in the server's own process, with the settings of `forecast serve`. Both Redis must run already, and
-there is no operators' listener, no inbox and no mirror: `forecast serve` has these, and answers many times as fast.
+It is one worker in the server's own process, with the settings of `forecast serve`. Both Redis must already run. There
+is no operators' listener, no inbox and no mirror: `forecast serve` has these, and is many times as fast.
 """
 
 import logging
@@ -26,13 +26,13 @@ class Application:
 
     async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif self._worker is None:
             raise RuntimeError("The server does not support ASGI's lifespan, which starts the service.")
         else:
             await self._worker.entry(scope, receive, send)
 
-    async def _live(self, receive: Any, send: Send) -> None:
+    async def _run_lifespan(self, receive: Any, send: Send) -> None:
         await receive()
         try:
             self._worker = worker = open_worker()

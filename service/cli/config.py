@@ -14,12 +14,12 @@ from service.reports.text_table import plain
 
 
 @click.command()
-@click.option("--defaults", is_flag=True, help="Show the defaults and ignore everything that is set.")
+@click.option("--defaults", is_flag=True, help="Show the defaults; ignore all settings.")
 @with_json
 def config(defaults: bool) -> Output:
-    """Show the settings in force and where each came from.
+    """Show the settings in force and their sources.
 
-    Secrets are masked. Of a URL, only the password is hidden.
+    Secrets are masked. In a URL, only the password is hidden.
 
     Exit codes: 0 shown, 1 a setting is unknown or invalid, 2 wrong usage.
 
@@ -44,7 +44,7 @@ def _print(rows: Iterable[tuple[str, object, str, str]]) -> None:
 
 
 def _in_force(loaded: Loaded, name: str) -> tuple[object, str]:
-    """The value in use and where it came from; an unset value can come from the machine."""
+    """Returns the value in use and its source; an unset value can come from the machine."""
     settings, source = loaded.settings, loaded.sources[name]
     value = getattr(settings, name)
     if value is None and name == "workers":

@@ -1,4 +1,4 @@
-"""Times as people type them: ``90d``, ``12h``, ``2027-01-31``."""
+"""Option types for durations and times: ``90d``, ``12h``, ``2027-01-31``."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,7 +9,7 @@ from config.text import parse_duration
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 
-# Adding it to a date must not overflow the calendar.
+# Maximum, so that a date plus a duration does not overflow the calendar.
 _LONGEST = timedelta(days=36_500)
 
 
@@ -28,7 +28,7 @@ class Duration(click.ParamType[timedelta]):
 
 
 class FutureTime(click.ParamType[datetime]):
-    """The type of an option that takes a duration from now, or a date (its first moment, UTC). The past is refused.
+    """The type of an option that takes a duration from now, or a date (its first moment, UTC). Rejects the past.
 
     With `or_never` it also takes ``never``, which becomes NEVER.
     """
@@ -45,7 +45,7 @@ class FutureTime(click.ParamType[datetime]):
         if time is None:
             never = " or never" if self._or_never else ""
             self.fail(f"{value!r} is not a time; give 90d, 12h or 2027-01-31{never}", param, ctx)
-        if time == NEVER:  # a date must not pass for the word
+        if time == NEVER:  # a date must not count as `never`
             self.fail(f"{value!r} is too late: no key can end then", param, ctx)
         if time <= datetime.now(UTC):
             self.fail(f"{value!r} is in the past", param, ctx)

@@ -1,4 +1,4 @@
-"""The `forecast` command. Each of its groups is imported only when it is used."""
+"""The `forecast` command. Imports each of its groups only on use."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,20 +24,20 @@ _COMMANDS = {
     "usage": ("service.cli.usage.command", "usage"),
     "config": ("service.cli.config", "config"),
 }
-# Similarity from 0 to 1: a command of another group must resemble what was typed more than one of the same group.
+# Similarity from 0 to 1 that a command of another group needs to be suggested; higher than for the same group.
 _CLOSE = 0.7
 
 
 class _Commands(click.Group):
-    """The top level. It outlives no command line: one per process."""
+    """The top-level group; one per process."""
 
     def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> click.Context:
-        with _reported(as_json="--json" in args):
+        with _report_errors(as_json="--json" in args):
             return super().make_context(info_name, args, *more, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        # click notices wrong usage before the command itself could see --json
-        with _reported(as_json="--json" in ctx.args):
+        # click detects wrong usage before the command can read --json
+        with _report_errors(as_json="--json" in ctx.args):
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -53,47 +53,47 @@ class _Commands(click.Group):
 
 
 @contextmanager
-def _reported(*, as_json: bool) -> Iterator[None]:
-    """Reports wrong usage (also as JSON, without any key that was given by mistake), and an interruption."""
+def _report_errors(*, as_json: bool) -> Iterator[None]:
+    """Reports wrong usage (also as JSON, with mistyped keys masked), and an interruption."""
     try:
         yield
     except (SystemExit, click.exceptions.Exit):
         raise
     except click.UsageError as error:
         original = error.format_message()
-        message = shown(_explained(error) if isinstance(error, NoSuchCommand) else original)
+        message = shown(_explain(error) if isinstance(error, NoSuchCommand) else original)
         if as_json:
             print_json_error(message)
         if message == original:
-            raise  # some kinds of it print help
+            raise  # some subclasses print help
         raise click.UsageError(message, error.ctx) from None
     except BaseException:
         if interruption.asked():
-            interruption.end_interrupted()  # an interruption can reach us as any error
+            interruption.end_interrupted()  # an interruption can arrive as any error
         raise
 
 
-def _explained(error: NoSuchCommand) -> str:
-    """The message, and the commands that were probably meant, of the same group or of another."""
+def _explain(error: NoSuchCommand) -> str:
+    """Returns the message with similar commands, of the same group or of another."""
     name, paths = error.command_name, list(_paths())
     here = tuple(error.ctx.command_path.split()[1:]) if error.ctx else ()
     close = get_close_matches(name, {path[-1] for path in paths}, cutoff=_CLOSE)
-    meant = (
-        [_typed(path) for path in paths if path[-1] == name]
+    similar = (
+        [_join(path) for path in paths if path[-1] == name]
         or get_close_matches(name, [path[-1] for path in paths if path[:-1] == here])
-        or [_typed(path) for path in paths if path[-1] in close]
+        or [_join(path) for path in paths if path[-1] in close]
     )
-    if not meant:
-        return f"{error.message} `{_typed(here)} --help` lists the commands."
-    return f"{error.message} Did you mean {' or '.join(repr(one) for one in meant)}?"
+    if not similar:
+        return f"{error.message} `{_join(here)} --help` lists the commands."
+    return f"{error.message} Did you mean {' or '.join(repr(one) for one in similar)}?"
 
 
-def _typed(path: tuple[str, ...]) -> str:
+def _join(path: tuple[str, ...]) -> str:
     return " ".join(("forecast", *path))
 
 
 def _paths() -> Iterator[tuple[str, ...]]:
-    """Every command, as the words that lead to it. Imports all groups."""
+    """Yields the path of every command. Imports all groups."""
     context = click.Context(main)
     for name in main.list_commands(context):
         command = main.get_command(context, name)
@@ -107,7 +107,7 @@ def _paths() -> Iterator[tuple[str, ...]]:
 def main() -> None:
     """Serve population and housing forecasts over HTTP.
 
-    Settings come from the file that FORECAST_CONFIG names, then from FORECAST_* variables, then from options. `forecast
+    Settings come from the file in FORECAST_CONFIG, FORECAST_* variables and options; the last one wins. `forecast
     config` shows them. Results go to standard output; progress, warnings and logs go to standard error.
 
     Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 another publish finished first, 4 degraded and 5
@@ -119,5 +119,5 @@ def main() -> None:
       forecast extracts publish drops/2026-10  make a drop the current release
       forecast keys issue --partner acme       issue an API key
       forecast serve                           serve partners and operators
-      forecast status                          see whether all is well
+      forecast status                          show health, hit rates and latency
     """

@@ -28,12 +28,12 @@ def serve(**options: object) -> None:
     """Serve partners and operators until stopped.
 
     The partners' listener serves the API, the operators' listener health and metrics. By default, two embedded Valkey
-    servers run beside the workers: one for keys, one for the cache. New releases go live without a restart.
+    servers run beside the workers: one for keys, one for the cache. Releases go live without a restart.
 
     SIGTERM, SIGHUP, SIGQUIT and Ctrl-C let requests under way finish, for at most FORECAST_DRAIN seconds. A second
-    SIGTERM, SIGQUIT or Ctrl-C stops at once. SIGUSR1 and SIGUSR2 are logged and change nothing.
+    SIGTERM, SIGQUIT or Ctrl-C stops at once. SIGUSR1 and SIGUSR2 are logged and ignored.
 
-    Exit codes: 0 stopped, 1 it could not start, 2 wrong usage.
+    Exit codes: 0 stopped, 1 failed to start, 2 wrong usage.
 
     \b
     Examples:

@@ -22,9 +22,9 @@ _CACHE_SECONDS = 2.0
 
 
 def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begins: bool = False) -> T:
-    """Runs `work` on the key store that the settings name. Starts the embedded one for it if it is not running.
+    """Runs `work` on the key store that the settings name. Starts the embedded one if it is not running.
 
-    A missing pepper is created only if the command `begins` a key store: any other command would leave one behind in
+    Creates a missing pepper only if the command `begins` a key store: any other command would leave a pepper behind in
     a wrong data folder.
     """
     settings = load_settings().settings
@@ -40,15 +40,15 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begi
                 try:
                     return await work(store.redis, store)
                 except StoreRefused as error:
-                    raise await _explained(store.redis, error) from None
+                    raise await _add_cause(store.redis, error) from None
                 finally:
                     await store.redis.stop()
 
         return interruption.run(run())
 
 
-async def _explained(store: RedisStore, error: StoreRefused) -> StoreRefused:
-    """The error of a full server, with the cause as the server knows it."""
+async def _add_cause(store: RedisStore, error: StoreRefused) -> StoreRefused:
+    """Adds the server's problems to the error of a full server."""
     try:
         server = await ask_server(store) if error.why == "full" else None
     except StoreUnavailable:
@@ -60,13 +60,13 @@ def with_cache(settings: Settings, work: Callable[[CacheStore], Awaitable[T]]) -
     """Runs `work` on the shared cache that the settings name.
 
     Raises:
-        StoreUnavailable: if it is embedded and does not answer (it is not started: it would be empty), or if no node
-            of a cluster does.
+        StoreUnavailable: if it is embedded and does not answer (it is not started, because it would be empty), or if no
+            node of a cluster answers.
     """
     url = running_url(settings, "cache")
     if url is None:
         raise StoreUnavailable(
-            f"no embedded cache answers on {settings.data_path.absolute()}: it runs beside an instance"
+            f"no embedded cache answers on {settings.data_path.absolute()}: start an instance, which runs one"
         )
     problem = check_answers_redis(url)
     if problem is not None:

@@ -1,4 +1,4 @@
-"""Numbers about running instances in words: short, and never rounded to what is better than the truth."""
+"""Formats figures of running instances: short, and never rounded to a better value."""
 
 from datetime import UTC, datetime
 from math import floor
@@ -12,7 +12,7 @@ _MINUTE_SECONDS = 60
 
 
 def percent(share: float | None) -> str:
-    """A share; only all of it is 100%, and only none of it 0%."""
+    """Returns a share in percent; 100% and 0% are exact."""
     if share is None:
         return UNKNOWN
     if 0 < share < 0.0001:
@@ -41,7 +41,7 @@ def size(amount: int | None) -> str:
 
 
 def span(seconds: float) -> str:
-    """The heading of a column: how much time its figures cover."""
+    """Returns the heading of a column: the time that its figures cover."""
     if seconds >= _HOUR_SECONDS - 1:
         return "last hour"
     return "last minute" if round(seconds) == _MINUTE_SECONDS else f"last {in_words(round(seconds))}"
@@ -52,12 +52,12 @@ def clock(at: float) -> str:
 
 
 def since(at: float, now: float) -> str:
-    """When something began, and how long ago that is."""
+    """Returns the start time `at`, and how long ago that is."""
     moment = datetime.fromtimestamp(at, UTC)
     shown = f"{moment:%Y-%m-%d %H:%M}" if now - at >= _DAY_SECONDS else f"{moment:%H:%M:%S}"
     return f"since {shown} UTC, {in_words(max(0.0, now - at))}"
 
 
 def many(count: int, thing: str, things: str | None = None) -> str:
-    """`1 worker`, `2 workers`; `things` is the plural of a `thing` that has another."""
+    """Returns `1 worker` or `2 workers`; `things` is an irregular plural of `thing`."""
     return f"{count:,} {thing if count == 1 else things or f'{thing}s'}"
