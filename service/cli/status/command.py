@@ -8,7 +8,7 @@ from service.cli.instances.chosen import ask_all, targets_or_fail, url_option
 from service.cli.output import FAILED, Output, load_settings, print_error, stdout, with_json
 from service.cli.status.screen import screen
 from service.cli.status.several import (
-    AskedOverview,
+    OverviewResult,
     Overall,
     fetch_overview,
     overall,
@@ -47,7 +47,7 @@ def status(url: str | None) -> Output:
     return Output(overall_as_json(results), lambda: _print(results, verdict), code=_CODES[verdict.level])
 
 
-def _print(results: Sequence[AskedOverview], verdict: Overall) -> None:
+def _print(results: Sequence[OverviewResult], verdict: Overall) -> None:
     if len(results) > 1:
         stdout().print(screen_of_several(results))
     elif results[0].answer is not None:
