@@ -24,9 +24,9 @@ from warehouse.schema.tables import ALIASES
 
 
 class ReleaseContents(msgspec.Struct, frozen=True):
-    """What a release will hold. Made for one publish.
+    """The contents of a release. Created for one publish.
 
-    The same contents have the same digest, in whatever order the rows arrived.
+    The same contents have the same digest, regardless of the order of rows.
     """
 
     tables: dict[str, TableInfo]
@@ -53,7 +53,7 @@ def build_release(
 ) -> tuple[Manifest, ValidationReport]:
     """Writes everything that a release needs besides its tables to `out`, except the manifest, which it returns.
 
-    With the report that it wrote: `report`, and what only the built release tells.
+    Returns also the report that it wrote: `report`, and the findings on the built release.
     """
     areas = [area for area in DATA_AREAS if set(area.tables) <= set(contents.tables)]
     key_sets: dict[str, KeySet] = {}
@@ -62,10 +62,10 @@ def build_release(
         keys = key_sets[area.name] = area.build(connection, tables, out)
         (out / area.key_set).write_bytes(keys.encoded())
         held[area.name] = write_bulk(connection, area, tables, out, before)
-    places = key_sets[DATA_AREAS[0].name]  # every release has this area, and it knows every place
-    told = barren_aliases(places, acceptable_aliases(connection, tables))
-    if told:
-        report = make_report([*report.findings, *told], report.comparison)
+    places = key_sets[DATA_AREAS[0].name]  # every release has this area, and it has every place
+    barren = barren_aliases(places, acceptable_aliases(connection, tables))
+    if barren:
+        report = make_report([*report.findings, *barren], report.comparison)
     _write_findings(out, report)
     now = datetime.now(UTC).replace(microsecond=0)
     manifest = Manifest(
@@ -113,12 +113,12 @@ def _file_info(path: Path) -> FileInfo:
     return FileInfo(path.stat().st_size, checksum(path))
 
 
-_MOST_NAMED = 100  # nothing else lists them: they are of the release, and in no file of --failures
+_MOST_NAMED = 100  # high, because they are listed nowhere else: no file of --failures has them
 _MOST_KEYS = 5
 
 
 def barren_aliases(keys: KeySet, aliases: Iterable[tuple[str, str, str]]) -> list[Finding]:
-    """The finding on such aliases, as `keys` resolves them; none if there are none.
+    """Returns a finding if aliases match only ZIP codes without figures, as `keys` resolves them.
 
     `aliases` are ZIP code, name and state of the accepted ones.
     """
@@ -127,14 +127,14 @@ def barren_aliases(keys: KeySet, aliases: Iterable[tuple[str, str, str]]) -> lis
         if keys.has_figures((zip_code,)):
             continue
         match = keys.resolve(None, name, state)
-        if isinstance(match, Match) and not keys.has_figures(match.keys) and any(_known(keys, match.cities)):
+        if isinstance(match, Match) and not keys.has_figures(match.keys) and any(_have_figures(keys, match.cities)):
             found.setdefault(match.query, (f"{name}, {state}", match))
     if not found:
         return []
     return [
         make_finding(
             "barren-alias",
-            f"{len(found):,} alias(es) lead only to ZIP codes without figures although their town has figures",
+            f"{len(found):,} alias(es) match only ZIP codes without figures, although their town has figures",
             table=ALIASES.name,
             column="city_name",
             count=len(found),
@@ -146,8 +146,8 @@ def barren_aliases(keys: KeySet, aliases: Iterable[tuple[str, str, str]]) -> lis
     ]
 
 
-def _known(keys: KeySet, cities: Iterable[str]) -> Iterator[bool]:
-    """For each city ("Dickinson, AL"), whether it has figures."""
+def _have_figures(keys: KeySet, cities: Iterable[str]) -> Iterator[bool]:
+    """Yields for each city ("Dickinson, AL") whether it has figures."""
     for city in cities:
         _, _, state = city.rpartition(", ")
         match = keys.resolve(None, strip_state(city, state), state)

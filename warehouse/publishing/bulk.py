@@ -1,4 +1,4 @@
-"""Writes what partners download of a release, when it is built: serving processes only send it."""
+"""Writes the files that partners download, when a release is built: serving processes only send them."""
 
 import gzip
 import shutil
@@ -41,7 +41,7 @@ def write_bulk(
 
 
 def _compress(plain: Path, compressed: Path) -> None:
-    """Replaces a file by a gzipped one; the same contents give the same bytes."""
+    """Replaces a file with a gzipped one; the same contents give the same bytes."""
     with (
         plain.open("rb") as source,
         compressed.open("wb") as target,
@@ -54,7 +54,7 @@ def _compress(plain: Path, compressed: Path) -> None:
 def _changed(
     connection: duckdb.DuckDBPyConnection, area: DataArea, out: Path, before: ReleaseBefore | None
 ) -> list[str] | None:
-    """The ids of the records whose answers change; all, if no release or one without the area came before."""
+    """Returns the ids of records whose answers changed; all, if the previous release is missing or lacks the area."""
     new = sql.rows_of(out / area.entries)
     old = before.folder / area.entries if before is not None else None
     if old is None or not old.exists():
@@ -63,5 +63,5 @@ def _changed(
         text = sql.statement("changed_records", id=area.record, old=sql.rows_of(old), new=new)
     try:
         return [one for (one,) in connection.execute(text).fetchall()]
-    except duckdb.Error:  # a damaged release must not stand in the way of the next
+    except duckdb.Error:  # a damaged release must not block the next one
         return None

@@ -1,4 +1,4 @@
-"""How a built release becomes current in the store: uploaded, announced, made ready by the instances, switched to."""
+"""Makes a built release current in the store: uploads it, announces it, waits for the instances, switches."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -9,17 +9,18 @@ import msgspec
 
 from config.urls import EMBEDDED, same_store
 from warehouse.releases.catalog import Manifest
-from warehouse.releases.instances import unreadable
+from warehouse.releases.instances import explain_unreadable
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import CatalogError, LostRaceError
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.upstream.documents import Announcement, Beat
-from warehouse.upstream.store import KnownPointer, ReleasesStore, of_new_lineage
+from warehouse.upstream.store import KnownPointer, ReleasesStore, with_new_lineage
 
-# Of what beats say, in a report: warnings, and instances in one line.
-_MOST_TOLD, _SHOWN = 100, 5
-# Until all instances have the release, and one for each cache has warmed it. Then it goes live; who is late is named.
+# Limits of a report on beats: warnings, and instances in one line.
+_MOST_WARNINGS, _SHOWN = 100, 5
+# Wait until all instances have the release, and one for each cache has warmed it. Then it goes live without the others,
+# and the report names them.
 READY_SECONDS = 120.0
 _POLL_SECONDS = 0.5
 
@@ -37,7 +38,7 @@ class GoingLive:
         leave_behind: bool = False,
         ready_seconds: float = READY_SECONDS,
     ) -> None:
-        """`leave_behind`: although a live instance cannot read it."""
+        """`leave_behind`: go live even if a live instance cannot read the release."""
         self._store = store
         self.known = known
         self._by = by
@@ -46,25 +47,25 @@ class GoingLive:
         self._ready_seconds = ready_seconds
 
     def make_current(self, folder: Path, manifest: Manifest, named: Iterable[str]) -> list[Finding]:
-        """Returns findings on what was not ready or warm in time. `named` are digests that the store surely has.
+        """Returns findings on late instances and cold caches. `named` are digests of files that the store has.
 
         Raises:
             CatalogError: if a live instance cannot read the release.
-            LostRaceError: if somebody else changed the pointer since the drop was compared with it.
-            StoreError: if the store cannot be written; the pointer is old or new then, and never in between.
+            LostRaceError: if the pointer was changed since the drop was compared with it.
+            StoreError: if the store cannot be written; the pointer is then the old or the new one.
         """
         self._check_instances(manifest)
         self._store.upload(folder, manifest, set(named), self._progress)
-        asked = self._store.now()
+        started_at = self._store.now()
         began = time.monotonic()
-        beats = self._store.live(asked)
+        beats = self._store.live(started_at)
         announced = Announcement(release=manifest.id, by=self._by, warm_by=tuple(_to_warm(beats)))
         changed = msgspec.structs.replace(self.known.pointer, next=announced)
         if any(beat.astray for beat in beats.values()):
-            changed = of_new_lineage(changed)  # the bucket was restored: they follow no other change
+            changed = with_new_lineage(changed)  # the bucket was restored: they ignore all other changes
         self.known = self._store.change(self.known, changed)
         try:
-            findings = self._wait_until_ready(announced, asked, began)
+            findings = self._wait_until_ready(announced, started_at, began)
             self._progress("switching")
             self._switch(announced)
         except LostRaceError:
@@ -78,12 +79,12 @@ class GoingLive:
         beats = self._store.live(self._store.now()).values()
         old = [beat for beat in beats if beat.instance.formats < manifest.format]
         if old and not self._leave_behind:
-            raise CatalogError(unreadable(manifest.format, _named(old)))
+            raise CatalogError(explain_unreadable(manifest.format, _named(old)))
 
-    def _wait_until_ready(self, announced: Announcement, asked: datetime, began: float) -> list[Finding]:
+    def _wait_until_ready(self, announced: Announcement, started_at: datetime, began: float) -> list[Finding]:
         while True:
             waited = time.monotonic() - began
-            beats = self._store.live(asked + timedelta(seconds=waited))
+            beats = self._store.live(started_at + timedelta(seconds=waited))
             unready = [beat for beat in beats.values() if announced.release not in beat.ready]
             cold = [
                 beat
@@ -95,12 +96,12 @@ class GoingLive:
             self._progress(f"waiting for {len(unready)} instance(s) to fetch it, {len(cold)} to warm their cache")
             time.sleep(_POLL_SECONDS)
         findings = [_not_ready(unready)] if unready else []
-        told = [text for beat in beats.values() for text in beat.warmed.get(announced.release, ())]
-        told += [f"{_named([beat])} did not warm its cache in {self._ready_seconds:g} s" for beat in cold]
-        return findings + [make_finding("not-warmed", text) for text in list(dict.fromkeys(told))[:_MOST_TOLD]]
+        warnings = [text for beat in beats.values() for text in beat.warmed.get(announced.release, ())]
+        warnings += [f"{_named([beat])} did not warm its cache in {self._ready_seconds:g} s" for beat in cold]
+        return findings + [make_finding("not-warmed", text) for text in list(dict.fromkeys(warnings))[:_MOST_WARNINGS]]
 
     def _switch(self, announced: Announcement) -> None:
-        """A pointer that changed, but is still the one that we announced on, was changed by who retired releases."""
+        """Makes the announced release current. Retries if only the list of releases changed since the announcement."""
         base = self.known.pointer.release
         while True:
             pointer = self.known.pointer
@@ -124,15 +125,15 @@ class GoingLive:
                 return
 
     def _withdraw(self) -> None:
-        """Takes the announcement back, if that is possible: nobody needs to fetch what will not be current."""
+        """Withdraws the announcement, if possible, so that no instance fetches the release in vain."""
         try:
             self._store.change(self.known, msgspec.structs.replace(self.known.pointer, next=None))
         except (CatalogError, LostRaceError):
-            return  # the next publisher does
+            return  # the next publisher replaces it
 
 
 def _to_warm(beats: Mapping[str, Beat]) -> list[str]:
-    """One instance for each shared cache."""
+    """Returns the ids of instances that warm, one for each shared cache."""
     chosen: dict[str, Beat] = {}
     for name, beat in sorted(beats.items()):
         if not any(_same_cache(beat, other) for other in chosen.values()):
@@ -156,7 +157,7 @@ def _not_ready(beats: Iterable[Beat]) -> Finding:
     late = list(beats)
     samples = tuple(f"{_named([beat])}: {beat.problem or 'still fetching'}" for beat in late)
     message = (
-        f"{len(late)} running instance(s) did not have the release when it became current; they follow once they do"
+        f"{len(late)} running instance(s) did not have the release when it became current; they switch once they do"
     )
     return make_finding("not-ready", message, count=len(late), samples=samples[:5])
 

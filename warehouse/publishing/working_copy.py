@@ -1,4 +1,4 @@
-"""What a publisher needs of the store of releases on its own disk: manifests of all releases, and files of some."""
+"""A publisher's local copy of the store of releases: manifests of all releases, and files of some."""
 
 import shutil
 from pathlib import Path
@@ -18,7 +18,7 @@ TABLES = "tables/"
 
 
 class WorkingCopy:
-    """A catalog in a folder of its own, no instance's data folder. Its releases may lack files that nobody needed."""
+    """A catalog in a folder of its own, no instance's data folder. Its releases may lack files that were not needed."""
 
     def __init__(self, store: ReleasesStore, folder: Path, progress: ProgressCallback = lambda _: None) -> None:
         self.catalog = Catalog(folder)
@@ -27,11 +27,11 @@ class WorkingCopy:
         self._stored: dict[str, StoredRelease] = {}
 
     def refresh(self, *, whole: bool = False, tables: bool = False) -> KnownPointer:
-        """Makes it what the store says; returns the pointer.
+        """Fetches the manifests of all releases; returns the pointer.
 
-        It then has all manifests. `tables`: also those of the current release and of the baseline, which a drop is
-        compared with. `whole`: also all else of the current release. Without both, a pointer that is lost names the
-        releases that there are.
+        `tables`: also fetches the tables of the current release and of the baseline, which a drop is compared with.
+        `whole`: also all other files of the current release. Without both, a lost pointer is no error, and names all
+        whole releases.
 
         Raises:
             CatalogError: if the pointer is lost, or the current release cannot be read.
@@ -47,8 +47,10 @@ class WorkingCopy:
             for release in named:
                 self._note(release, needed=release == pointer.release and (tables or whole))
             # a first publish that was interrupted leaves releases, and no pointer
-            begun = known.version is None and not any(stored.manifest.previous for stored in self._stored.values())
-            if known.lost is not None and (tables or whole) and not begun:
+            interrupted = known.version is None and not any(
+                stored.manifest.previous for stored in self._stored.values()
+            )
+            if known.lost is not None and (tables or whole) and not interrupted:
                 raise CatalogError(known.lost)
             if pointer.release is None or pointer.switched_at is None:
                 self.catalog.pointer_file.unlink(missing_ok=True)
@@ -63,11 +65,11 @@ class WorkingCopy:
         return known
 
     def digests(self) -> set[str]:
-        """Of all files of all releases that the pointer names."""
+        """Returns the digests of all files of all releases that the pointer names."""
         return {file.digest for stored in self._stored.values() for file in stored.files.values()}
 
     def fetch(self, release: str, beginning: str) -> None:
-        """Fetches the files of a release whose names begin so.
+        """Fetches the files of a release whose names begin with `beginning`.
 
         Raises:
             NoSuchReleaseError: if there is no such release.
@@ -84,7 +86,7 @@ class WorkingCopy:
                 self._store.fetch(file, target)
 
     def _fetch_baseline(self, current: Manifest) -> None:
-        """One that is damaged is left out: the next one takes its place."""
+        """Fetches the tables of the baseline. Skips a damaged one: the next one takes its place."""
         while (baseline := baseline_of(kept_releases(self.catalog, current))) is not None:
             try:
                 self.fetch(baseline.id, TABLES)
@@ -93,7 +95,7 @@ class WorkingCopy:
                 shutil.rmtree(self.catalog.folder(baseline.id))
 
     def _note(self, release: str, *, needed: bool) -> None:
-        """Writes the manifest of a release. One that cannot be read is left out, unless it is needed."""
+        """Writes the manifest of a release. Skips an unreadable one, unless it is needed."""
         folder = self.catalog.folder(release)
         try:
             stored = self._stored[release] = self._store.release(release)

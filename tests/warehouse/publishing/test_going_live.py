@@ -388,7 +388,7 @@ def test_a_release_that_lost_a_file_cannot_be_rolled_back_to(
     lost = {file.digest for file in store.release(first).files.values()}
     lost -= {file.digest for file in store.release(second).files.values()}
     store.objects.delete(f"blobs/{min(lost)}")
-    with pytest.raises(CatalogError, match="is missing or cut"):
+    with pytest.raises(CatalogError, match="is missing or incomplete"):
         changes.roll_back(store, None, "ops")
     assert store.pointer().pointer.release == second
 
