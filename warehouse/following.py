@@ -16,7 +16,7 @@ from warehouse.lookup.engine import Engine
 from warehouse.lookup.lookup_statement import LookupStatement
 from warehouse.places.keyset import KeySet
 from warehouse.releases.catalog import Catalog, Manifest
-from warehouse.releases.pointer import Pointer, gone, unreadable_current
+from warehouse.releases.pointer import Pointer, explain_missing_pointer, unreadable_current
 from warehouse.schema.errors import CatalogError, DamagedError, NoSuchReleaseError, WarehouseError
 
 log = logging.getLogger("forecast.warehouse")
@@ -24,14 +24,14 @@ log = logging.getLogger("forecast.warehouse")
 POLL_SECONDS = 0.5
 # Opening a national release takes a second or two. One that takes longer than this is reported, and opening continues.
 _OPEN_SECONDS = 10.0
-# Every request is answered within 5 s, so this long after a switch nobody uses the old engine any more.
+# Every request is answered within 5 s, so this long after a switch no request uses the old engine.
 _RETIRE_AFTER_SECONDS = 10.0
 
 OpenEngine = Callable[[Path, Mapping[str, LookupStatement]], Engine]
 
 
 class OpenRelease(msgspec.Struct, frozen=True, eq=False):
-    """An open release that can answer. A request takes it once and uses no other.
+    """An open release that can answer. A request reads it once and uses no other.
 
     The follower opens it, owns it, and closes its engine some seconds after it was replaced.
     """
@@ -55,7 +55,7 @@ class PreviousRelease(msgspec.Struct, frozen=True, eq=False):
 class ReleaseFollower:
     """Keeps the current release open. One per worker, for the worker's whole life; used from one event loop.
 
-    If a new release cannot be opened, the one that answers stays. With `keep_previous`, the previous release is open
+    If a new release cannot be opened, the one that answers stays. With `keep_previous`, the previous release stays open
     too; if the current one cannot be opened at the start, the previous one stands in for it.
     """
 
@@ -72,14 +72,14 @@ class ReleaseFollower:
         """`on_switch` is called with each release that starts to answer.
 
         `on_retire` is called with the id of a release that no request uses any more. That release may be current again
-        by then. `mirrored`: the data folder follows a store of releases, so it may lack what was published.
+        by then. `mirrored`: the data folder follows a store of releases, so it may lack published ones.
         """
         self.current: OpenRelease | None = None  # None until the first release is open
         self.previous: PreviousRelease | None = None
         # if the previous release stands in: when it stopped being current, by `time.monotonic`
         self.stands_in_since: float | None = None
         self.problem: str | None = None  # why the pointer's release is not open
-        self.unpublished = False  # the data folder was read, and nothing was ever published
+        self.unpublished = False  # the data folder was read, and has never had a release
         self._keep_previous = keep_previous
         self._mirrored = mirrored
         self._catalog = Catalog(data)
@@ -87,14 +87,14 @@ class ReleaseFollower:
         self._on_switch = on_switch
         self._on_retire = on_retire
         self._files = FileAccess()
-        self.opened = asyncio.Event()  # set once `current` is there
-        self._looked = asyncio.Event()
+        self.opened = asyncio.Event()  # set once `current` is open
+        self._checked_once = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._retired: set[OpenRelease] = set()
 
     @property
     def hang(self) -> Hang | None:
-        """What hangs on the data folder's file system (a look-up or the follower), and has done so longest."""
+        """The longest hang on the data folder's file system, of a look-up or the follower."""
         engines = [release.engine for release in (self.current, self.previous and self.previous.release) if release]
         hangs = [hang for hang in (*(engine.hang for engine in engines), self._files.hang) if hang is not None]
         return max(hangs, key=lambda hang: hang.seconds, default=None)
@@ -103,7 +103,7 @@ class ReleaseFollower:
         """Starts following. Returns once the current release is open, or cannot be opened, or takes unusually long."""
         self._task = asyncio.create_task(self._follow(), name="follow releases")
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._looked.wait(), _OPEN_SECONDS)
+            await asyncio.wait_for(self._checked_once.wait(), _OPEN_SECONDS)
 
     async def stop(self) -> None:
         """Stops following and closes all releases."""
@@ -118,7 +118,7 @@ class ReleaseFollower:
     async def _follow(self) -> None:
         while True:
             await self._check()
-            self._looked.set()
+            self._checked_once.set()
             await asyncio.sleep(POLL_SECONDS)
 
     async def _check(self) -> None:
@@ -128,7 +128,7 @@ class ReleaseFollower:
             if pointer is None and not self._mirrored:
                 lost = await self._files.run(f"reading {self._catalog.releases}", lambda: self._catalog.lost)
             if pointer is None and (lost or self.current):
-                raise CatalogError(lost or gone(self._catalog.pointer_file))
+                raise CatalogError(lost or explain_missing_pointer(self._catalog.pointer_file))
             self.unpublished = pointer is None and not self._mirrored
             if pointer is None or (self.current and self.current.id == pointer.release):
                 self.problem = self.stands_in_since = None
@@ -137,7 +137,7 @@ class ReleaseFollower:
                 opened = await self._opened(pointer.release)
             except (DamagedError, NoSuchReleaseError) as error:
                 raise unreadable_current(error) from None
-        except Exception as error:  # whatever is wrong with a release, the one that answers must go on
+        except Exception as error:  # whatever is wrong with a release, the one that answers stays
             if self.problem != str(error):
                 expected = isinstance(error, WarehouseError)
                 trace = None if expected else error
@@ -158,7 +158,7 @@ class ReleaseFollower:
             self._switch(before.release, before.since)
 
     async def _open_before(self) -> PreviousRelease | None:
-        """The previous release, opened. None if there is none, or it cannot be opened."""
+        """Returns the previous release, opened. None if there is none, or it cannot be opened."""
         try:
             pointer = await self._pointer()
             if pointer is None or pointer.previous is None:
@@ -183,7 +183,7 @@ class ReleaseFollower:
             log.exception("a callback failed for release %s", opened.id)
 
     def _end(self, release: OpenRelease, since: float) -> None:
-        """Takes a release out of service: it gets no new requests, and was current until `since`."""
+        """Takes a release out of service: it gets no new requests. It was current until `since`."""
         leaving: OpenRelease | None = release
         if self._keep_previous:
             leaving = self.previous.release if self.previous else None
@@ -208,7 +208,7 @@ class ReleaseFollower:
         manifest = self._catalog.manifest(release)
         self._catalog.verify(manifest)
         folder = self._catalog.folder(release)
-        # an area that only a later version knows is not served
+        # an area of a later version is not served
         areas = [area for area in DATA_AREAS if area.name in manifest.areas]
         keys = {}
         for area in areas:

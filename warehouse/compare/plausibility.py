@@ -9,7 +9,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.compare.pairing import pair_baseline, pair_releases, total_figures
-from warehouse.files.remedies import says_full
+from warehouse.files.remedies import is_disk_full
 from warehouse.rules.all_rules import RuleLimits, make_finding, shown_limit
 from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.rules.figure_rules import BASELINE_RULES, FIGURE_RULES
@@ -129,15 +129,15 @@ class _RuleRun:
         if rule.asks == "places":
             places = self._places(text, rule.among)
             found = _places_finding(rule, places, limit) if places else None
-            select = sql.statement("places_at_fault", faults=text, table=rule.table)
+            select = sql.statement("failing_places", faults=text, table=rule.table)
         else:
             if rule.asks == "cells":
                 cells = [_Cells(*row) for row in self._rows("sum_up_cells", faults=text)]
                 totals = [one.as_total() for one in cells if one.count > limit * (1 + one.is_open)]
-                select = sql.statement("cells_at_fault", faults=text)
+                select = sql.statement("failing_cells", faults=text)
             else:
                 totals = [_Total(*row) for row in self._connection.execute(text).fetchall()]
-                select = sql.statement("totals_at_fault", lines=text)
+                select = sql.statement("failing_totals", lines=text)
             found = _figures_finding(rule, totals, limit, since) if totals else None
         if found is not None:
             self._findings.append(found)
@@ -149,7 +149,7 @@ class _RuleRun:
             for rule in BASELINE_RULES:
                 self.check(rule, f" since {baseline.parent.name}")
         except duckdb.Error as error:  # an old release must not block a new one
-            if isinstance(error, duckdb.OutOfMemoryException) or says_full(error):
+            if isinstance(error, duckdb.OutOfMemoryException) or is_disk_full(error):
                 raise
             message = f"{baseline.parent.name} cannot be read, so changes since then are unknown: {sql.reason(error)}"
             self._findings.append(make_finding("unreadable-baseline", message))

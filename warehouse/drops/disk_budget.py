@@ -12,7 +12,7 @@ import msgspec
 from config.resources import processors
 from config.text import format_bytes
 from warehouse import sql
-from warehouse.files.remedies import says_full
+from warehouse.files.remedies import is_disk_full
 from warehouse.sql import connections
 
 # Stays free for the key store, usage, the pointer and records, which may be on the same disk.
@@ -45,7 +45,7 @@ class DiskBudget(msgspec.Struct, frozen=True):
             return needed if self.blames_drop(self.spill_limit) else None
         if isinstance(error, duckdb.OutOfMemoryException):
             return "needed more memory than a drop may use"
-        used = bytes_used(folder) if says_full(error) else 0
+        used = bytes_used(folder) if is_disk_full(error) else 0
         if used and self.blames_drop(used):
             return f"used {format_bytes(used)} of disk and needed more; {format_bytes(self.free)} were free"
         return None

@@ -13,7 +13,7 @@ from warehouse import sql
 from warehouse.drops import parquet_integrity
 from warehouse.drops.disk_budget import DiskBudget
 from warehouse.drops.recognition import Extract
-from warehouse.files.remedies import says_full
+from warehouse.files.remedies import is_disk_full
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
@@ -108,7 +108,7 @@ def stage(
                 raise
             findings.append(_file_finding(extract, "reader-failed", f"reading {label} {excess}"))
         except duckdb.Error as error:
-            if says_full(error):
+            if is_disk_full(error):
                 raise  # the file is not to blame
             message = f"{label} cannot be read completely: {sql.reason(error)}"
             findings.append(_file_finding(extract, "unreadable-file", message))

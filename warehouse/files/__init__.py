@@ -1,1 +1,1 @@
-"""Files in the data folder: written atomically, read safely, never waited for without a limit."""
+"""Files in the data folder: written atomically, read safely, every wait limited."""

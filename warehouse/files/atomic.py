@@ -23,7 +23,9 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Iterator[BinaryIO]:
-    """A stream whose contents replace `path` atomically when the block ends. After an exception, `path` is unchanged.
+    """Yields a stream whose contents replace `path` atomically when the block ends.
+
+    An exception leaves `path` unchanged.
 
     A link at `path` is replaced, not followed. Raises OSError, also if `path` exists and is not a regular file, because
     a device would be replaced too.
@@ -52,11 +54,11 @@ def create(path: Path, data: bytes, mode: int = 0o644) -> bool:
 
 @contextmanager
 def _aside(path: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
-    """A temporary file beside `path`, with an unguessable name. It is removed unless it was renamed."""
+    """Yields a temporary file beside `path`, with an unguessable name. It is removed unless it was renamed."""
     aside = path.with_name(f".{path.name}.{token_hex(8)}.new")
     try:
         descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    except OSError as error:  # nobody asked for the temporary file
+    except OSError as error:  # callers know only `path`, not the temporary file
         raise OSError(error.errno, error.strerror, str(path)) from None
     try:
         with os.fdopen(descriptor, "wb") as stream:
@@ -71,12 +73,15 @@ def _flush(stream: BinaryIO) -> None:
 
 
 def open_lock(path: Path) -> int:
-    """A descriptor of the lock file `path`, created if it is missing. A link is not followed."""
+    """Returns a descriptor of the lock file `path`, created if it is missing. A link is not followed."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def replace_from_spare(path: Path, data: bytes) -> None:
-    """Like `write_atomically`, but uses blocks reserved earlier, so it works on a full disk. Reserves the next ones."""
+    """Replaces like `write_atomically`, but in blocks reserved earlier, so on a full disk too.
+
+    Reserves the next ones.
+    """
     spare = _spare_of(path)
     try:
         descriptor = os.open(spare, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -122,7 +127,7 @@ def _spare_of(path: Path) -> Path:
 
 
 def clear_aside(path: Path) -> None:
-    """Removes what a process left when it died while replacing `path`. The caller must be its only writer."""
+    """Removes temporary files of a process that died while replacing `path`. The caller must be its only writer."""
     for aside in path.parent.glob(f".{glob.escape(path.name)}.*.new"):
         aside.unlink(missing_ok=True)
 
@@ -144,7 +149,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def checksum(path: Path) -> str:
-    """The 128-bit BLAKE2b digest of a file, in hex."""
+    """Returns the 128-bit BLAKE2b digest of a file, in hex."""
     digest = blake2b(digest_size=16)
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):

@@ -1,4 +1,4 @@
-"""File access where the file system may hang. Calls run in threads that nothing waits for, not even process exit."""
+"""File access where the file system may hang. Calls run in daemon threads, which process exit does not wait for."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class Hang(msgspec.Struct, frozen=True):
-    """Something that hangs, as seen at one moment."""
+    """A hanging call, as seen at one moment."""
 
     what: str  # as operators read it
     seconds: float  # for how long it has hung so far
@@ -70,7 +70,7 @@ class FileAccess:
         usual: float = USUAL_SECONDS,
         wait: float | None = None,
     ) -> T:
-        """The result of `call`. `what` names it to operators, who see it as hanging after `usual` seconds.
+        """Returns the result of `call`. Operators see it, as `what`, as hanging after `usual` seconds.
 
         Raises:
             FilesHang: if an earlier call has not returned, or this one does not within `wait` seconds (it runs on).
@@ -85,13 +85,13 @@ class FileAccess:
         def ended(value: Any, error: BaseException | None) -> None:
             self._calls.remove(under_way)
             if result.done():
-                return  # nobody is waiting any more
+                return  # the caller has stopped waiting
             if error is None:
                 result.set_result(value)
             else:
                 result.set_exception(error)
 
-        _in_thread(lambda *outcome: _tell(loop, ended, *outcome), call, *arguments)
+        _in_thread(lambda *outcome: _hand_over(loop, ended, *outcome), call, *arguments)
         done, _ = await asyncio.wait([result], timeout=wait)
         if not done:
             result.cancel()
@@ -103,7 +103,10 @@ class FileAccess:
 
 
 def returned_within(seconds: float, call: Callable[..., object], *arguments: Any) -> bool:
-    """Whether `call` returned within `seconds`, for callers without an event loop. Raises what `call` raises."""
+    """Returns whether `call` returned within `seconds`, for callers without an event loop.
+
+    Raises what `call` raises.
+    """
     raised: list[BaseException] = []
     returned = threading.Event()
 
@@ -122,7 +125,7 @@ def _in_thread(ended: Callable[[Any, BaseException | None], None], call: Callabl
     def work() -> None:
         try:
             value = call(*arguments)
-        except BaseException as error:  # goes to whoever waits
+        except BaseException as error:  # raised in the waiting caller
             ended(None, error)
         else:
             ended(value, None)
@@ -131,7 +134,7 @@ def _in_thread(ended: Callable[[Any, BaseException | None], None], call: Callabl
     threading.Thread(target=work, name="files", daemon=True).start()
 
 
-def _tell(
+def _hand_over(
     loop: asyncio.AbstractEventLoop,
     ended: Callable[[Any, BaseException | None], None],
     value: Any,

@@ -16,7 +16,10 @@ T = TypeVar("T")
 
 
 def read_regular(path: Path) -> bytes:
-    """The bytes of a regular file. Raises OSError, also for a FIFO or a device, on which a plain read could block."""
+    """Returns the bytes of a regular file.
+
+    Raises OSError, also for a FIFO or a device, on which a plain read could block.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
         status = os.fstat(descriptor)
@@ -28,7 +31,10 @@ def read_regular(path: Path) -> bytes:
 
 
 def read_struct(path: Path, of: type[T]) -> T:
-    """The contents of a JSON file. Raises OSError as `read_regular` does, ValueError if they are not an `of`."""
+    """Returns the contents of a JSON file.
+
+    Raises OSError as `read_regular` does, ValueError if they are not an `of`.
+    """
     data = read_regular(path)
     try:
         return decoder_of(of).decode(data)

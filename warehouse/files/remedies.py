@@ -1,4 +1,4 @@
-"""What an error says of the machine and not of the file that it names, and what to do about that."""
+"""Remedies for errors that concern the machine, not the file that they name."""
 
 import errno
 import os
@@ -8,7 +8,8 @@ _FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, err
 _RETIRE = "`forecast extracts retire --keep N` removes old releases, and works on a full disk"
 _OF_PROCESS = {
     errno.ENFILE: "raise the machine's limit of open files (sysctl fs.file-max)",
-    errno.EMFILE: "raise this process's limit of open files (ulimit -n, LimitNOFILE)",  # its message begins the other
+    # after ENFILE: each message is searched for, and that of EMFILE is the beginning of that of ENFILE
+    errno.EMFILE: "raise this process's limit of open files (ulimit -n, LimitNOFILE)",
     errno.ENOMEM: "free memory, or raise this process's limit",
 }
 _REMEDIES = {
@@ -19,22 +20,22 @@ _REMEDIES = {
 }
 
 
-def says_full(error: Exception | str) -> bool:
-    """Whether `error` says that a disk is full."""
+def is_disk_full(error: Exception | str) -> bool:
+    """Returns whether `error` says that a disk is full."""
     return any(full in str(error) for full in _FULL)
 
 
 def is_of_process(error: OSError) -> bool:
-    """Whether it would meet any file or socket that this process opened."""
+    """Returns whether the error concerns the whole process, not the file or socket that it names."""
     return error.errno in _OF_PROCESS
 
 
 def remedy_for(error: Exception | str) -> str | None:
-    """What to do about the machine; None if `error` does not say that anything is wrong with it."""
+    """Returns what to do about the machine; None if `error` is not about it."""
     return next((remedy for cause, remedy in _REMEDIES.items() if cause in str(error)), None)
 
 
 def with_remedy(message: str, otherwise: str | None = None) -> str:
-    """`message`, and what to do about the machine if it names such a cause; else what to do `otherwise`."""
+    """Returns `message` and the remedy for the machine that it calls for, or else `otherwise`."""
     remedy = remedy_for(message) or otherwise
     return f"{message}; {remedy}" if remedy else message

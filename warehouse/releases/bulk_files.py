@@ -1,4 +1,4 @@
-"""What partners download of a release: each area as flat files, and the list of its records that changed.
+"""The files that partners download: each area of a release as flat files, and the list of its changed records.
 
 <release>/bulk/<area>.parquet, <area>.csv.gz     a row for each record
 <release>/bulk/<area>.changes                    an id a line, each a JSON string
@@ -17,28 +17,27 @@ FORMATS = ("parquet", "csv.gz")
 
 
 class AreaContents(msgspec.Struct, frozen=True):
-    """What one area of a release holds, as the manifest says it."""
+    """The contents of one area of a release, as its manifest describes them."""
 
     rows: Count  # records
-    changed: (
-        Count | None
-    )  # how many differ from the release before, or came or went; None if that could not be found out
+    # records that differ from the release before, were added or were removed; None if unknown
+    changed: Count | None
 
 
 class ChangesPage(msgspec.Struct, frozen=True):
-    """Some changed records, and the position behind them; None behind the last."""
+    """Some changed records, and the position after them; None after the last."""
 
     ids: tuple[str, ...]
     following: int | None
 
 
 def flat_file(area: str, form: str) -> str:
-    """The name, in its release, of the file of `area` in one of the `FORMATS`."""
+    """Returns the name, in its release, of the file of `area` in one of the `FORMATS`."""
     return f"bulk/{area}.{form}"
 
 
 def changes_file(area: str) -> str:
-    """The name, in its release, of the list of changed records."""
+    """Returns the name, in its release, of the list of changed records."""
     return f"bulk/{area}.changes"
 
 
@@ -47,7 +46,7 @@ def write_changes(path: Path, ids: Iterable[str]) -> None:
 
 
 def read_changes(path: Path, position: int, limit: int) -> ChangesPage:
-    """At most `limit` ids from a position (bytes) on; nothing before it is read.
+    """Reads at most `limit` ids from `position` (bytes) on.
 
     Raises:
         OSError, msgspec.DecodeError: if the file cannot be read.

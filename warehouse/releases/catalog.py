@@ -33,7 +33,7 @@ from warehouse.releases.pointer import (
     FilePath,
     Moment,
     Pointer,
-    gone,
+    explain_missing_pointer,
     is_release_id,
     no_such_release,
     read_pointer,
@@ -55,7 +55,7 @@ _MANIFEST = "manifest.json"
 # Part of the digest in every release id. Raise it when the files built from the same tables change.
 BUILDER_VERSION = 4
 
-# What a version must know to serve a release. Raise it when a version before could not serve what is built now.
+# The format that a version must support to serve a release. Raise it when earlier versions cannot serve new releases.
 RELEASE_FORMAT = 1
 
 
@@ -63,7 +63,7 @@ class TableInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One table of a release, as its manifest describes it."""
 
     rows: Count
-    checksum: str  # of the content, whatever the order of rows
+    checksum: str  # of the content, regardless of the order of rows
     files: tuple[str, ...]  # labels of the files that brought it
     carried_from: str | None = None  # the release whose drop brought it, if an earlier one
     as_of: str | None = None  # the latest UPDATED_AT of its rows, as 2026-10-05
@@ -78,17 +78,17 @@ class FileInfo(msgspec.Struct, frozen=True):
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Who published a release, and from where. Kept in its manifest."""
+    """The user who published a release, and the drop's paths. Part of its manifest."""
 
     by: str  # the user
     host: str
-    paths: tuple[str, ...]  # the drop's paths on `host`, as given to publish
+    paths: tuple[str, ...]  # the drop's paths on `host`, as passed to publish
     via: Literal["command", "inbox", "demo"]
     delivered: Moment | None = None  # when the inbox took the drop; None if it came another way
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a release consists of. Written once, when the release is built, and lives as long as the release."""
+    """The contents of a release. Written once, when the release is built, and lives as long as the release."""
 
     id: str
     published_at: Moment
@@ -109,18 +109,18 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def delivered(self) -> datetime:
-        """When its drop came: of two releases, the one that was delivered later is newer."""
+        """When the drop was delivered: the release whose drop was delivered later is newer."""
         return (self.origin and self.origin.delivered) or self.published_at
 
 
 class NeededFormat(msgspec.Struct, frozen=True):
-    """What every version can read of a manifest."""
+    """The part of a manifest that every version can read."""
 
     format: int = 1
 
 
 class Catalog:
-    """The releases of one data folder. Made wherever needed: it keeps nothing in memory, every call reads the disk."""
+    """The releases of one data folder. Created wherever needed: without state in memory, every call reads the disk."""
 
     def __init__(self, data: Path) -> None:
         self.data = data
@@ -129,14 +129,14 @@ class Catalog:
         self.pointer_file = data / "current.json"
 
     def pointer(self) -> Pointer | None:
-        """None before the first publish. Raises CatalogError if the pointer cannot be read."""
+        """Returns the pointer; None before the first publish. Raises CatalogError if it cannot be read."""
         return read_pointer(self.pointer_file)
 
     @property
     def lost(self) -> str | None:
-        """Why nobody knows which release is current, with the remedy; None if it is known, or none was published.
+        """Why the current release is unknown, with the remedy; None if it is known, or none was published.
 
-        A first publish that was interrupted leaves a release that knows of none before it.
+        A first publish that was interrupted leaves a release without a `previous` one.
         """
         try:
             there = self.pointer() is not None
@@ -144,20 +144,20 @@ class Catalog:
             return str(error)
         if there or not any(manifest.previous for manifest in self.all()):
             return None
-        return gone(self.pointer_file)
+        return explain_missing_pointer(self.pointer_file)
 
     def known_pointer(self) -> Pointer | None:
-        """None before the first publish. Raises CatalogError if nobody knows which release is current."""
+        """Returns the pointer; None before the first publish. Raises CatalogError if the current release is unknown."""
         if self.lost is not None:
             raise CatalogError(self.lost)
         return self.pointer()
 
     def folder(self, release: str) -> Path:
-        """The folder of a release, whether it exists or not."""
+        """Returns the folder of a release, whether it exists or not."""
         return self.releases / release
 
     def manifest(self, release: str) -> Manifest:
-        """The manifest of a release.
+        """Returns the manifest of a release.
 
         Raises:
             NoSuchReleaseError: if no release has this id.
@@ -181,7 +181,7 @@ class Catalog:
         return manifest
 
     def findings(self, release: str) -> ValidationReport:
-        """The report on the drop of a release. Raises CatalogError if it cannot be read."""
+        """Returns the report on the drop of a release. Raises CatalogError if it cannot be read."""
         path = self.folder(release) / FINDINGS
         try:
             return read_struct(path, ValidationReport)
@@ -189,8 +189,10 @@ class Catalog:
             raise CatalogError(f"{path} cannot be read: {error}") from None
 
     def current(self) -> Manifest:
-        """The manifest of the current release. Raises NoReleaseError before the first publish, as `known_pointer`, and
-        as `manifest`."""
+        """Returns the manifest of the current release.
+
+        Raises NoReleaseError before the first publish, and as `known_pointer` and `manifest`.
+        """
         pointer = self.known_pointer()
         if pointer is None:
             raise NoReleaseError(
@@ -202,12 +204,12 @@ class Catalog:
             raise unreadable_current(error) from None
 
     def names(self) -> list[str]:
-        """The ids of all releases, including damaged ones, newest first."""
+        """Returns the ids of all releases, including damaged ones, newest first."""
         folders = (folder.name for folder in self.releases.glob("*/"))
         return sorted((name for name in folders if is_release_id(name)), reverse=True)
 
     def all(self) -> list[Manifest]:
-        """The manifests of all releases that can be read, newest first."""
+        """Returns the manifests of all releases that can be read, newest first."""
         found = []
         for name in self.names():
             try:
@@ -231,7 +233,7 @@ class Catalog:
 
     @contextmanager
     def publishing(self) -> Iterator[Path]:
-        """As `changing`; also yields an empty staging folder and removes it at the end."""
+        """Holds the publish lock as `changing` does; also yields an empty staging folder and removes it at the end."""
         with self.changing():
             # a new name each time: the reader of a crashed publisher may live a moment longer, and writes by name
             folder = self.staging / f"release-{secrets.token_hex(4)}"
@@ -250,7 +252,7 @@ class Catalog:
             self._make_folders()
             with exclusive(self.data / "publish.lock") as held:
                 if not held:
-                    raise BusyError(f"another publisher is at work on {self.data}; try again when it is done")
+                    raise BusyError(f"another publisher is at work on {self.data}; retry when it is done")
                 self._clear()  # removes what a crashed publisher left
                 try:
                     yield
@@ -282,7 +284,7 @@ class Catalog:
         return pointer
 
     def follow(self, pointer: Pointer) -> None:
-        """Makes current what `pointer` says: that of the store of releases. The caller holds the publish lock."""
+        """Replaces the pointer with that of the store of releases. The caller holds the publish lock."""
         replace_from_spare(self.pointer_file, msgspec.json.encode(pointer))
 
     def verify(self, manifest: Manifest) -> None:

@@ -1,4 +1,4 @@
-"""When the last drop was delivered: it went live, or brought what was current already. A rollback delivers nothing."""
+"""When the last drop was delivered: it went live, or was current already. A rollback is no delivery."""
 
 import logging
 from collections.abc import Iterator
@@ -28,15 +28,17 @@ class Delivery(msgspec.Struct, frozen=True):
 
 
 def note_delivery(data: Path, release: str) -> None:
-    """Call when a drop went live, or was already current, as `release`. Raises OSError."""
+    """Records that a drop went live, or was already current, as `release`. Raises OSError."""
     write_atomically(data / _FILE, msgspec.json.encode(Delivery(datetime.now(UTC), release)))
 
 
 def last_delivery(data: Path) -> datetime | None:
-    """When the last drop was delivered; None before the first. Raises OSError if the data folder cannot be read.
+    """Returns when the last drop was delivered; None before the first.
 
-    The newest release tells as well: the file may be missing after a crash, on a full disk, or before an upgrade. Times
-    in the future say nothing: somebody's clock was wrong.
+    Raises OSError if the data folder cannot be read.
+
+    The newest release counts as well: the file may be missing after a crash, on a full disk, or before an upgrade.
+    Times in the future are ignored, as of a wrong clock.
     """
     latest = datetime.now(UTC) + _CLOCKS_APART
     times: list[datetime] = []
@@ -44,24 +46,24 @@ def last_delivery(data: Path) -> datetime | None:
         if at <= latest:
             times.append(at)
         else:
-            _tell_once(f"{source} says that a drop was delivered at {at}, in the future: it is ignored")
+            _warn_once(f"the delivery time in {source} is ignored: {at} is in the future")
     return max(times, default=None)
 
 
 def _times(data: Path) -> Iterator[tuple[Path, datetime]]:
-    """When drops were delivered, with the file or folder that says so."""
+    """Yields delivery times, with the file or folder that has them."""
     try:
         yield data / _FILE, read_struct(data / _FILE, Delivery).at
     except FileNotFoundError:
         pass
     except (OSError, ValueError) as error:
-        _tell_once(f"{data / _FILE} cannot be read: {error}; the newest release says when the last drop was delivered")
+        _warn_once(f"{data / _FILE} cannot be read: {error}; the last delivery is that of the newest release")
     catalog = Catalog(data)
     for name in catalog.names():
-        with suppress(ValueError):  # somebody's folder that is named almost like a release
+        with suppress(ValueError):  # another folder that is named almost like a release
             yield catalog.folder(name), datetime.strptime(name[:16], "%Y%m%dT%H%M%S%z")
 
 
-@lru_cache(maxsize=100)  # every scrape of the metrics asks
-def _tell_once(message: str) -> None:
+@lru_cache(maxsize=100)  # every scrape of the metrics calls this
+def _warn_once(message: str) -> None:
     log.warning("%s", message)

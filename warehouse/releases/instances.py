@@ -25,7 +25,7 @@ class InstanceRecord(msgspec.Struct, frozen=True):
     instance: str  # a random id: process ids are the same in many containers
     pid: Count
     host: str
-    operator_url: str  # as others reach it
+    operator_url: str  # as other hosts reach it
     releases: tuple[str | None, ...]  # by worker; None while a worker has none
     cache: str | None = None  # address of the shared cache, without credentials; None if an earlier version wrote it
     formats: Count = 1  # the highest format of a release that it reads
@@ -36,7 +36,7 @@ class InstanceRecord(msgspec.Struct, frozen=True):
         return f"instance {self.instance} on {self.host}"
 
     def serves(self, release: str) -> bool:
-        """Whether all of its workers serve `release`."""
+        """Returns whether all of its workers serve `release`."""
         return bool(self.releases) and all(served == release for served in self.releases)
 
 
@@ -52,7 +52,7 @@ class InstanceFile:
         self._descriptor = _locked(self._lock)
 
     def write(self, record: InstanceRecord) -> None:
-        """Replaces the record. Works on a full disk, where a rollback would otherwise wait for it in vain."""
+        """Replaces the record. Works on a full disk, where a rollback needs it."""
         replace_from_spare(self.record, msgspec.json.encode(record))
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class InstanceFile:
 
 
 def live_instances(data: Path) -> list[InstanceRecord]:
-    """The records of live instances. Removes those of dead ones."""
+    """Returns the records of live instances. Removes those of dead ones."""
     records = []
     for lock in sorted((data / "instances").glob("*.lock")):
         record = lock.with_suffix(".json")
@@ -81,14 +81,14 @@ def check_readers(data: Path, *, leave_behind: bool) -> None:
     old = [record for record in live_instances(data) if record.formats < RELEASE_FORMAT]
     if old and not leave_behind:
         named = ", ".join(record.name for record in old)
-        raise CatalogError(unreadable(RELEASE_FORMAT, named))
+        raise CatalogError(explain_unreadable(RELEASE_FORMAT, named))
 
 
-def unreadable(needed: int, named: str) -> str:
-    """That the instances `named` cannot read a release, and what to do about it."""
+def explain_unreadable(needed: int, named: str) -> str:
+    """Returns the message that the instances `named` cannot read a release, with the remedy."""
     return (
         f"the release needs format {needed}, which {named} cannot read: upgrade them first, or publish with "
-        "--leave-behind: they serve on what they have"
+        "--leave-behind, so that they keep serving their current release"
     )
 
 
@@ -99,9 +99,9 @@ def wait_until_served(
     progress: ProgressCallback = lambda _: None,
     pause: float = 0.02,
 ) -> list[InstanceRecord]:
-    """Waits until every one of the `live` instances serves `release`. Returns those that do not after `seconds`.
+    """Waits until all `live` instances serve `release`. Returns those that do not after `seconds`.
 
-    It pauses between two looks, in seconds.
+    `pause`: seconds between two checks.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -113,17 +113,17 @@ def wait_until_served(
 
 
 def _locked(lock: Path) -> int:
-    """A descriptor that holds the lock file `lock`, on the file that has this name now."""
+    """Returns a descriptor that holds the lock on the file now called `lock`."""
     while True:
         descriptor = open_lock(lock)
-        flock(descriptor, LOCK_EX)  # waits only while somebody checks whether we are alive
+        flock(descriptor, LOCK_EX)  # waits only while another process checks whether we are alive
         if os.fstat(descriptor).st_nlink:
             return descriptor
-        os.close(descriptor)  # between these two steps, somebody took it for a dead instance's and removed it
+        os.close(descriptor)  # between these steps, another process mistook it for a dead instance's and removed it
 
 
 def _cleared(lock: Path, record: Path) -> bool:
-    """Whether the instance is dead. If so, removes its files."""
+    """Returns whether the instance is dead. If so, removes its files."""
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -135,7 +135,7 @@ def _cleared(lock: Path, record: Path) -> bool:
     else:
         drop_spare(record)
         clear_aside(record)
-        record.unlink(missing_ok=True)  # while we hold the lock, so that nobody else can take it
+        record.unlink(missing_ok=True)  # while we hold the lock, so that no other process can
         lock.unlink(missing_ok=True)
         return True
     finally:

@@ -1,4 +1,4 @@
-"""The pointer of a data folder: which release is current. And what names and numbers in documents may be."""
+"""The pointer of a data folder: which release is current. And the limits of names and numbers in documents."""
 
 import re
 from datetime import datetime
@@ -12,15 +12,15 @@ from warehouse.files.reading import read_struct
 from warehouse.files.remedies import remedy_for
 from warehouse.schema.errors import CatalogError, NoSuchReleaseError
 
-# Anything else among the releases (lost+found, somebody's copy) is not a release, and is never retired.
+# Anything else among the releases (lost+found, a copy) is not a release, and is never retired.
 _RELEASE = r"\d{8}T\d{6}Z-[0-9a-f]{1,80}"
 
-# Releases and files come from whoever may write to the bucket: nothing leads out of the folder they are fetched to.
+# Anyone with write access to the bucket can name releases and files: no name leads out of the folder they go to.
 ReleaseId = Annotated[str, Meta(pattern=rf"^{_RELEASE}\Z")]
 FilePath = Annotated[
     str, Meta(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*\Z", max_length=200)
 ]
-# Of anything that a document counts. JSON cannot be written again with numbers above 64 bits.
+# Limit of any number in a document. Numbers above 64 bits could be read, but not written.
 Count = Annotated[int, Meta(ge=0, le=1 << 53)]
 Moment = Annotated[datetime, Meta(tz=True)]
 
@@ -37,7 +37,7 @@ class Pointer(msgspec.Struct, frozen=True):
 
 
 def read_pointer(path: Path) -> Pointer | None:
-    """None before the first publish. Raises CatalogError if the pointer cannot be read."""
+    """Returns the pointer; None before the first publish. Raises CatalogError if it cannot be read."""
     try:
         return read_struct(path, Pointer)
     except FileNotFoundError:
@@ -51,18 +51,21 @@ def is_release_id(name: str) -> bool:
 
 
 def unreadable_current(error: CatalogError) -> CatalogError:
-    """The error, if it is the current release that is damaged or missing."""
+    """Returns the error for a current release that is damaged or missing."""
     remedy = "`forecast extracts rollback RELEASE` makes another one current"
     return CatalogError(f"the current release cannot be read: {str(error).partition('; ')[0]}; {remedy}")
 
 
-def gone(path: Path) -> str:
-    """That there is no pointer any more, and what to do."""
+def explain_missing_pointer(path: Path) -> str:
+    """Returns the message that the pointer is missing, with the remedy."""
     return f"{path} is gone; {_REMEDY}"
 
 
 def _remedy(error: Exception) -> str:
-    """What to do about a pointer that cannot be read. A lack of rights, memory or files says nothing about it."""
+    """Returns the remedy for an unreadable pointer.
+
+    A lack of rights, memory or descriptors does not mean that it is damaged.
+    """
     if isinstance(error, PermissionError):
         return "; let the user of the service read it"
     if isinstance(error, IsADirectoryError) or (isinstance(error, OSError) and error.errno is None):
@@ -72,5 +75,5 @@ def _remedy(error: Exception) -> str:
 
 
 def no_such_release(release: str, place: object) -> NoSuchReleaseError:
-    """The error for a release that `place` lacks: a data folder, or the URL of a store."""
+    """Returns the error for a release that `place` (a data folder, or the URL of a store) lacks."""
     return NoSuchReleaseError(f"no release {release} in {place}; `forecast extracts list` shows the releases")

@@ -11,7 +11,7 @@ from warehouse.schema.tables import HOUSING, POPULATION
 
 
 def in_use(catalog: Catalog) -> set[str]:
-    """The ids of the releases that must stay. Raises CatalogError if nobody knows which one is current."""
+    """Returns the ids of the releases that must stay. Raises CatalogError if the current release is unknown."""
     pointer = catalog.known_pointer()
     named = {pointer.release, pointer.previous} if pointer else set()
     served = {release for record in live_instances(catalog.data) for release in record.releases}
@@ -32,7 +32,7 @@ def retire(catalog: Catalog, releases: Sequence[str]) -> list[str]:
 
 
 def check_removable(releases: Iterable[str], there: Collection[str], used: Collection[str], place: object) -> None:
-    """Raises CatalogError if one of `releases` is not among those that are `there`, in `place`, or is `used`."""
+    """Raises CatalogError if one of `releases` is `used`, or missing among those that are `there`, in `place`."""
     for release in releases:
         if release not in there:
             raise no_such_release(release, place)
@@ -43,8 +43,8 @@ def check_removable(releases: Iterable[str], there: Collection[str], used: Colle
 def retire_all_but(catalog: Catalog, keep: int) -> list[str]:
     """Removes surplus releases; returns their ids.
 
-    Those in use stay, the `keep` newest, and the newest of each of the `keep` last versions of the figures: a table of
-    something else that comes every day must not push out the months that slow drift is measured against.
+    Those in use stay, the `keep` newest, and the newest of each of the `keep` last versions of the figures. So releases
+    without new figures, such as daily ones, do not push out the months that slow drift is measured against.
 
     Raises:
         BusyError: if a publisher is at work.
@@ -54,13 +54,13 @@ def retire_all_but(catalog: Catalog, keep: int) -> list[str]:
 
 
 def surplus(names: Sequence[str], manifests: Iterable[Manifest], keep: int, used: set[str]) -> list[str]:
-    """Which of the releases `names` go where `keep` stay, and those that are `used`; both lists newest first."""
+    """Returns the `names` to remove: neither among the `keep` newest nor `used`. Both lists are newest first."""
     kept = used | set(_last_figures(manifests, keep))
     return [release for release in names[keep:] if release not in kept]
 
 
 def _last_figures(manifests: Iterable[Manifest], versions: int) -> list[str]:
-    """The newest release of each of the last `versions` of the figures."""
+    """Returns the newest release of each of the last `versions` of the figures."""
     newest: dict[tuple[str, ...], str] = {}
     for manifest in manifests:
         tables = (manifest.tables.get(table.name) for table in (POPULATION, HOUSING))
@@ -69,7 +69,7 @@ def _last_figures(manifests: Iterable[Manifest], versions: int) -> list[str]:
 
 
 def remove(catalog: Catalog, releases: Sequence[str]) -> list[str]:
-    """Removes releases; returns their ids. The caller holds the publish lock, and knows that nobody uses them."""
+    """Removes releases; returns their ids. The caller holds the publish lock, and has checked that none is in use."""
     for release in releases:
         # renamed first, so that a half-removed release never has its old name
         grave = catalog.staging / f"retired-{release}"

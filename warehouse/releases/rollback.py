@@ -5,7 +5,7 @@ from warehouse.schema.errors import CatalogError, NoReleaseError
 
 
 def roll_back(catalog: Catalog, release: str | None = None, by: str | None = None) -> Manifest:
-    """Makes `release` current again on behalf of the user `by`; without `release`, the one that was current before.
+    """Makes `release`, by default the one that was current before, current again on behalf of the user `by`.
 
     Raises:
         CatalogError: if there is no such release, or it is damaged.
@@ -21,9 +21,7 @@ def roll_back(catalog: Catalog, release: str | None = None, by: str | None = Non
 def _previous(catalog: Catalog) -> str:
     pointer = catalog.known_pointer()
     if pointer is None:
-        raise NoReleaseError(
-            f"nothing has been published yet in {catalog.data.absolute()}, so there is nothing to roll back to"
-        )
+        raise NoReleaseError(f"nothing has been published yet in {catalog.data.absolute()}, so no rollback is possible")
     if pointer.previous is None:
         raise CatalogError("there was no release before the current one")
     return pointer.previous

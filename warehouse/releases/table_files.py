@@ -9,12 +9,12 @@ from warehouse.schema.tables import Table
 
 
 def table_file(folder: Path, name: str) -> Path:
-    """The file of table `name` in the tables folder `folder`."""
+    """Returns the file of table `name` in the tables folder `folder`."""
     return folder / f"{name}.parquet"
 
 
 def content_of(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) -> tuple[int, str]:
-    """The number of rows of a table in a release, and a checksum that does not depend on their order."""
+    """Returns the number of rows of a table in a release, and a checksum that does not depend on their order."""
     # the length before each value keeps ('ab', 'c') and ('a', 'bc') apart
     values = (f"coalesce(length({name}::VARCHAR) || ':' || {name}::VARCHAR, '-')" for name in table.column_names)
     text = sql.statement("checksum_table", row=f"concat({', '.join(values)})", file=sql.rows_of(path))
