@@ -100,7 +100,7 @@ def test_a_file_is_sent_and_read_in_blocks(objects: Objects, tmp_path: Path) -> 
 
 def test_a_document_that_is_too_large_is_refused_unread(objects: Objects) -> None:
     objects.put("current.json", bytes((16 << 20) + 1))
-    with pytest.raises(StoreError, match=r"current.json has 16,777,217 bytes, and a document has at most 16,777,216"):
+    with pytest.raises(StoreError, match=r"current.json has 16,777,217 bytes; a document has at most 16,777,216"):
         objects.get("current.json")
 
 

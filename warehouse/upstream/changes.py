@@ -1,7 +1,8 @@
 """Rolling back in the store of releases, retiring there, and sweeping left-overs.
 
-A change of the pointer is a fence: whoever began before it, and has not announced a release, loses. So what the pointer
-does not name any more is nobody's, but for what a publisher is uploading: that is young, or named still.
+A change of the pointer is a fence: publishers that started before it, and have not announced a release, lose the race.
+So objects that the pointer no longer names are unused, except those that a publisher is uploading: they are young, or
+still named.
 """
 
 import time
@@ -19,22 +20,22 @@ from warehouse.releases.retire import check_removable, surplus
 from warehouse.schema.errors import CatalogError, StoreError
 from warehouse.upstream.documents import BEATS, BLOBS, RELEASES, StoredPointer, blob_name, release_name
 from warehouse.upstream.objects import ListedObject
-from warehouse.upstream.store import MOST_LISTED, KnownPointer, ReleasesStore, of_new_lineage
+from warehouse.upstream.store import MOST_LISTED, KnownPointer, ReleasesStore, with_new_lineage
 
 LEFT_OVER_AFTER = timedelta(days=1)
-# A sweep deletes what it listed this long ago at most: meanwhile, a publisher may have uploaded the same again.
+# A sweep ends this long after its listing: later, a publisher may have uploaded the same objects again.
 _SWEEP_SECONDS = 10.0
 
 
 def roll_back(store: ReleasesStore, release: str | None, by: str | None) -> Manifest:
-    """Makes `release` current again; without one, the release that was current before. Ends what is being published.
+    """Makes `release` current again; without one, the release that was current before. Aborts a publish under way.
 
-    With a release, it also repairs a pointer that is gone, damaged, or went back: instances follow the new one whatever
-    they have seen.
+    With a release, it also repairs a pointer that is missing, damaged, or went back: instances follow the new one
+    whatever they have seen.
 
     Raises:
         CatalogError: if there is no such release, or a file of it is missing.
-        LostRaceError: if somebody else changed the pointer meanwhile.
+        LostRaceError: if the pointer was changed meanwhile.
         StoreError: if the store cannot be read or written.
     """
     known = store.pointer_or_rebuilt()
@@ -47,7 +48,7 @@ def roll_back(store: ReleasesStore, release: str | None, by: str | None) -> Mani
     for file in stored.files.values():
         name = blob_name(file.digest)
         if blobs.get(name) != file.bytes:
-            raise CatalogError(f"release {target} is damaged: {name} in {store.url} is missing or cut")
+            raise CatalogError(f"release {target} is damaged: {name} in {store.url} is missing or incomplete")
     changed = msgspec.structs.replace(
         pointer,
         release=target,
@@ -57,7 +58,7 @@ def roll_back(store: ReleasesStore, release: str | None, by: str | None) -> Mani
         releases=pointer.releases or (target,),
         next=None,
     )
-    store.change(known, of_new_lineage(changed) if release is not None else changed)
+    store.change(known, with_new_lineage(changed) if release is not None else changed)
     return stored.manifest
 
 
@@ -66,7 +67,7 @@ def retire(store: ReleasesStore, releases: Sequence[str]) -> list[str]:
 
     Raises:
         CatalogError: if one does not exist or is in use. Then none is removed.
-        LostRaceError: if somebody else changed the pointer meanwhile.
+        LostRaceError: if the pointer was changed meanwhile.
     """
     known = store.pointer()
     releases = list(dict.fromkeys(releases))
@@ -83,25 +84,25 @@ def retire_all_but(store: ReleasesStore, keep: int) -> list[str]:
         try:
             manifests.append(store.release(name).manifest)
         except CatalogError:
-            continue  # damaged, or of a newer version: it goes when it is surplus
+            continue  # damaged, or of a newer version: removed once it is surplus
     return _remove(store, known, surplus(names, manifests, keep, in_use(store, known.pointer)))
 
 
 def in_use(store: ReleasesStore, pointer: StoredPointer) -> set[str]:
-    """The ids of the releases that must stay: also what a live instance serves, by the store's clock."""
+    """Returns the ids of the releases that must stay: also those that live instances serve, by the store's clock."""
     named = {pointer.release, pointer.previous, pointer.next.release if pointer.next is not None else None}
     beats, unread = store.live_and_unread(store.now())
     if unread is not None:
         raise CatalogError(
-            f"it is unknown which releases instances serve, so none is retired: {unread}. Delete what no instance of "
-            f"yours wrote below {BEATS}/ of {store.url}: a live instance writes its beat again within 10 s"
+            f"it is unknown which releases instances serve, so none is retired: {unread}. Delete objects that no "
+            f"instance wrote below {BEATS}/ of {store.url}: live instances write their beats again within 10 s"
         )
     served = {release for beat in beats.values() for release in beat.instance.releases}
     return {release for release in named | served if release is not None}
 
 
 def sweep(store: ReleasesStore, known: KnownPointer, now: datetime) -> int:
-    """Deletes what is older than a day and named by nothing; returns how many objects. `now` is the store's time.
+    """Deletes unused objects older than a day; returns how many. `now` is the store's time.
 
     `known` is a pointer that the caller has just read or written.
     """
@@ -112,10 +113,10 @@ def sweep(store: ReleasesStore, known: KnownPointer, now: datetime) -> int:
     try:
         needed = store.digests(name for name in documents if name not in old)
     except CatalogError:
-        return 0  # of a newer version, say: nobody knows what it needs
+        return 0  # of a newer version, say: the blobs that it needs are unknown
     blobs = [one for one in store.objects.list(BLOBS) if Path(one.name).name not in needed]
     beats: list[ListedObject] = []
-    with suppress(StoreError):  # a name that no client reads ends a listing
+    with suppress(StoreError):  # a name that the client cannot read ends a listing
         beats.extend(islice(store.objects.list(BEATS), MOST_LISTED))
     gone = [release_name(name) for name in old]
     gone += [one.name for one in (*blobs, *beats) if now - one.modified > LEFT_OVER_AFTER]
@@ -127,7 +128,7 @@ def sweep(store: ReleasesStore, known: KnownPointer, now: datetime) -> int:
 
 
 def _remove(store: ReleasesStore, known: KnownPointer, releases: Sequence[str]) -> list[str]:
-    """The pointer first: what it does not name is not there, whatever happens next."""
+    """Removes releases from the pointer first, so that no other process finds one half removed."""
     if releases:
         left = tuple(one for one in known.pointer.releases if one not in releases)
         known = store.change(known, msgspec.structs.replace(known.pointer, releases=left))

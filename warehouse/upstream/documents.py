@@ -1,12 +1,12 @@
-"""What is in the store of releases: the names of its objects, and what its documents say.
+"""The contents of the store of releases: the names of its objects, and its documents.
 
 blobs/<digest>              one file of releases, by its SHA-256; never changed
 releases/<id>.json          a release: its manifest, and the digest of each of its files; never changed
-current.json                which releases there are, which one is current, which one is announced
+current.json                the list of releases, the current one, the announced one
 instances/<id>.json         the beat of one instance
 clock                       written to learn the store's time
 
-A document is two lines of JSON: what it says, and the SHA-256 of that line, so that a flipped bit is no other document.
+A document is two lines of JSON: its content, and the SHA-256 of that line, so that a flipped bit is detected.
 """
 
 from hashlib import sha256
@@ -32,11 +32,11 @@ T = TypeVar("T")
 
 _BLOCK = 1 << 20
 
-# Beyond it, a pointer is damaged: a change would raise it beyond what JSON holds.
+# A pointer with a higher serial is damaged: a change would raise it beyond the numbers of JSON.
 LAST_SERIAL = 1 << 53
 # Real stores have dozens. Instances fetch every release that the pointer names.
 MOST_RELEASES = 1000
-# A mirror that does not know a lineage any more follows a pointer of it again.
+# A mirror that has dropped a lineage from its list would follow a pointer of it again.
 _MOST_LINEAGES = 100
 
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
@@ -66,26 +66,26 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredPointer(msgspec.Struct, frozen=True, kw_only=True):
-    """What is current. Replaced by compare-and-swap alone; each change raises the serial.
+    """Which release is current. Replaced by compare-and-swap alone; each change raises the serial.
 
-    So no two versions are alike: an ETag that is a digest of the content cannot come again. A mirror follows no serial
-    below one that it has followed, unless the lineage is one that it has not seen: a repair begins a new one.
+    So no two versions are equal, and an ETag that is a digest of the content never repeats. A mirror follows no serial
+    below one that it has followed, unless it has not seen the lineage: a repair starts a new one.
     """
 
     serial: Annotated[int, Meta(ge=0, le=LAST_SERIAL)]
     lineage: Annotated[str, Meta(max_length=32)] = ""  # random
     release: ReleaseId | None  # None until the first one is current
-    previous: ReleaseId | None = None  # what a rollback returns to
+    previous: ReleaseId | None = None  # the release that a rollback returns to
     switched_at: Moment | None = None
-    by: str | None = None  # who made it current
-    # those that there are, newest first; what is not named here is a left-over
+    by: str | None = None  # the user who made it current
+    # all releases, newest first; any other one in the store is a left-over
     releases: Annotated[tuple[ReleaseId, ...], Meta(max_length=MOST_RELEASES)] = ()
     next: Announcement | None = None
-    writer: str = ""  # random: tells who wrote a version whose answer was lost
+    writer: str = ""  # random: identifies the writer of a version whose reply was lost
 
 
 class Followed(msgspec.Struct, frozen=True):
-    """What a mirror has followed, as it keeps it in its data folder."""
+    """The pointer that a mirror has followed, as saved in its data folder."""
 
     serial: int = 0
     lineage: str = ""
@@ -93,34 +93,34 @@ class Followed(msgspec.Struct, frozen=True):
     fetched: tuple[str, ...] = ()  # releases
 
     def is_after(self, pointer: StoredPointer) -> bool:
-        """Whether the pointer is older than what was followed."""
+        """Returns whether the pointer is older than the one that was followed."""
         return pointer.serial < self.serial if pointer.lineage == self.lineage else pointer.lineage in self.left
 
     def left_for(self, pointer: StoredPointer) -> tuple[str, ...]:
-        """The lineages before that of the pointer, once it is followed."""
+        """Returns the lineages before the pointer's, once it is followed."""
         return self.left if pointer.lineage == self.lineage else (*self.left, self.lineage)[-_MOST_LINEAGES:]
 
 
 class Beat(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of one instance, as its mirror writes it. The store's clock says how old it is."""
+    """The state of one instance, as its mirror writes it. Its age is by the store's clock."""
 
     instance: InstanceRecord
     serial: Count  # of the pointer that it has seen; earlier versions compare it with the pointer's
     ready: tuple[str, ...]  # releases that are complete in its data folder
-    warmed: dict[str, tuple[str, ...]] = {}  # by announced release: what went wrong; empty if all went well
+    warmed: dict[str, tuple[str, ...]] = {}  # by announced release: warnings; empty without any
     problem: str | None = None
     folder: str = ""  # its data folder
     astray: bool = False  # the pointer is older than the one that it follows
 
 
 def sealed(content: msgspec.Struct | bytes) -> bytes:
-    """A document with this content: a struct, or its JSON."""
+    """Returns a document with this content: a struct, or its JSON."""
     line = content if isinstance(content, bytes) else msgspec.json.encode(content)
     return b'%s\n"%s"\n' % (line, sha256(line).hexdigest().encode())
 
 
 def unsealed(name: str, data: bytes, of: type[T]) -> T:
-    """The content of the document `name`. Raises DamagedError if it is damaged, or not an `of`."""
+    """Returns the content of the document `name`. Raises DamagedError if it is damaged, or not an `of`."""
     line, _, seal = data.partition(b"\n")
     if seal.strip() != b'"%s"' % sha256(line).hexdigest().encode():
         raise DamagedError(f"{name} in the store of releases cannot be read: it is damaged")
@@ -143,7 +143,7 @@ def beat_name(instance: str) -> str:
 
 
 def described(path: Path) -> FileOfRelease:
-    """Size and digest of a file. Raises OSError."""
+    """Returns the digest and size of a file. Raises OSError."""
     digest = sha256()
     with path.open("rb") as stream:
         while block := stream.read(_BLOCK):
@@ -152,7 +152,7 @@ def described(path: Path) -> FileOfRelease:
 
 
 def holds(path: Path, file: FileOfRelease) -> bool:
-    """Whether `path` is that file, whole. Raises OSError if it cannot be read."""
+    """Returns whether the file at `path` has this size and digest. Raises OSError if it cannot be read."""
     try:
         return path.stat().st_size == file.bytes and described(path) == file
     except FileNotFoundError:

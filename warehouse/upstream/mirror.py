@@ -1,10 +1,10 @@
 """Mirrors the store of releases into a data folder: fetches releases, verifies them, and follows the pointer.
 
-<data>/mirror/<id>/         a release that is being fetched; kept until it is whole, so that nothing is fetched twice
+<data>/mirror/<id>/         a release that is being fetched; kept until it is whole, so that no file is fetched twice
 <data>/mirror/state.json    the serial of the last pointer that was followed, and which releases were fetched
 <data>/mirror.lock          held by the one mirror that writes: several instances may share a data folder
 
-One thread calls `look` a few times a second, another `work`. The pointer is so followed while something is fetched.
+One thread calls `look` a few times a second, another `work`. So the mirror follows the pointer also during a fetch.
 """
 
 import fcntl
@@ -33,19 +33,19 @@ from warehouse.upstream.store import BEAT_SECONDS, KnownPointer, ReleasesStore
 
 log = logging.getLogger("forecast.mirror")
 
-# After a release could not be fetched, unless the pointer changes.
+# Pause after a failed fetch, unless the pointer changes.
 _AGAIN_SECONDS = 5.0
 
-# folder and manifest of the announced release; returns what went wrong, for whoever publishes it
+# folder and manifest of the announced release; returns warnings for its publisher
 WarmMirrored = Callable[[Path, Manifest], tuple[str, ...]]
-# releases that nobody uses any more, and whose answers may leave the shared cache
+# unused releases, whose answers may be removed from the shared cache
 ForgetMirrored = Callable[[set[str]], None]
 
 
 class Mirror:
     """The mirror of one instance, in a process of its own.
 
-    `name` is the instance's id. `problem` says what keeps the data folder from being what the store says, if anything.
+    `name` is the instance's id. `problem` is the reason why the data folder does not follow the store, if any.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Mirror:
         self._forgotten_for: str | None = None  # the release that was current then
         self._folder = catalog.data / "mirror"
         self._known: KnownPointer | None = None
-        self._away: str | None = None
+        self._unreachable: str | None = None
         self._astray: str | None = None
         self._stuck: str | None = None
         self._failed: dict[str, tuple[float, str]] = {}  # by release: when and why it could not be fetched
@@ -79,7 +79,7 @@ class Mirror:
         pointer = self._pointer
         wanted = (pointer.release, pointer.next.release if pointer.next else None) if pointer else ()
         failed = (self._failed.get(release or "", (0.0, None))[1] for release in wanted)
-        return next(filter(None, (self._away, self._astray, self._stuck, *failed)), None)
+        return next(filter(None, (self._unreachable, self._astray, self._stuck, *failed)), None)
 
     @property
     def _pointer(self) -> StoredPointer | None:
@@ -88,7 +88,7 @@ class Mirror:
     # --- one thread ----------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Reads the pointer if it has changed, follows it as far as its release is here, and writes a beat."""
+        """Reads the pointer if it has changed, follows it if its release is here, and writes a beat."""
         try:
             leads = self._lead()
             self._read_pointer()
@@ -96,13 +96,13 @@ class Mirror:
                 self._follow(self._pointer)
             self._stuck = None
         except BusyError:
-            pass  # somebody works on the data folder by hand: next time
+            pass  # a command holds the publish lock: next time
         except (CatalogError, OSError) as error:
             self._stuck = with_remedy(f"the data folder cannot follow the store: {error}")
         self._beat()
 
     def end(self) -> None:
-        """Says that this instance lives no more."""
+        """Deletes the beat of this instance."""
         with suppress(StoreError):
             self._store.end_beat(self._name)
 
@@ -110,9 +110,9 @@ class Mirror:
         try:
             known = self._store.pointer_unless(self._known)
         except StoreError as error:
-            self._away = f"{error}; serving on what is in the data folder"
+            self._unreachable = f"{error}; serving the releases in the data folder"
             return
-        self._away = None
+        self._unreachable = None
         if known is None:
             self._astray = None
             return
@@ -120,7 +120,7 @@ class Mirror:
             at = f"at serial {known.pointer.serial}" if known.version else "without current.json"
             self._astray = (
                 f"the store of releases went back: it is {at}, and was at {self._state.serial}; "
-                "serving on; `forecast extracts rollback RELEASE` makes one current again, and so does publishing"
+                "serving goes on; `forecast extracts rollback RELEASE` or publishing makes a release current again"
             )
             return
         self._astray = None
@@ -150,10 +150,10 @@ class Mirror:
                 return
             since = pointer.switched_at or datetime.now(UTC)
             self._catalog.follow(Pointer(release, pointer.previous, since, pointer.by))
-        log.info("the store of releases says that %s is current", release, extra={"release": release})
+        log.info("%s is current in the store of releases", release, extra={"release": release})
 
     def _retire(self, pointer: StoredPointer) -> None:
-        """Removes what was fetched, and what the store has no more."""
+        """Removes fetched releases that the store no longer has."""
         named = {*pointer.releases, pointer.release, pointer.next.release if pointer.next else None}
         gone = [release for release in self._state.fetched if release not in named]
         if not gone:
@@ -165,7 +165,7 @@ class Mirror:
         self._note(fetched=tuple(one for one in self._state.fetched if one in named or one in used))
 
     def _beat(self) -> None:
-        """Writes what this instance serves and has, if that changed or the last beat is old."""
+        """Writes the beat of this instance, if it changed or the last one is old."""
         try:
             record = read_struct(self._catalog.data / "instances" / f"{self._name}.json", InstanceRecord)
         except (OSError, ValueError):
@@ -185,7 +185,7 @@ class Mirror:
         try:
             self._store.beat(self._name, beat)
         except StoreError as error:
-            self._away = self._away or f"{error}; publishers do not see this instance"
+            self._unreachable = self._unreachable or f"{error}; publishers do not see this instance"
             return
         self._sent = (beat, time.monotonic())
 
@@ -240,26 +240,26 @@ class Mirror:
         if not self._is_here(release):
             return False
         try:
-            told = self._warm(self._catalog.folder(release), self._catalog.manifest(release))
+            warnings = self._warm(self._catalog.folder(release), self._catalog.manifest(release))
         except CatalogError as error:
-            told = (str(error),)
-        self._warmed = {release: told}
+            warnings = (str(error),)
+        self._warmed = {release: warnings}
         return True
 
     def _serves(self, release: str | None) -> bool:
-        """Whether all instances on the data folder serve it."""
+        """Returns whether all instances on the data folder serve the release."""
         records = live_instances(self._catalog.data)
         return release is not None and bool(records) and all(record.serves(release) for record in records)
 
     def _forget_unused(self, pointer: StoredPointer) -> None:
-        """As publishing does after a switch where there is no store."""
+        """Drops unused releases from the shared cache, as publishing does after a switch where there is no store."""
         if self._lock is None:
             return
         announced = {pointer.next.release} if pointer.next is not None else set()
         self._forget(set(self._catalog.names()) - in_use(self._catalog) - announced)
 
     def _clear(self, needed: set[str]) -> bool:
-        """Removes what was begun of releases that nobody needs any more."""
+        """Removes partly fetched releases that are no longer needed."""
         if self._lock is None or not self._folder.is_dir():
             return False
         for entry in self._folder.iterdir():
@@ -282,7 +282,7 @@ class Mirror:
             yield
 
     def _lead(self) -> bool:
-        """Whether this mirror writes; the first one on the data folder does, while it lives."""
+        """Returns whether this mirror writes: the first live one on the data folder does."""
         if self._lock is not None:
             return True
         descriptor = open_lock(self._catalog.data / "mirror.lock")
@@ -309,7 +309,7 @@ class Mirror:
 
 
 def _by_need(pointer: StoredPointer) -> list[str]:
-    """The releases to have, the most needed first."""
+    """Returns the releases to fetch, the most needed first."""
     announced = pointer.next.release if pointer.next is not None else None
     wanted = (pointer.release, announced, pointer.previous, *pointer.releases)
     return list(dict.fromkeys(one for one in wanted if one is not None))

@@ -1,7 +1,7 @@
 """Objects in a bucket: read, created once, replaced by compare-and-swap, listed, deleted. The only user of obstore.
 
-The service needs what S3, Google Cloud Storage and Azure Blob Storage promise: a PUT is atomic, a read sees it at once,
-and a PUT may have a condition (RFC 9110: `If-None-Match: *`, `If-Match`).
+The service relies on guarantees of S3, Google Cloud Storage and Azure Blob Storage: a PUT is atomic, a read sees it at
+once, and a PUT may have a condition (RFC 9110: `If-None-Match: *`, `If-Match`).
 """
 
 import re
@@ -22,18 +22,18 @@ from warehouse.schema.errors import ConflictError, DamagedError, StoreError
 
 T = TypeVar("T")
 
-# Of one request that reads or writes a document.
+# Timeouts of a request that reads or writes a document.
 _DOCUMENT_SECONDS = 5
 _CONNECT_SECONDS = 2
-# Without a byte of a file that is read; until a file that was sent is acknowledged.
+# Longest gap while a file is read; longest time until a sent file is acknowledged.
 _STALLED_SECONDS = 10
 _SENT_SECONDS = 120
 _RETRIES = 1
-# Real ones have some KB. Whoever may write to the bucket must not fill the memory of those who read.
+# Real ones have some KB. Writers to the bucket must not be able to fill the memory of readers.
 _LARGEST_DOCUMENT = 16 << 20
 _LONGEST_REASON = 300
 
-# As S3 and Google Cloud Storage say it, and Azure.
+# The codes of S3 and Google Cloud Storage, and of Azure.
 _NO_BUCKET_CODES = ("<Code>NoSuchBucket</Code>", "<Code>ContainerNotFound</Code>")
 _NO_BUCKET = "there is no such bucket or container: check FORECAST_RELEASES_URL, or create it"
 
@@ -42,7 +42,7 @@ _ENDPOINTS = {"s3": "endpoint", "gs": "base_url", "az": "endpoint"}
 
 
 class Version(msgspec.Struct, frozen=True):
-    """Which version of an object was read, as its store names it."""
+    """The version of an object that was read, as its store names it."""
 
     etag: str | None
     generation: str | None = None
@@ -68,14 +68,14 @@ class Unchanged(msgspec.Struct, frozen=True):
 
 
 class Objects:
-    """The objects below one prefix of a bucket. Calls block; they may be made from several threads.
+    """The objects below one prefix of a bucket. Calls block, and are thread-safe.
 
-    All methods raise StoreError if the store does not answer in time, refuses, or lacks the bucket.
+    All methods raise StoreError if the store does not reply in time, refuses, or lacks the bucket.
     """
 
     def __init__(self, documents: Any, downloads: Any = None, uploads: Any = None) -> None:
-        """The arguments are stores of obstore on the same place, with budgets of their own."""
-        import obstore  # an optional extra: imported by whoever has a store
+        """The arguments are obstore's stores of the same place, with timeouts of their own."""
+        import obstore  # an optional extra: imported only if there is a store
 
         self._obstore = obstore
         self._documents = documents
@@ -83,13 +83,13 @@ class Objects:
         self._uploads = uploads or documents
 
     def get(self, name: str, known: Version | None = None) -> StoredObject | Unchanged | None:
-        """A small object; None if there is none, Unchanged if it still is the version `known`.
+        """Returns a small object; None if there is none, Unchanged if it still is the version `known`.
 
         Raises:
             StoreError: also if it is too large for a document.
         """
         options = {} if known is None or known.etag is None else {"if_none_match": known.etag}
-        with _told(name):
+        with _as_store_errors(name):
             try:
                 return _interruptible(lambda: self._read(name, options))
             except FileNotFoundError as error:
@@ -100,15 +100,15 @@ class Objects:
                 return Unchanged()
 
     def stream(self, name: str) -> Iterator[bytes]:
-        """The bytes of an object of any size, in blocks. Raises FileNotFoundError if there is none."""
-        with _told(name):
+        """Yields the bytes of an object of any size, in blocks. Raises FileNotFoundError if there is none."""
+        with _as_store_errors(name):
             found = _interruptible(lambda: self._obstore.get(self._downloads, name))
             for block in _each(found.stream(min_chunk_size=1 << 20)):
                 yield bytes(block)
 
     def create(self, name: str, content: bytes | Path) -> bool:
-        """Creates an object, whole or not at all. False if there is one of this name: it stays as it is."""
-        with _told(name):
+        """Creates an object, whole or not at all. Returns False if the name exists; that object is unchanged."""
+        with _as_store_errors(name):
             try:
                 _interruptible(lambda: self._put(name, content, "create"))
             except self._obstore.exceptions.AlreadyExistsError:
@@ -117,50 +117,50 @@ class Objects:
 
     def put(self, name: str, content: bytes | Path) -> None:
         """Creates or replaces an object."""
-        with _told(name):
+        with _as_store_errors(name):
             _interruptible(lambda: self._put(name, content, "overwrite"))
 
     def replace(self, name: str, data: bytes, known: Version | None) -> Version:
         """Replaces the version `known` of an object; with None, creates it. Returns the new version.
 
-        Ctrl-C waits for its end, so that nobody is told that nothing has changed while it is under way.
+        Ctrl-C waits for its end: an interrupted command must not report that nothing changed while this is under way.
 
         Raises:
-            ConflictError: if the object is another version by now, or somebody created it.
+            ConflictError: if the object has another version by now, or was created.
         """
-        with _told(name):
+        with _as_store_errors(name):
             try:
                 return _version(self._put(name, data, "create" if known is None else _condition(known)))
             except (
                 self._obstore.exceptions.AlreadyExistsError,
                 self._obstore.exceptions.PreconditionError,
             ) as error:
-                raise ConflictError(f"{name} was changed by somebody else") from error
+                raise ConflictError(f"another process changed {name}") from error
 
     def modified(self, name: str) -> datetime | None:
-        """When an object was written, by the store's clock; None if there is none."""
+        """Returns when an object was written, by the store's clock; None if there is none."""
         found = self._head(name)
         return found["last_modified"] if found is not None else None
 
     def version(self, name: str) -> Version | None:
-        """The version of an object, whatever is in it; None if there is none."""
+        """Returns the version of an object, whatever its content; None if there is none."""
         found = self._head(name)
         return _version(found) if found is not None else None
 
     def list(self, folder: str) -> Iterator[ListedObject]:
-        """The objects in a folder and below, in no order."""
-        with _told(f"{folder}/"):
+        """Yields the objects in a folder and below, in no order."""
+        with _as_store_errors(f"{folder}/"):
             for page in _each(self._obstore.list(self._documents, folder)):
                 for one in page:
                     yield ListedObject(one["path"], one["size"], one["last_modified"])
 
     def delete(self, name: str) -> None:
         """Deletes an object, if there is one."""
-        with _told(name), suppress(FileNotFoundError):
+        with _as_store_errors(name), suppress(FileNotFoundError):
             self._obstore.delete(self._documents, name)
 
     def _head(self, name: str) -> Any:
-        with _told(name):
+        with _as_store_errors(name):
             try:
                 return _interruptible(lambda: self._obstore.head(self._documents, name))
             except FileNotFoundError:
@@ -171,7 +171,7 @@ class Objects:
         size = found.meta["size"]
         if size > _LARGEST_DOCUMENT:
             raise DamagedError(
-                f"the store of releases: {name} has {size:,} bytes, and a document has at most {_LARGEST_DOCUMENT:,}"
+                f"the store of releases: {name} has {size:,} bytes; a document has at most {_LARGEST_DOCUMENT:,}"
             )
         return StoredObject(bytes(found.bytes()), _version(found.meta))
 
@@ -179,12 +179,12 @@ class Objects:
         store = self._uploads if isinstance(content, Path) else self._documents
         try:
             return self._obstore.put(store, name, content, mode=mode, use_multipart=False)
-        except FileNotFoundError:  # an object needs no folder, but a bucket
+        except FileNotFoundError:  # an object needs no folder, so the bucket is missing
             raise StoreError(f"the store of releases: {name}: {_NO_BUCKET}") from None
 
 
 class FolderObjects(Objects):
-    """The same in a folder, for trying out and for tests: a lock takes the place of the conditional PUT."""
+    """Objects in a folder, for trials and tests: a lock replaces the conditional PUT."""
 
     def __init__(self, folder: Path) -> None:
         from obstore.store import LocalStore  # an optional extra
@@ -196,13 +196,13 @@ class FolderObjects(Objects):
         with self._lock.open("w") as lock:
             flock(lock, LOCK_EX)
             if self.version(name) != known:
-                raise ConflictError(f"{name} was changed by somebody else")
-            with _told(name):
+                raise ConflictError(f"another process changed {name}")
+            with _as_store_errors(name):
                 return _version(self._put(name, data, "overwrite"))
 
 
 def open_objects(url: str, options: Mapping[str, str] | None = None) -> Objects:
-    """The objects at a URL: s3://, gs:// or az:// with bucket and prefix, or file:// with a folder.
+    """Opens the objects at a URL: s3://, gs:// or az:// with bucket and prefix, or file:// with a folder.
 
     Credentials are found as the tools of each cloud find them: in its variables, its files, or the machine's role.
 
@@ -222,7 +222,7 @@ def open_objects(url: str, options: Mapping[str, str] | None = None) -> Objects:
     allow_http = given.pop("allow_http", "false").lower() in ("true", "1", "yes")
     named = {_ENDPOINTS[parts.scheme] if name == "endpoint" else name: value for name, value in given.items()}
     if parts.scheme == "s3":
-        named["disable_bulk_delete"] = "true"  # it is a POST, for which makes of S3 want other rights
+        named["disable_bulk_delete"] = "true"  # a POST, which needs other rights on some S3 implementations
 
     def store(**seconds: int) -> Any:
         limits = {name: f"{value}s" for name, value in seconds.items()}
@@ -230,7 +230,7 @@ def open_objects(url: str, options: Mapping[str, str] | None = None) -> Objects:
         retries: Any = {"max_retries": _RETRIES}
         return from_url(url, config=named, client_options=client, retry_config=retries)  # type: ignore[call-overload]
 
-    with _told(url):
+    with _as_store_errors(url):
         return Objects(
             store(timeout=_DOCUMENT_SECONDS),
             store(timeout=3600, read_timeout=_STALLED_SECONDS),
@@ -239,9 +239,9 @@ def open_objects(url: str, options: Mapping[str, str] | None = None) -> Objects:
 
 
 def _interruptible(call: Callable[[], T]) -> T:
-    """The result of a call that may wait minutes for a store that stalls: on the main thread, Ctrl-C ends the wait.
+    """Returns the result of a call that may take minutes if the store stalls. On the main thread, Ctrl-C ends the wait.
 
-    Native code does not look for signals, so another thread calls. Who was interrupted leaves it to its end.
+    Native code does not check for signals, so another thread makes the call. After Ctrl-C, that thread runs on.
     """
     if threading.current_thread() is not threading.main_thread():
         return call()
@@ -258,7 +258,7 @@ def _interruptible(call: Callable[[], T]) -> T:
 
 
 def _each(blocking: Any) -> Iterator[Any]:
-    """What an iterator yields, each waited for as `_interruptible` does."""
+    """Yields from a blocking iterator; waits for each item as `_interruptible` does."""
     waiting = iter(blocking)
     while (one := _interruptible(lambda: next(waiting, None))) is not None:
         yield one
@@ -274,8 +274,8 @@ def _condition(known: Version) -> dict[str, str]:
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
-    """What obstore raises, but for what its caller expects, becomes a StoreError of one line."""
+def _as_store_errors(name: str) -> Iterator[None]:
+    """Turns obstore's errors into a StoreError of one line, except those that callers expect."""
     from obstore.exceptions import AlreadyExistsError, BaseError, NotModifiedError, PreconditionError
 
     try:
@@ -292,12 +292,12 @@ def _told(name: str) -> Iterator[None]:
 
 
 def _lacks_bucket(error: Exception) -> bool:
-    """Whether an answer of 404 means the bucket. Only the store's own code tells; HEAD has none."""
+    """Returns whether a 404 means the bucket. Only the store's own code shows that; HEAD has none."""
     return any(code in str(error) for code in _NO_BUCKET_CODES)
 
 
 def _reason(error: Exception) -> str:
-    """The first line of an error, without queries of URLs, which may carry a signature, and without the store's XML."""
+    """Returns the first line of an error, without the store's XML and queries of URLs, which may carry a signature."""
     line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     code = re.search(r"<Code>([A-Za-z]+)</Code>", str(error))
     line = re.sub(r"\?\S*", "", line).partition(": <")[0]

@@ -45,31 +45,34 @@ from warehouse.upstream.documents import (
 )
 from warehouse.upstream.objects import ListedObject, Objects, StoredObject, Unchanged, Version
 
-# An instance writes a beat every `BEAT_SECONDS`, and is dead without one for so long.
+# An instance writes a beat every `BEAT_SECONDS`, and counts as dead after `_DEAD_AFTER` without one.
 BEAT_SECONDS = 10.0
 _DEAD_AFTER = timedelta(seconds=60)
-# A blob that no release names may be on its way out (`sweeping`), so a publisher trusts young ones only.
+# A sweep may be deleting a blob that no release names (`changes.sweep`), so a publisher trusts young ones only.
 _TRUSTED_FOR = timedelta(hours=12)
-# A real one has a few KB, and a real store dozens. Whoever may write beats must fill neither the memory of publishers
-# nor their time.
+# A real beat has a few KB, and a real store dozens. Writers of beats must not be able to fill the memory of publishers,
+# or to delay them for long.
 _LARGEST_BEAT = 128 << 10
 _MOST_BEATS = 500
 MOST_LISTED = 10_000
 _READING_SECONDS = 20.0
-# So that mirrors of earlier versions, which know no lineage, follow a repaired pointer.
+# Added to the serial, so that mirrors of earlier versions, which ignore the lineage, follow a repaired pointer.
 _REPAIR_STEP = 1_000_000
 _NO_POINTER = StoredPointer(serial=0, release=None)
 
 
 class KnownPointer(msgspec.Struct, frozen=True):
-    """The pointer as it was read, and the version that a change replaces; None: there is none yet."""
+    """The pointer as it was read, and the version that a change replaces; None if there is no pointer yet."""
 
     pointer: StoredPointer
     version: Version | None
-    lost: str | None = None  # why it could not be read and names no current release, with the remedy
+    lost: str | None = None  # why it could not be read, so that no release is current, with the remedy
 
     def current(self) -> str:
-        """The id of the current release. Raises NoReleaseError before the first publish, CatalogError if it is lost."""
+        """Returns the id of the current release.
+
+        Raises NoReleaseError before the first publish, CatalogError if it is lost.
+        """
         if self.lost is not None:
             raise CatalogError(self.lost)
         if self.pointer.release is None:
@@ -88,11 +91,11 @@ class ReleasesStore:
 
     def pointer(self) -> KnownPointer:
         known = self.pointer_unless(None)
-        assert known is not None  # noqa: S101 - nothing is unchanged that nobody knew
+        assert known is not None  # noqa: S101 - only a known pointer can be unchanged
         return known
 
     def pointer_unless(self, known: KnownPointer | None) -> KnownPointer | None:
-        """The pointer; None if it is still the one `known`."""
+        """Returns the pointer; None if it is still the one `known`."""
         found = self.objects.get(POINTER, known.version if known is not None else None)
         if isinstance(found, Unchanged):
             return None
@@ -104,7 +107,10 @@ class ReleasesStore:
             raise DamagedError(f"{error}; `forecast extracts rollback RELEASE` writes a new one") from None
 
     def pointer_or_rebuilt(self) -> KnownPointer:
-        """The pointer. If it is gone or damaged, one without a current release that names all whole releases."""
+        """Returns the pointer.
+
+        If it is missing or damaged, returns one without a current release that names all whole releases.
+        """
         version, reason = None, f"{POINTER} is missing in {self.url}"
         try:
             known = self.pointer()
@@ -124,37 +130,37 @@ class ReleasesStore:
         return KnownPointer(msgspec.structs.replace(_NO_POINTER, releases=whole), version, lost)
 
     def change(self, known: KnownPointer, pointer: StoredPointer) -> KnownPointer:
-        """Replaces the pointer that is `known` by `pointer`, whose serial and writer are set here.
+        """Replaces the pointer `known` with `pointer`, whose serial and writer are set here.
 
         Raises:
-            LostRaceError: if somebody else replaced it first. Nothing has changed then.
-            StoreError: also if it is not known whether the store has it; then it may have.
+            LostRaceError: if another process replaced it first. The store is then unchanged.
+            StoreError: also if it is unknown whether the store has the change.
         """
         serial = known.pointer.serial + (1 if pointer.lineage == known.pointer.lineage else _REPAIR_STEP)
         if serial > LAST_SERIAL:
-            serial, pointer = 1, of_new_lineage(pointer)
+            serial, pointer = 1, with_new_lineage(pointer)
         pointer = msgspec.structs.replace(pointer, serial=serial, writer=secrets.token_hex(8))
         try:
             version = self.objects.replace(POINTER, sealed(pointer), known.version)
         except (ConflictError, StoreError) as error:
-            found = self.pointer()  # a request whose answer was lost is sent again, and then meets its own version
+            found = self.pointer()  # a retry after a lost reply conflicts with its own version
             if found.pointer.writer == pointer.writer:
                 return found
             if isinstance(error, ConflictError):
-                raise LostRaceError(_lost_to(found.pointer)) from None
+                raise LostRaceError(_explain_lost_race(found.pointer)) from None
             raise
         return KnownPointer(pointer, version)
 
     # --- releases ------------------------------------------------------------------------------------------------
 
     def release(self, release: str) -> StoredRelease:
-        """A release, whether the pointer names it or not.
+        """Returns a release, whether the pointer names it or not.
 
         Raises:
             NoSuchReleaseError: if there is none.
             NeedsNewerError: if this version cannot read it.
         """
-        # what is no id may be a path
+        # a text that is no id may be a path
         found = self.objects.get(release_name(release)) if is_release_id(release) else None
         if found is None or isinstance(found, Unchanged):
             raise no_such_release(release, self.url)
@@ -168,9 +174,9 @@ class ReleasesStore:
     def upload(
         self, folder: Path, manifest: Manifest, named: Collection[str], progress: ProgressCallback = lambda _: None
     ) -> StoredRelease:
-        """Uploads the release in `folder`: its blobs, then its document. Nobody sees it before a pointer names it.
+        """Uploads the release in `folder`: its blobs, then its document. It is not used before a pointer names it.
 
-        `named` are digests that releases of the pointer name: those are there.
+        `named` are digests that releases of the pointer name: the store has those.
         """
         paths = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / "manifest.json")
         files = {str(path.relative_to(folder)): described(path) for path in paths}
@@ -186,7 +192,7 @@ class ReleasesStore:
         return stored
 
     def fetch(self, file: FileOfRelease, target: Path) -> None:
-        """Downloads a file to `target`, which is there afterwards only if its digest is right.
+        """Downloads a file to `target`, which is created only if its digest is right.
 
         Raises:
             DamagedError: if its blob is missing or damaged.
@@ -204,7 +210,7 @@ class ReleasesStore:
                     digest.update(block)
                     stream.write(block)
             if size != file.bytes or digest.hexdigest() != file.digest:
-                raise DamagedError(f"{name} in {self.url} is damaged: its contents are not those of its name")
+                raise DamagedError(f"{name} in {self.url} is damaged: its contents do not match its name")
             part.replace(target)
         except FileNotFoundError as error:
             raise DamagedError(f"{name} is missing in {self.url}") from error
@@ -212,7 +218,7 @@ class ReleasesStore:
             part.unlink(missing_ok=True)
 
     def digests(self, releases: Iterable[str]) -> set[str]:
-        """Of all files of `releases`."""
+        """Returns the digests of all files of `releases`."""
         return {file.digest for release in releases for file in self.release(release).files.values()}
 
     # --- instances -----------------------------------------------------------------------------------------------
@@ -224,14 +230,14 @@ class ReleasesStore:
         self.objects.delete(beat_name(name))
 
     def live(self, now: datetime) -> dict[str, Beat]:
-        """The newest beat of each live instance, by its id. `now` is the store's time.
+        """Returns the newest beat of each live instance, by its id. `now` is the store's time.
 
-        One that cannot be read counts as none: its instance writes the next within seconds, and nobody else is held up.
+        An unreadable beat is skipped: its instance writes the next one within seconds.
         """
         return self.live_and_unread(now)[0]
 
     def live_and_unread(self, now: datetime) -> tuple[dict[str, Beat], str | None]:
-        """The same, and why there may be more live instances; None if there are not."""
+        """Returns the same, and why there may be more live instances; None if there are not."""
         beats: dict[str, Beat] = {}
         began = time.monotonic()
         fresh, unread = self._fresh_beats(now)
@@ -247,11 +253,11 @@ class ReleasesStore:
         return beats, unread
 
     def now(self) -> datetime:
-        """The store's time: that of an object written just now."""
+        """Returns the store's time: that of an object written just now."""
         self.objects.put(CLOCK, secrets.token_bytes(8))
         modified = self.objects.modified(CLOCK)
         if modified is None:
-            raise StoreError(f"{CLOCK} in {self.url} is gone right after it was written")
+            raise StoreError(f"{CLOCK} in {self.url} is missing right after it was written")
         return modified
 
     def _fresh_beats(self, now: datetime) -> tuple[list[ListedObject], str | None]:
@@ -262,13 +268,13 @@ class ReleasesStore:
                     return fresh, f"{BEATS}/ has more than {MOST_LISTED:,} objects"
                 if abs(now - one.modified) <= _DEAD_AFTER:
                     fresh.append(one)
-        except StoreError as error:  # a name that no client reads ends a listing
+        except StoreError as error:  # a name that the client cannot read ends a listing
             return fresh, str(error)
         return fresh, f"{BEATS}/ has beats of more than {_MOST_BEATS:,} instances" if fresh[_MOST_BEATS:] else None
 
     def _read_beat(self, listed: ListedObject) -> Beat | None:
         if listed.bytes > _LARGEST_BEAT:
-            raise DamagedError(f"{listed.name} has {listed.bytes:,} bytes, and a beat has at most {_LARGEST_BEAT:,}")
+            raise DamagedError(f"{listed.name} has {listed.bytes:,} bytes; a beat has at most {_LARGEST_BEAT:,}")
         found = self.objects.get(listed.name)
         if not isinstance(found, StoredObject):
             return None
@@ -276,14 +282,14 @@ class ReleasesStore:
         return beat
 
     def _whole_releases(self) -> tuple[str, ...]:
-        """The releases that can be current, newest first: left-overs of publishers are among them."""
+        """Returns the releases that can be current, newest first, including left-overs of publishers."""
         blobs = {Path(one.name).name: one.bytes for one in self.objects.list(BLOBS)}
         whole = []
         for name in sorted(filter(is_release_id, all_releases(self)), reverse=True):
             try:
                 files = self.release(name).files.values()
             except NeedsNewerError:
-                files = {}.values()  # as far as this version knows
+                files = {}.values()  # this version cannot check more
             except (DamagedError, NoSuchReleaseError):
                 continue
             if all(blobs.get(file.digest) == file.bytes for file in files):
@@ -300,22 +306,22 @@ class ReleasesStore:
         return {digest: one.bytes for digest, one in digests if digest in named or one.modified > oldest}
 
     def _check_same(self, stored: StoredRelease) -> None:
-        """Somebody created a release of this id: the same tables, within the same second."""
+        """Raises LostRaceError unless the release with this id has the same files. Both were built within a second."""
         if self.release(stored.manifest.id).files != stored.files:
             raise LostRaceError(f"another publish finished first: it built {stored.manifest.id}, too")
 
 
-def of_new_lineage(pointer: StoredPointer) -> StoredPointer:
-    """The same, but instances follow it whatever they have seen."""
+def with_new_lineage(pointer: StoredPointer) -> StoredPointer:
+    """Returns the pointer with a new lineage: instances follow it whatever they have seen."""
     return msgspec.structs.replace(pointer, lineage=secrets.token_hex(8))
 
 
 def all_releases(store: ReleasesStore) -> set[str]:
-    """The ids of all releases in the store, left-overs included."""
+    """Returns the ids of all releases in the store, left-overs included."""
     return {Path(one.name).stem for one in store.objects.list(RELEASES)}
 
 
-def _lost_to(pointer: StoredPointer) -> str:
+def _explain_lost_race(pointer: StoredPointer) -> str:
     if pointer.next is not None:
         return f"another publish started first: {pointer.next.by or 'somebody'} is publishing {pointer.next.release}"
     return f"another publish finished first: {pointer.release} is current now, by {pointer.by or 'somebody'}"

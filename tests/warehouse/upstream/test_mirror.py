@@ -191,7 +191,7 @@ def test_a_store_that_is_away_leaves_the_folder_as_it_is_and_is_told(
         patched.setattr(store.objects, "get", away)
         settle(mirror)
         assert current(catalog) == manifest.id
-        assert mirror.problem == "the store of releases: current.json: away; serving on what is in the data folder"
+        assert mirror.problem == "the store of releases: current.json: away; serving the releases in the data folder"
     settle(mirror)
     assert mirror.problem is None
 
