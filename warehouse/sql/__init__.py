@@ -20,7 +20,7 @@ _WRAPPED = re.compile(r'"exception_message":"((?:[^"\\]|\\.)*)"')
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One named statement. `statements` parses all of them once per process and keeps them."""
+    """One named statement. `statements` parses all of them once per process and caches them."""
 
     name: str
     description: str  # the comment lines below the name, joined
@@ -28,7 +28,7 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 def statement(name: str, **parts: str) -> str:
-    """The text of statement `name`, with its placeholders filled from `parts`.
+    """Returns the text of statement `name`, with its placeholders filled from `parts`.
 
     Raises:
         KeyError: if there is no such statement, or `parts` lacks a placeholder.
@@ -37,22 +37,22 @@ def statement(name: str, **parts: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """`text`, escaped for use inside a single-quoted literal."""
+    """Returns `text`, escaped for use inside a single-quoted literal."""
     return text.replace("'", "''")
 
 
 def pattern(path: Path) -> str:
-    """A pattern for DuckDB that matches the file at `path` and no other: glob characters are escaped."""
+    """Returns a pattern for DuckDB that matches the file at `path` and no other: glob characters are escaped."""
     return re.sub(r"([*?\[])", r"[\1]", str(path))
 
 
 def rows_of(path: Path) -> str:
-    """The FROM expression for a file that we wrote. ``key=value`` folders above it add no columns."""
+    """Returns the FROM expression for a file that we wrote. ``key=value`` folders above it add no columns."""
     return f"read_parquet('{quoted(pattern(path))}', hive_partitioning = false)"
 
 
 def reason(error: Exception) -> str:
-    """The first line of a DuckDB error. The other lines are hints for the author of the statement."""
+    """Returns the first line of a DuckDB error. The other lines are hints for the author of the statement."""
     line = first_line(error)
     # DuckDB wraps an error from another thread in JSON
     within = _WRAPPED.search(line)
@@ -61,7 +61,7 @@ def reason(error: Exception) -> str:
 
 @cache
 def statements() -> dict[str, Statement]:
-    """Every statement by name. Raises ValueError if two have the same name."""
+    """Returns every statement by name. Raises ValueError if two have the same name."""
     found: dict[str, Statement] = {}
     for file in sorted(resources.files(__name__).iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".sql"):
@@ -73,7 +73,10 @@ def statements() -> dict[str, Statement]:
 
 
 def parse_statements(text: str, origin: str) -> list[Statement]:
-    """The statements of one file, called `origin` in errors. Raises ValueError if one lacks description or body."""
+    """Returns the statements of one file, called `origin` in errors.
+
+    Raises ValueError if one lacks description or body.
+    """
     pieces = _NAME.split(text)
     parsed = []
     for name, body in zip(pieces[1::2], pieces[2::2], strict=True):

@@ -1,5 +1,5 @@
 -- name: write_locations
--- The locations of a release, by ZIP code. A row without one is an error, and must not be compared with others.
+-- The locations of a release, by ZIP code. A row without a ZIP code is an error already, and is left out.
 COPY (SELECT {columns} FROM staged_locations WHERE zip_code IS NOT NULL ORDER BY zip_code)
 TO '{path}' (FORMAT parquet, COMPRESSION zstd)
 
@@ -69,7 +69,7 @@ FROM (SELECT city_name, state_code, zip_code, count(*) AS number FROM placed_pro
 GROUP BY city_name, state_code ORDER BY total DESC, city_name, state_code
 
 -- name: project_types
--- Every type of project, in its most frequent spelling: letter case makes no other type.
+-- Every type of project, in its most frequent spelling. Types that differ only in letter case are the same.
 SELECT project_type FROM placed_projects WHERE project_type IS NOT NULL GROUP BY project_type
 QUALIFY row_number() OVER (PARTITION BY lower(project_type) ORDER BY count(*) DESC, project_type) = 1
 ORDER BY lower(project_type)

@@ -17,7 +17,7 @@ max(tot_population) FILTER (year = {year}) AS tot_population_{year}
 
 -- name: flat_projects
 -- One row per project that has a place, after `place_projects` and `name_project_places`. The lists are words of sources,
--- and the status that each of them means.
+-- and the status of each word.
 CREATE OR REPLACE TEMP TABLE flat_records AS
 SELECT project_id, project_name, project_type, coalesce(map(?::VARCHAR[], ?::VARCHAR[])[status_word], ?) AS status,
        status AS status_source, status_date, start_date, completion_date, total_units AS tot_units, affordable_units,
@@ -30,7 +30,7 @@ FROM placed_projects p JOIN project_places n
 SELECT count(*) FROM flat_records
 
 -- name: write_flat_parquet
--- The flat rows as a Parquet file, in row groups of which a reader can skip those that it does not need.
+-- The flat rows as a Parquet file, in row groups small enough for readers to skip those that they do not need.
 COPY (SELECT * FROM flat_records ORDER BY {id}) TO '{path}' (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 8192)
 
 -- name: write_flat_csv

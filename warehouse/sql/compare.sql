@@ -1,6 +1,6 @@
 -- name: zip_changes
--- For each ZIP code, what became of its location, how many of its figures changed, came and went, and which changed most:
--- `largest` is that change times 65,536, and the number of the figure counted from the end.
+-- For each ZIP code, the fate of its location, how many of its figures changed, were gained and lost, and which changed
+-- most: `largest` is that change times 65,536, plus the number of the figure counted from the end.
 CREATE OR REPLACE TEMP TABLE zip_changes AS
 SELECT coalesce(p.zip, f.zip) AS zip, coalesce(p.zip_code, lpad(f.zip::VARCHAR, 5, '0')) AS zip_code, p.state, p.city_name,
        p.fate, old_people, new_people, old_homes, new_homes, coalesce(changed, 0) AS changed, coalesce(gained, 0) AS gained, coalesce(lost, 0) AS lost, largest,
@@ -28,15 +28,15 @@ SELECT state, ordinal, any_value(figure) AS figure, sum(old) AS old_total, sum(n
 FROM placed_figures GROUP BY state, ordinal
 
 -- name: figure_totals
--- For each figure the same, in the whole country.
+-- The same for each figure, in the whole country.
 SELECT any_value(figure), sum(old_total)::BIGINT, sum(new_total)::BIGINT, sum(old_count)::BIGINT, sum(new_count)::BIGINT,
        sum(changed)::BIGINT, sum(gained)::BIGINT, sum(lost)::BIGINT, coalesce(sum(moved), 0)::BIGINT,
        coalesce(sum(gained_total), 0)::BIGINT
 FROM state_totals GROUP BY ordinal ORDER BY ordinal
 
 -- name: figures_of_states
--- For each state the same, with the key figures and the one that moved most as a share of its total: of at least 1,000
--- people or homes, because less moves by large shares every month.
+-- The same for each state, with the key figures and the one that moved most as a share of its total: of at least 1,000
+-- people or homes, because smaller totals move by large shares every month.
 SELECT coalesce(state, ''), figure::VARCHAR, old_total::BIGINT, new_total::BIGINT, old_count, new_count, changed, gained, lost,
        coalesce(moved, 0)::BIGINT, coalesce(gained_total, 0)::BIGINT
 FROM state_totals
@@ -45,7 +45,7 @@ QUALIFY figure::VARCHAR IN (SELECT unnest(?::VARCHAR[])) OR old_total >= 1000 AN
 ORDER BY state, ordinal
 
 -- name: answers_of_states
--- For each state, the ZIP codes whose answers come, go, change, and lose a figure.
+-- For each state, the ZIP codes whose answers are added, removed, changed, or lose a figure.
 SELECT coalesce(state, ''), count(*) FILTER (fate = 'gained'), count(*) FILTER (fate = 'lost'),
        count(*) FILTER (touched AND fate IN ('same', 'changed')), count(*) FILTER (lost > 0 AND fate IN ('same', 'changed'))
 FROM zip_changes WHERE fate IS NOT NULL GROUP BY state ORDER BY state
@@ -60,8 +60,8 @@ SELECT coalesce(state, ''), sum(old_people)::BIGINT, sum(new_people)::BIGINT, co
 FROM zip_changes GROUP BY state
 
 -- name: city_answers
--- For each city of one release: which ZIP codes answer, and whether their answers change. Aliases count where no city is
--- called so.
+-- For each city of one release: which ZIP codes answer, and whether their answers change. An alias counts only if no city
+-- has that name.
 CREATE OR REPLACE TEMP TABLE {release}_cities AS
 SELECT state, city, arg_max(zips, own) AS zips, arg_max(touched, own) AS touched
 FROM (SELECT m.state, m.city, m.own, bit_xor(hash(z.zip)) AS zips, bool_or(z.touched) AS touched
@@ -77,7 +77,7 @@ SELECT count(*) FILTER (o.city IS NULL), count(*) FILTER (n.city IS NULL),
 FROM old_cities o FULL JOIN new_cities n ON o.state = n.state AND o.city = n.city
 
 -- name: example_zip_codes
--- A few ZIP codes whose answers change, each with what it is an example of.
+-- A few ZIP codes whose answers change, each with the kind of change.
 (SELECT zip, 'the largest change' FROM zip_changes WHERE changed > 0 ORDER BY largest // 65536 DESC, zip LIMIT 1)
 UNION ALL
 (SELECT zip, 'a typical change' FROM zip_changes WHERE changed > 0 ORDER BY largest // 65536, zip LIMIT 1
@@ -90,7 +90,7 @@ UNION ALL
 (SELECT zip, 'another location' FROM zip_changes WHERE fate = 'changed' ORDER BY zip LIMIT 1)
 
 -- name: example_figures
--- The figures of some ZIP codes that differ: changed ones first, then those that are gone, then new ones.
+-- The figures of some ZIP codes that differ: changed ones first, then removed ones, then new ones.
 SELECT zip, figure, old, new FROM placed_figures
 WHERE zip IN (SELECT unnest(?::INTEGER[])) AND old IS DISTINCT FROM new ORDER BY zip, old IS NULL, new IS NULL, ordinal
 
@@ -133,7 +133,7 @@ SELECT state, count(*) FILTER (fate = 'gained'), count(*) FILTER (fate = 'lost')
 WHERE fate IN ('gained', 'lost') GROUP BY state ORDER BY state
 
 -- name: place_samples
--- Some ZIP codes that came to the new release, or are gone from it.
+-- Some ZIP codes that only the new release has, or only the old one.
 SELECT zip_code FROM paired_places WHERE fate = ? ORDER BY zip_code LIMIT ?
 
 -- name: count_rows

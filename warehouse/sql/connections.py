@@ -9,7 +9,7 @@ _open: "weakref.WeakSet[duckdb.DuckDBPyConnection]" = weakref.WeakSet()
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A new in-memory database. `interrupt` ends its queries."""
+    """Returns a new in-memory database. `interrupt` ends its queries."""
     connection = duckdb.connect()
     _open.add(connection)
     return connection

@@ -4,14 +4,14 @@ SELECT zip_code, entry FROM {file} WHERE zip_code IN ({keys})
 
 -- name: load_entries
 -- Puts the entries of an area into a table in memory, with an index of their keys. The database has the area's name.
--- Entries are compressed (national: 11 MB, not 41); keys, of which each row found is checked, are not.
+-- Entries are compressed (national: 11 MB, not 41); keys, which are checked for each row found, are not.
 ATTACH ':memory:' AS {area} (COMPRESS);
 CREATE TABLE {area}.entries ({key} VARCHAR USING COMPRESSION uncompressed PRIMARY KEY, entry BLOB NOT NULL);
 INSERT INTO {area}.entries SELECT {key}, entry FROM {file};
 CHECKPOINT {area};
 
 -- name: unload_entries
--- Drops what is there of such a table.
+-- Drops such a table, even a partial one.
 DETACH DATABASE IF EXISTS {area}
 
 -- name: page_of_projects
@@ -21,9 +21,9 @@ SELECT project_id, entry FROM {file}
 WHERE place IN (SELECT unnest(?::VARCHAR[])) AND project_id > ? ORDER BY project_id LIMIT ?
 
 -- name: filtered_page_of_projects
--- The same of the projects that pass every filter that is not NULL, each with the number of all that pass; one row of
--- NULLs with the number if none is on the page. A project without a date passes no filter of it. Types are compared in
--- lower case; dates as text, which has their order.
+-- The same for the projects that pass every filter that is not NULL, each with the number of all that pass; one row of
+-- NULLs with the number if none is on the page. A project without a date passes no filter on it. Types are compared in
+-- lower case; dates as text, which sorts in their order.
 WITH matching AS MATERIALIZED (
     SELECT project_id, entry FROM (
         SELECT project_id, entry, decode(entry)::JSON AS project FROM {file}
@@ -45,8 +45,8 @@ ORDER BY project_id
 -- name: lock_down
 -- A look-up connection may only read the files of one release, and cannot change these settings. The folder is listed
 -- twice, plain and with glob characters escaped, because DuckDB compares paths as they are written. A list of up to 512
--- keys, as many as share a statement, is looked up in an index, and what that finds is not joined with the list once
--- more. Without GLOBAL, a setting of both kinds would not hold for the cursors that look up.
+-- keys, as many as share a statement, is looked up in an index, and its result is not joined with the list again. A
+-- setting that is both global and local needs GLOBAL, or it would not apply to the cursors that look up.
 SET memory_limit = '{memory}B';
 SET threads = 1;
 SET temp_directory = '';

@@ -1,5 +1,5 @@
 -- name: known_states
--- The states: their county codes, and where they are.
+-- The states: their county codes, and their bounds.
 CREATE OR REPLACE TEMP TABLE known_states AS
 SELECT unnest(?::VARCHAR[]) AS code, unnest(?::VARCHAR[]) AS fips, unnest(?::DOUBLE[][]) AS box
 
@@ -10,7 +10,7 @@ SELECT unnest(?::VARCHAR[]) AS code, unnest(?::VARCHAR[]) AS prefix
 
 -- name: places
 -- The locations of one release, with names in a form that ignores case, accents, and punctuation. One for each ZIP code:
--- a repeated one is an error already, and would count twice in every join.
+-- a duplicate is an error already, and would count twice in every join.
 CREATE OR REPLACE TEMP TABLE {table} AS
 SELECT DISTINCT ON (zip_code) zip_code, state_code AS state, city_name, county_name, county_fips_code AS county, latitude, longitude,
        regexp_replace(lower(strip_accents(city_name)), '[^a-z0-9]', '', 'g') AS city
@@ -39,8 +39,8 @@ SELECT NULL::VARCHAR AS zip_code, NULL::VARCHAR AS state, NULL::VARCHAR AS city,
 
 -- name: figures_view
 -- Every figure of a release in long form: ZIP code and figure as numbers, value. Populations are numbered by their year,
--- housing figures from 10,000 on: joins on numbers are several times as fast as on names. Impossible years are errors, and
--- are compared with nothing.
+-- housing figures from 10,000 on: joins on numbers are several times as fast as on names. Impossible years are errors
+-- already, and are left out.
 CREATE OR REPLACE TEMP VIEW {view} AS
 SELECT zip_code::INTEGER AS zip, year::SMALLINT AS ordinal, tot_population AS value FROM {population}
 WHERE year BETWEEN {first} AND {last}
@@ -68,7 +68,7 @@ FROM (SELECT unnest(?::SMALLINT[]) AS ordinal, unnest(?::ENUM({names})[]) AS fig
                   WHEN starts_with(figure, 'est_') THEN '2 demand' ELSE '1 homes' END AS kind)
 
 -- name: paired_places
--- The locations of two releases side by side: where a ZIP code is now, or was, and what became of it.
+-- The locations of two releases side by side: the current or former place of each ZIP code, and its fate.
 CREATE OR REPLACE TEMP TABLE paired_places AS
 SELECT coalesce(n.zip_code, o.zip_code) AS zip_code, coalesce(n.zip_code, o.zip_code)::INTEGER AS zip, coalesce(n.state, o.state) AS state,
        coalesce(n.city_name, o.city_name) AS city_name,
@@ -98,8 +98,8 @@ LEFT JOIN paired_places p USING (zip)
 -- name: figures_by_state
 -- For each state and figure, over ZIP codes that have it in both releases: totals, likeness (correlation of logarithms,
 -- where there are 200 or more; 0 if all are the same), how many of those of 500 or more moved by over a third, and by how
--- much most moved. What moved by more than 20 times says nothing on likeness: a few such figures are absurd, many are in
--- another unit.
+-- much most moved. Figures that moved by more than 20 times do not count toward likeness: a few of them are absurd, many
+-- are in another unit.
 -- `lost` counts ZIP codes that only the old release has a figure for.
 CREATE OR REPLACE TEMP TABLE state_figures AS
 SELECT state, any_value(figure) AS figure, any_value(open) AS open, count(old) AS old_count, count(new) AS new_count,
@@ -133,7 +133,7 @@ JOIN known_figures f ON f.ordinal = s.ordinal JOIN known_figures b ON b.ordinal 
 WHERE f.kind = b.kind AND f.ordinal > b.ordinal
 
 -- name: figure_sample
--- The figures of up to 60 ZIP codes of each state, small ones too, for comparisons of each figure with each other.
+-- The figures of up to 60 ZIP codes of each state, small ones too, to compare each figure with all others.
 CREATE OR REPLACE TEMP TABLE figure_sample AS
 SELECT p.* FROM placed_figures p
 SEMI JOIN (SELECT zip FROM (SELECT DISTINCT state, zip FROM placed_figures WHERE greatest(old, new) >= 500)

@@ -37,10 +37,10 @@ WHERE x.new >= 1000 AND y.new >= 1000
 GROUP BY x.figure, y.figure HAVING count(*) >= 20 AND measured > {limit} ORDER BY measured DESC, state, figure
 
 -- name: figures_exchanged
--- Changed figures that resemble the former values of another figure better than their own, by states. What is measured is
--- how much better: 1 if they are the other's exactly. Demand is always close to homes, so it must be closer still. With
--- slower growth, 2031 may look exactly like the former 2030; so figures that may still be revised must look like each other,
--- or three of them be shifted by as many years.
+-- Changed figures that resemble the former values of another figure better than their own, by states. Measured is how
+-- much better: 1 if they are exactly the other's. Demand is always close to homes, so it must be closer still. With slower
+-- growth, 2031 may look exactly like the former 2030; so figures that may still be revised must look like each other, or
+-- three of them be shifted by as many years.
 WITH own AS (
     SELECT state, figure, avg(abs(ln((new + 1) / (old + 1)))) AS distance FROM figure_sample
     WHERE old IS NOT NULL AND new IS NOT NULL GROUP BY state, figure HAVING count(*) >= 8 AND distance > 0.004
@@ -132,7 +132,7 @@ WHERE d.figure = 'est_total_home_demand_2030' AND d.new IS NOT NULL AND h.new IS
 GROUP BY d.state, d.figure HAVING sum(h.new) >= 20000 AND measured > {limit} ORDER BY measured DESC, state, figure
 
 -- name: homes_unlike_people
--- States where homes hardly go with people, or demand with homes. In real drops, likeness is 0.83 or more.
+-- States where homes hardly correlate with people, or demand with homes. In real drops, likeness is 0.83 or more.
 SELECT h.state, h.figure, 1 - coalesce(nullif(corr(ln(o.new), ln(h.new)), 'NaN'), 0) AS measured, count(*) AS count,
        format('{} in {}: likeness {:.2f} to {}', h.figure, h.state, 1 - measured, any_value(o.figure)) AS detail
 FROM known_figures one JOIN known_figures other
@@ -160,7 +160,7 @@ WHERE lost >= 20 AND pairs > 0 AND measured > {limit} * (1 + open::INTEGER) * CA
 ORDER BY measured DESC, state, figure
 
 -- name: sum_up_cells
--- Figures at fault: how many ZIP codes, whether they may still be revised, and the largest of them.
+-- Failing figures: how many ZIP codes, whether they may still be revised, and the largest of them.
 SELECT figure, bool_or(open), count(*), max_by(zip_code, greatest(old, new)),
        max_by(old, greatest(old, new)), max_by(new, greatest(old, new))
 FROM ({faults}) GROUP BY figure ORDER BY count(*) DESC, figure
@@ -178,7 +178,7 @@ SELECT * FROM placed_figures WHERE new >= 5000 AND new > 20 * old
 SELECT * FROM placed_figures WHERE new = 0 AND old >= 200
 
 -- name: sentinel_figure
--- Numbers that systems write for "unknown", where the release before has another. Four ZIP codes may have 9999 by chance.
+-- Numbers that systems write for "unknown", where the old release has another. Four ZIP codes may have 9999 by chance.
 SELECT * FROM placed_figures WHERE new IN (9999, 99999, 999999) AND new IS DISTINCT FROM old
 QUALIFY new > 9999 OR count(*) OVER (PARTITION BY ordinal, new) > 4
 
@@ -190,15 +190,15 @@ SEMI JOIN (SELECT ordinal::BIGINT * 10000000 + new AS key FROM placed_figures WH
            GROUP BY key HAVING count(*) > {limit}) r ON r.key = p.ordinal::BIGINT * 10000000 + p.new
 
 -- name: sum_up_places
--- ZIP codes at fault for each state, and some of them.
+-- Failing ZIP codes for each state, and some of them.
 SELECT state, count(*), min_by(concat_ws(' ', zip_code, value), zip_code, 3) FROM ({faults}) GROUP BY state
 
 -- name: places_by_state
--- ZIP codes in all, for each state.
+-- The number of ZIP codes in each state.
 SELECT state, count(*) FROM {among} GROUP BY state ORDER BY state
 
 -- name: zip_codes_lost
--- ZIP codes that the release before has and the new one lacks.
+-- ZIP codes that the old release has and the new one lacks.
 SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM old_places ANTI JOIN new_places USING (zip_code)
 
 -- name: place_value_lost
@@ -325,18 +325,18 @@ SELECT n.state, n.zip_code, 'usps_status' AS "column", format('{} is {}, was {}'
 FROM old_aliases o JOIN new_aliases n ON n.zip_code = o.zip_code AND n.city = o.city WHERE n.status <> o.status
 
 -- name: aliases_lost
--- Aliases that the release before has and the new one lacks, of ZIP codes that both have.
+-- Aliases that the old release has and the new one lacks, of ZIP codes that both have.
 SELECT o.state, o.zip_code, 'city_name' AS "column", o.city AS value
 FROM old_aliases o SEMI JOIN new_places n ON n.zip_code = o.zip_code
 ANTI JOIN new_aliases a ON a.zip_code = o.zip_code AND a.city = o.city
 
 -- name: aliases_gained
--- Aliases that the release before lacks, of ZIP codes that had aliases.
+-- Aliases that the old release lacks, of ZIP codes that had aliases.
 SELECT a.state, a.zip_code, 'city_name' AS "column", a.city AS value
 FROM new_aliases a SEMI JOIN old_aliases k ON k.zip_code = a.zip_code
 ANTI JOIN old_aliases o ON o.zip_code = a.zip_code AND o.city = a.city
 
--- name: totals_at_fault
+-- name: failing_totals
 -- The figures of ZIP codes in the states and figures that a rule of totals names.
 SELECT CASE WHEN p.ordinal < 10000 THEN 'population' ELSE 'housing' END AS "table",
        p.zip_code AS key, p.figure AS "column", p.new::VARCHAR AS value, p.state, p.old, p.new
@@ -344,12 +344,12 @@ FROM placed_figures p SEMI JOIN (SELECT state, figure FROM ({lines})) l
     ON l.figure = p.figure AND coalesce(l.state, p.state) = p.state
 WHERE p.new IS DISTINCT FROM p.old
 
--- name: cells_at_fault
--- The figures at fault, as a file for the data engineer has them.
+-- name: failing_cells
+-- The failing figures, as rows of a file for the data engineer.
 SELECT CASE WHEN ordinal < 10000 THEN 'population' ELSE 'housing' END AS "table",
        zip_code AS key, figure AS "column", new::VARCHAR AS value, state, old, new
 FROM ({faults})
 
--- name: places_at_fault
--- The ZIP codes at fault, as a file for the data engineer has them.
+-- name: failing_places
+-- The failing ZIP codes, as rows of a file for the data engineer.
 SELECT '{table}' AS "table", zip_code AS key, * EXCLUDE (zip_code) FROM ({faults})

@@ -1,5 +1,5 @@
 -- name: any_offends
--- The number of rows, and for each rule, whether any of them is at fault.
+-- The number of rows, and for each rule, whether any of them fails.
 SELECT count(*), {predicates} FROM {staged}
 
 -- name: faults_where
@@ -10,7 +10,7 @@ SELECT _file AS file, _row AS "row", left({identity}, 200) AS key, left({value},
 FROM {staged} WHERE {offends}
 
 -- name: faults_of_table
--- Failing rows as a file for the data engineer has them: with their table, and the column by the name in the file.
+-- Failing rows, as rows of a file for the data engineer: with their table, and the column by the name in the file.
 SELECT '{table}' AS "table", file, "row", key, coalesce(source, nullif('{column}', '')) AS "column", value, cause
 FROM ({faults})
 
@@ -43,21 +43,21 @@ _unreadable_{column} IS NOT NULL
 length({column}) > {longest} OR regexp_matches({column}, '[{control}]')
 
 -- name: offends_zero_coordinate
--- Whether a coordinate is 0, or so close to it that it is no place in the country.
+-- Whether a coordinate is 0, or too close to it for a place in the country.
 abs({column}) < {zero}
 
 -- name: offends_garbled_name
--- Whether a name has what remains of text in the wrong encoding (UTF-8 read as Latin-1, characters that were replaced),
--- or of an escape (HTML, URL, JSON).
+-- Whether a name has traces of text in the wrong encoding (UTF-8 read as Latin-1, characters that were replaced), or of
+-- an escape (HTML, URL, JSON).
 regexp_matches({column}, '\x{FFFD}|[ÃÂ]|â€|[?]|&([a-zA-Z]+|#[0-9]+);|%[0-9A-F]{2}|\\[ux][0-9a-fA-F]{2}|^["“''].*["”'']$')
 
 -- name: offends_placeholder_name
--- Whether a name is a word that programs write for none, or a number of three or more digits. True is a place in West Virginia.
+-- Whether a name is a word that programs write for "none", or a number of three or more digits. True is a place in West Virginia.
 regexp_full_match({column}, '(?i)nan|none|null|nil|n/?a|#n/a|undefined|unknown|missing|not available|tbd|x{3,}|-+|[.]+|'
                   || '[0-9.,]{3,}|(city|county)[ _]name')
 
 -- name: offends_unknown_state
--- Whether a state code is none that ZIP codes have.
+-- Whether no ZIP code has the state code.
 {column} NOT IN ({choices})
 
 -- name: offends_out_of_range
@@ -146,7 +146,7 @@ WHERE state_code IS NOT NULL AND city_name IS NOT NULL ORDER BY ALL
 trim(regexp_replace(lower(strip_accents({value})), '[^a-z0-9]+', ' ', 'g'))
 
 -- name: write_failures
--- Writes failing rows to a file. Columns that a rule does not know are NULL.
+-- Writes failing rows to a file. Columns that do not apply to a rule are NULL.
 COPY (
     SELECT NULL::VARCHAR AS rule, NULL::VARCHAR AS "table", NULL::VARCHAR AS file, NULL::BIGINT AS "row",
            NULL::VARCHAR AS key, NULL::VARCHAR AS "column", NULL::VARCHAR AS value, NULL::VARCHAR AS cause WHERE false

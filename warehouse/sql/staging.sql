@@ -46,8 +46,8 @@ SELECT name FROM parquet_schema(?)
 SELECT key, value FROM parquet_kv_metadata(?)
 
 -- name: dates_of_file
--- What a file says of its month: first and last day, how many days, months, and the year if all rows have the same.
--- Then, of days and of months, how many values are none, with the first and the last of these.
+-- The month of a file: first and last day, how many days, months, and the year if all rows have the same. Then, for days
+-- and for months, how many values are invalid, with the first and the last of these.
 SELECT min(day) FILTER (dated), max(day) FILTER (dated), count(DISTINCT day) FILTER (dated),
        list(DISTINCT month) FILTER (numbered), CASE WHEN min(year) = max(year) THEN min(year) END,
        count(day_text) FILTER (NOT dated), min(day_text) FILTER (NOT dated), max(day_text) FILTER (NOT dated),
@@ -69,13 +69,13 @@ INSERT INTO {staged}
 {rows}
 
 -- name: extract_rows
--- The rows of one file as they are staged. Inside, each value is converted once, beside the file's own.
+-- The rows of one file as they are staged. The subquery converts each value once, and keeps the file's own beside it.
 SELECT {names}, {unreadable}, NULL AS _source, $file AS _file, _row
 FROM (SELECT {values}, {row} AS _row
       FROM read_parquet($path, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered}))
 
 -- name: wide_rows
--- The rows of one wide file, for each year column those of {years}. ZIP codes are converted once, and not for each year.
+-- The rows of one wide file: for each year column, those of {years}. ZIP codes are converted once, not for each year.
 WITH wide AS (
     SELECT {zip} AS _zip, {unreadable} AS _unreadable, {row} AS _row, {figures}
     FROM read_parquet($path, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered}))
