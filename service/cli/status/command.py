@@ -8,8 +8,8 @@ from service.cli.instances.chosen import ask_all, targets_or_fail, url_option
 from service.cli.output import FAILED, Output, load_settings, print_error, stdout, with_json
 from service.cli.status.screen import screen
 from service.cli.status.several import (
-    OverviewResult,
     Overall,
+    OverviewResult,
     fetch_overview,
     overall,
     overall_as_json,
