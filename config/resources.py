@@ -1,11 +1,16 @@
-"""The processors and memory that this process may use, according to its cgroups if it has any."""
+"""The processors and memory that this process may use, according to its cgroups, and the defaults that follow."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from config.settings import Settings
+
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
+_LEAST_LOOKUP_BYTES = 96 << 20
+_MOST_LOOKUP_BYTES = 512 << 20
+_MOST_NEAR_CACHE_BYTES = 256 << 20
 
 
 def processors(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
@@ -60,3 +65,25 @@ def _read(path: Path) -> str:
         return path.read_text().strip()
     except (OSError, UnicodeDecodeError):
         return ""
+
+
+def worker_count(settings: Settings) -> int:
+    return settings.workers or processors()
+
+
+def lookup_memory(settings: Settings) -> int:
+    """Returns the bytes for DuckDB in one worker; if unset, its share of an eighth of the memory, within bounds."""
+    if settings.lookup_memory is not None:
+        return settings.lookup_memory
+    return max(_LEAST_LOOKUP_BYTES, min(_MOST_LOOKUP_BYTES, _eighth(settings)))
+
+
+def near_cache_bytes(settings: Settings) -> int:
+    """Returns the bytes of one worker's near cache; if unset, 256 MiB, or its share of an eighth of memory if less."""
+    if settings.near_cache_bytes is not None:
+        return settings.near_cache_bytes
+    return min(_MOST_NEAR_CACHE_BYTES, _eighth(settings))
+
+
+def _eighth(settings: Settings) -> int:
+    return memory() // 8 // worker_count(settings)

@@ -17,7 +17,7 @@ from urllib.parse import urlencode, urlsplit
 import pyarrow.parquet as pq
 
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.rollback import roll_back
+from warehouse.releases.changes import roll_back
 
 _PATH = "/v1/development-projects"
 _WALKS = ((limit, city) for city in ("San Francisco, CA", "Brooklyn, NY") for limit in (1000, 100, 7))

@@ -17,7 +17,7 @@ import msgspec
 
 from warehouse.areas import forecast
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.rollback import roll_back
+from warehouse.releases.changes import roll_back
 
 _CONNECTIONS = 32
 _PATH = "/v1/population-housing-forecast"

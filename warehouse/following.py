@@ -13,7 +13,7 @@ import msgspec
 from warehouse.areas.registry import DATA_AREAS
 from warehouse.files.file_access import FileAccess, Hang
 from warehouse.lookup.engine import Engine
-from warehouse.lookup.lookup_statement import LookupStatement
+from warehouse.lookup.query import LookupStatement
 from warehouse.places.keyset import KeySet
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.pointer import Pointer, explain_missing_pointer, unreadable_current

@@ -6,7 +6,7 @@ import click
 
 from config import settings as configuration
 from config.loading import Loaded
-from config.sizing import lookup_memory, near_cache_bytes, worker_count
+from config.resources import lookup_memory, near_cache_bytes, worker_count
 from config.urls import HIDDEN
 from service.cli.output import Output, default_settings, load_settings, stdout, with_json
 from service.keys import pepper

@@ -27,7 +27,7 @@ from warehouse.following import OpenRelease
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet
 from warehouse.places.match import NoMatch, OtherCity, UnknownCity, UnknownZip
-from warehouse.places.state_names import STATE_NAMES
+from warehouse.places.names import STATE_NAMES
 
 _MOST_CITIES = 50  # of a borough that has many
 LOCATION_FORMS = (("zip_code",), ("city_name", "state_code"))

@@ -14,9 +14,9 @@ from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet
+from warehouse.places.names import nearest_state
 from warehouse.places.regions import Region
 from warehouse.places.spellings import split_state
-from warehouse.places.state_names import nearest_state
 
 COUNTY, STATE = "county_fips_code", "state_code"
 _COUNTY = re.compile(r"[0-9]{5}")

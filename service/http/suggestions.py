@@ -16,8 +16,8 @@ from rapidfuzz.distance import OSA
 
 from config.text import invisible_in, visible
 from service.base.masking import has_key, is_key_name
+from warehouse.places.names import STATE_NAMES, nearest_state, state_of
 from warehouse.places.spellings import split_state
-from warehouse.places.state_names import STATE_NAMES, nearest_state, state_of
 
 _FORECAST = "/v1/population-housing-forecast"
 BY_COUNTY = f"{_FORECAST}/by-county"

@@ -32,8 +32,7 @@ from service.inbox.status import StatusFile
 from service.publishing.publisher import Publish, Published, make_inbox_options, make_origin, publish_and_wait
 from warehouse.files.atomic import exclusive
 from warehouse.files.reading import read_regular
-from warehouse.publishing.approval import SeenWhenHeld
-from warehouse.publishing.outcome import PublishOutcome, Result
+from warehouse.publishing.outcome import PublishOutcome, Result, SeenWhenHeld
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.rules.acceptance import accept_found
 from warehouse.rules.all_rules import RULES

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import uvloop
 
+from config.resources import worker_count
 from config.settings import Settings
-from config.sizing import worker_count
 from config.urls import address
 from service.base import tracing
 from service.base.ipc import Endpoints, MirrorOrders, Orders, Shared, WatchOrders

@@ -22,12 +22,12 @@ from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.publishing.working_copy import TABLES, WorkingCopy
-from warehouse.releases import retire, rollback
+from warehouse.releases import changes as folder_changes
 from warehouse.releases.catalog import FINDINGS, Catalog
 from warehouse.releases.instances import InstanceRecord, check_readers, live_instances, wait_until_served
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.progress import ProgressCallback
-from warehouse.upstream import changes
+from warehouse.upstream import changes as store_changes
 from warehouse.upstream.objects import open_objects
 from warehouse.upstream.store import KnownPointer, ReleasesStore
 
@@ -103,7 +103,7 @@ class Releases(Protocol):
         """Removes the given releases; returns their ids. Removes none if one is unknown or in use."""
 
     def retire_all_but(self, keep: int) -> list[str]:
-        """Removes surplus releases by the rule of `retire.surplus`; returns their ids."""
+        """Removes surplus releases by the rule of `surplus`; returns their ids."""
 
     def wait_until_served(self, release: str, progress: ProgressCallback = lambda _: None) -> list[InstanceRecord]:
         """Waits `served_within` until every live instance serves `release`; returns those that do not."""
@@ -164,13 +164,13 @@ class FolderReleases:
         return publication.outcome
 
     def roll_back(self, release: str | None, by: str) -> str:
-        return rollback.roll_back(self._catalog, release, by).id
+        return folder_changes.roll_back(self._catalog, release, by).id
 
     def retire(self, releases: Sequence[str]) -> list[str]:
-        return self._forget_unused(retire.retire(self._catalog, releases))
+        return self._forget_unused(folder_changes.retire(self._catalog, releases))
 
     def retire_all_but(self, keep: int) -> list[str]:
-        return self._forget_unused(retire.retire_all_but(self._catalog, keep))
+        return self._forget_unused(folder_changes.retire_all_but(self._catalog, keep))
 
     def wait_until_served(self, release: str, progress: ProgressCallback = lambda _: None) -> list[InstanceRecord]:
         data = self._settings.data_path
@@ -183,7 +183,7 @@ class FolderReleases:
         entries that cannot be removed expire.
         """
         try:
-            unused = {*retired, *self._catalog.names()} - retire.in_use(self._catalog)
+            unused = {*retired, *self._catalog.names()} - folder_changes.in_use(self._catalog)
         except (WarehouseError, OSError) as error:
             _log_failure(error)
         else:
@@ -230,13 +230,13 @@ class StoreReleases:
         return publication.outcome
 
     def roll_back(self, release: str | None, by: str) -> str:
-        return changes.roll_back(self._store, release, by).id
+        return store_changes.roll_back(self._store, release, by).id
 
     def retire(self, releases: Sequence[str]) -> list[str]:
-        return changes.retire(self._store, releases)
+        return store_changes.retire(self._store, releases)
 
     def retire_all_but(self, keep: int) -> list[str]:
-        return changes.retire_all_but(self._store, keep)
+        return store_changes.retire_all_but(self._store, keep)
 
     def wait_until_served(self, release: str, progress: ProgressCallback = lambda _: None) -> list[InstanceRecord]:
         now, began = self._store.now(), time.monotonic()

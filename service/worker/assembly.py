@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from litestar.types import ControllerRouterHandler
 
+from config.resources import lookup_memory, near_cache_bytes
 from config.settings import Settings
-from config.sizing import lookup_memory, near_cache_bytes
 from service.base import tasks, tracing
 from service.base.ipc import AccessLogEntry, Endpoints, Shared
 from service.base.store_clock import StoreClock
@@ -75,7 +75,7 @@ from service.worker.metering import Metering
 from warehouse.areas.paging import Cursors
 from warehouse.following import OpenRelease, ReleaseFollower
 from warehouse.lookup.engine import Engine
-from warehouse.lookup.lookup_statement import LookupStatement
+from warehouse.lookup.query import LookupStatement
 
 if TYPE_CHECKING:
     from service.worker.tracer import SpanTracer

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from config.resources import worker_count
 from config.settings import Settings
-from config.sizing import worker_count
 from service.quota.flusher import UsageFlusher
 from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore

@@ -3,8 +3,8 @@
 import pytest
 
 from config import resources
+from config.resources import lookup_memory, near_cache_bytes, worker_count
 from config.settings import Settings
-from config.sizing import lookup_memory, near_cache_bytes, worker_count
 
 MIB = 1 << 20
 

@@ -14,7 +14,7 @@ from tests.support.drops import HOUSING, LOCATIONS, people, write_drop
 from tests.support.instance import FORECAST, Instance, environment, forecast, forecast_here, serving, until_all_serve
 from tests.support.waiting import until
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.rollback import roll_back
+from warehouse.releases.changes import roll_back
 
 _SWITCHES = 10
 

@@ -19,7 +19,7 @@ from warehouse.drops.recognition import recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate
 from warehouse.lookup.engine import Engine
-from warehouse.lookup.lookup_statement import LookupStatement
+from warehouse.lookup.query import LookupStatement
 from warehouse.places.keyset import KeySet
 from warehouse.publishing import build
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome

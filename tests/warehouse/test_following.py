@@ -16,7 +16,7 @@ from warehouse.areas import forecast
 from warehouse.following import OpenRelease, ReleaseFollower
 from warehouse.places.match import Match
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.rollback import roll_back
+from warehouse.releases.changes import roll_back
 from warehouse.schema.errors import LookupFailure
 
 Publish = Callable[[int], str]

@@ -9,7 +9,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.areas.paging import Cursors
-from warehouse.lookup.lookup_statement import LookupStatement
+from warehouse.lookup.query import LookupStatement
 from warehouse.places.keyset import KeySet
 
 # Up to this many keys get one placeholder each. Measured against one list parameter: a third less time for one key, a
@@ -87,3 +87,11 @@ class DataArea(msgspec.Struct, frozen=True, kw_only=True):
     def keys_in(self, folder: Path) -> KeySet:
         """Returns the key set of the release in `folder`. Raises OSError or msgspec.DecodeError if that fails."""
         return KeySet.decoded((folder / self.key_set).read_bytes())
+
+
+def acceptable_aliases(connection: duckdb.DuckDBPyConnection, tables: Path) -> list[tuple[str, str, str]]:
+    """Returns ZIP code, name and state of aliases that the postal service accepts. Empty without a table of aliases."""
+    file = tables / "aliases.parquet"
+    if not file.exists():
+        return []
+    return connection.execute(sql.statement("acceptable_aliases", file=sql.rows_of(file))).fetchall()

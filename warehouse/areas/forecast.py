@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from warehouse import sql
-from warehouse.areas import aliases, entry_file
+from warehouse.areas import data_area, entry_file
 from warehouse.areas.data_area import DataArea
 from warehouse.areas.fields import (
     City,
@@ -184,7 +184,7 @@ def build_forecast(connection: duckdb.DuckDBPyConnection, tables: Path, out: Pat
             yield [(entry.location.zip_code, _encoder.encode(entry)) for entry in group]
 
     entry_file.write_entries(out / FORECAST_AREA.entries, ["zip_code"], groups())
-    for alias in aliases.acceptable_aliases(connection, tables):
+    for alias in data_area.acceptable_aliases(connection, tables):
         keys.add_alias(*alias)
     return keys.build()
 

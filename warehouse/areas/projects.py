@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta
 
 from warehouse import sql
-from warehouse.areas import aliases, entry_file
+from warehouse.areas import data_area, entry_file
 from warehouse.areas.data_area import DataArea, FurtherLookup
 from warehouse.areas.fields import (
     City,
@@ -32,10 +32,10 @@ from warehouse.areas.fields import (
 )
 from warehouse.areas.paging import Cursors, Page
 from warehouse.lookup.engine import Engine
-from warehouse.places.city_names import fold_city, strip_state
 from warehouse.places.keyset import KeySet
 from warehouse.places.keyset_builder import KeySetBuilder
 from warehouse.places.match import Match
+from warehouse.places.names import fold_city, strip_state
 from warehouse.schema.vocabulary import PROJECT_STATUSES, UNKNOWN, ProjectStatus
 
 _MIN_ROWS_PER_GROUP = 512
@@ -173,7 +173,7 @@ def build_projects(connection: duckdb.DuckDBPyConnection, tables: Path, out: Pat
         keys.add_postal(zip_code, _printed(city, state), state, count)
     _name_places(connection, keys, _cities(connection))
     keys.add_types(name for (name,) in connection.execute(sql.statement("project_types")).fetchall())
-    for alias in aliases.acceptable_aliases(connection, tables):
+    for alias in data_area.acceptable_aliases(connection, tables):
         keys.add_alias(*alias)
     _write(connection, out / PROJECTS_AREA.entries)
     return keys.build()

@@ -5,7 +5,7 @@ from pathlib import Path
 import duckdb
 
 from warehouse import sql
-from warehouse.releases.table_files import table_file
+from warehouse.releases.files import table_file
 from warehouse.schema.states import STATES
 from warehouse.schema.tables import ALIASES, HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION
 

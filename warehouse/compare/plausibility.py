@@ -14,7 +14,7 @@ from warehouse.rules.all_rules import RuleLimits, make_finding, shown_limit
 from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.rules.figure_rules import BASELINE_RULES, FIGURE_RULES
 from warehouse.rules.place_rules import PLACE_RULES, STATES_LOST
-from warehouse.rules.plausibility_rule import PlausibilityRule
+from warehouse.rules.rule import PlausibilityRule
 from warehouse.schema.findings import COUNTRY, Finding
 from warehouse.schema.tables import ALIASES, HOUSING, POPULATION
 

@@ -15,7 +15,7 @@ from warehouse import sql
 from warehouse.compare.pairing import pair_releases
 from warehouse.compare.state_comparison import compare_states, figure_change, key_figures
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.table_files import table_file
+from warehouse.releases.files import table_file
 from warehouse.schema.comparison import (
     CHANGE_STEPS,
     SIZE_STEPS,

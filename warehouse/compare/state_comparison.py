@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 
 from warehouse import sql
-from warehouse.releases.table_files import table_file
+from warehouse.releases.files import table_file
 from warehouse.schema.comparison import FigureChange, StateChange
 from warehouse.schema.tables import HOUSING, POPULATION, TABLES
 

@@ -22,7 +22,7 @@ from warehouse.drops.recognition import nearest_table, recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate, write_faults
 from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, footer_marks, write_tables
-from warehouse.releases.table_files import table_file
+from warehouse.releases.files import table_file
 from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.failures import FailureFile
 from warehouse.schema.errors import DropError

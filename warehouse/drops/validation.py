@@ -10,7 +10,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.drops.staging import staged_name
-from warehouse.places.city_names import fold_city
+from warehouse.places.names import fold_city
 from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.causes import cause_named, causes_of
 from warehouse.rules.failures import FailureFile, write_failures

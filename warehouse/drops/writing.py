@@ -8,7 +8,7 @@ import duckdb
 from warehouse import sql
 from warehouse.drops.recognition import Extract
 from warehouse.releases.catalog import TableInfo
-from warehouse.releases.table_files import content_of, table_file
+from warehouse.releases.files import content_of, table_file
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import Table
 

@@ -21,8 +21,7 @@ from config.once_per_turn import OncePerTurn
 from warehouse import sql
 from warehouse.files.file_access import Hang
 from warehouse.lookup.batching import LookupQueue, PendingLookup, TellStatement, distribute, shared_statement, singly
-from warehouse.lookup.lookup_statement import LookupStatement
-from warehouse.lookup.running_query import CLOSED, Row, RunningQuery
+from warehouse.lookup.query import CLOSED, LookupStatement, Row, RunningQuery
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupStuck, LookupTimeout
 
 log = logging.getLogger("forecast.warehouse")

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from warehouse.places.city_names import fold_city, strip_state
 from warehouse.places.match import Match, NoMatch, OtherCity, UnknownCity, UnknownZip, city_query, part_query
+from warehouse.places.names import fold_city, strip_state
 from warehouse.places.regions import Regions
 from warehouse.places.similar import similar_names
 from warehouse.places.spellings import other_forms, plain_name, split_state

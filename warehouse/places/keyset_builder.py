@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable
 
-from warehouse.places.city_names import fold_city, strip_state
 from warehouse.places.keyset import CityNames, Group, KeySet, StoredKeySet, Zip
 from warehouse.places.match import city_query, part_query
+from warehouse.places.names import fold_city, strip_state
 from warehouse.places.spellings import abbreviates
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from warehouse.places.city_names import fold_city
+from warehouse.places.names import fold_city
 from warehouse.schema.states import STATES
 
 _SIMILAR = 3

@@ -6,8 +6,7 @@ Abbreviations: USPS Publication 28, sections 233 (directions) and Appendix C1 (w
 import re
 from collections.abc import Iterator
 
-from warehouse.places.city_names import fold_city
-from warehouse.places.state_names import STATE_NAMES, state_of
+from warehouse.places.names import STATE_NAMES, fold_city, state_of
 
 _SEPARATORS = re.compile(r"[\s.,+_/-]+")
 # Words that the Census Bureau appends to names, and municipalities prepend.

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from warehouse.places.city_names import fold_city
+from warehouse.places.names import fold_city
 
 
 class Variant(msgspec.Struct, frozen=True):

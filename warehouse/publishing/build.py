@@ -8,16 +8,15 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from warehouse.areas.aliases import acceptable_aliases
-from warehouse.areas.data_area import DataArea
+from warehouse.areas.data_area import DataArea, acceptable_aliases
 from warehouse.areas.registry import DATA_AREAS
 from warehouse.files.atomic import checksum
-from warehouse.places.city_names import strip_state
 from warehouse.places.keyset import KeySet
 from warehouse.places.match import Match
+from warehouse.places.names import strip_state
 from warehouse.publishing.bulk import ReleaseBefore, write_bulk
-from warehouse.releases.bulk_files import FORMATS, AreaContents, changes_file, flat_file
 from warehouse.releases.catalog import BUILDER_VERSION, FINDINGS, RELEASE_FORMAT, FileInfo, Manifest, Origin, TableInfo
+from warehouse.releases.files import FORMATS, AreaContents, changes_file, flat_file
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import SEVERITIES, Acceptance, Finding, ValidationReport, make_report
 from warehouse.schema.tables import ALIASES

@@ -9,7 +9,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.areas.data_area import DataArea
-from warehouse.releases.bulk_files import FORMATS, AreaContents, changes_file, flat_file, write_changes
+from warehouse.releases.files import FORMATS, AreaContents, changes_file, flat_file, write_changes
 
 # Measured with a national release: a quarter of the time of DuckDB's own gzip, and 5 % larger.
 _GZIP_LEVEL = 3

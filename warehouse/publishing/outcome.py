@@ -1,20 +1,28 @@
 """Options for publishing a drop, and the outcome."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Literal
 
 import msgspec
 
-from warehouse.publishing.approval import SeenWhenHeld
-from warehouse.releases.catalog import Manifest, Origin
+from warehouse.releases.catalog import Manifest, Origin, TableInfo
 from warehouse.rules.acceptance import check_acceptance, check_hold, check_severities
-from warehouse.rules.all_rules import RuleLimits
+from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.failures import FailureFile
 from warehouse.schema.errors import DropError
-from warehouse.schema.findings import Acceptance, Severity, ValidationReport
+from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport
 from warehouse.schema.tables import TABLES
 
 # "held": refused, but a person may approve it; "passed": a dry run without errors
 Result = Literal["published", "already_current", "refused", "held", "passed"]
+
+
+class SeenWhenHeld(msgspec.Struct, frozen=True):
+    """The state of a held drop that the approving person has seen."""
+
+    tables: dict[str, str]  # checksums of their contents
+    newer_than: datetime | None  # delivery time; None if it may replace the release of a newer drop
 
 
 class PublishOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,3 +62,24 @@ class PublishOutcome(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest | None  # of the release that is current now
     failures: tuple[FailureFile, ...] = ()  # files of all failing rows, if requested
     tables: dict[str, str] = {}  # that the drop brings: checksums of their contents, regardless of the order of rows
+
+
+def approval_findings(seen: SeenWhenHeld, tables: Mapping[str, TableInfo], current: Manifest | None) -> list[Finding]:
+    """Returns findings if the drop's contents have changed, or if a newer drop went live."""
+    findings = []
+    found = {name: info.checksum for name, info in tables.items()}
+    changed = sorted(name for name in seen.tables.keys() | found if seen.tables.get(name) != found.get(name))
+    if changed:
+        message = f"the drop has changed since it was held: {', '.join(changed)}"
+        remedy = "move it back into the inbox to validate it again"
+        findings.append(make_finding("changed-file", message, count=len(changed), remedy=remedy))
+    if current is not None and seen.newer_than is not None and current.delivered > seen.newer_than:
+        findings.append(
+            make_finding(
+                "overtaken",
+                f"it was delivered {seen.newer_than:%Y-%m-%d %H:%M} UTC; the drop of the current release, "
+                f"{current.id}, was delivered {current.delivered:%Y-%m-%d %H:%M} UTC",
+                remedy="approve it with --over-newer, or discard it",
+            )
+        )
+    return findings

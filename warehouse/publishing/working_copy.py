@@ -7,8 +7,8 @@ import msgspec
 
 from warehouse.publishing.history import baseline_of, kept_releases
 from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.changes import remove
 from warehouse.releases.pointer import Pointer, no_such_release, unreadable_current
-from warehouse.releases.retire import remove
 from warehouse.schema.errors import CatalogError, DamagedError, NeedsNewerError, NoSuchReleaseError
 from warehouse.schema.progress import ProgressCallback
 from warehouse.upstream.documents import StoredRelease, holds

@@ -27,7 +27,7 @@ from warehouse.files.atomic import (
 )
 from warehouse.files.reading import read_struct
 from warehouse.files.remedies import with_remedy
-from warehouse.releases.bulk_files import AreaContents
+from warehouse.releases.files import AreaContents
 from warehouse.releases.pointer import (
     Count,
     FilePath,

@@ -1,7 +1,6 @@
 """Rules on figures that are well-formed and may be wrong."""
 
-from warehouse.rules.plausibility_rule import CellRule, PlausibilityRule, TotalRule
-from warehouse.rules.rule import OPEN_FIGURES
+from warehouse.rules.rule import OPEN_FIGURES, CellRule, PlausibilityRule, TotalRule
 
 _MOVED = (
     "figures-moved",

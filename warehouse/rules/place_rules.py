@@ -1,6 +1,6 @@
 """Rules on locations and aliases that are well-formed and may be wrong."""
 
-from warehouse.rules.plausibility_rule import PlaceChangeRule, PlaceRule, PlausibilityRule
+from warehouse.rules.rule import PlaceChangeRule, PlaceRule, PlausibilityRule
 
 STATES_LOST = PlaceChangeRule(
     name="zip-codes-lost",

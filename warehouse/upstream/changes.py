@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from warehouse.releases.catalog import Manifest
+from warehouse.releases.changes import check_removable, surplus
 from warehouse.releases.pointer import no_such_release
-from warehouse.releases.retire import check_removable, surplus
 from warehouse.schema.errors import CatalogError, StoreError
 from warehouse.upstream.documents import BEATS, BLOBS, RELEASES, StoredPointer, blob_name, release_name
 from warehouse.upstream.objects import ListedObject

@@ -24,9 +24,9 @@ from warehouse.files.atomic import open_lock, write_atomically
 from warehouse.files.reading import read_struct
 from warehouse.files.remedies import with_remedy
 from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.changes import in_use, remove
 from warehouse.releases.instances import InstanceRecord, live_instances
 from warehouse.releases.pointer import Pointer
-from warehouse.releases.retire import in_use, remove
 from warehouse.schema.errors import BusyError, CatalogError, NeedsNewerError, StoreError
 from warehouse.upstream.documents import LAST_SERIAL, Beat, Followed, StoredPointer, holds
 from warehouse.upstream.store import BEAT_SECONDS, KnownPointer, ReleasesStore

@@ -9,7 +9,6 @@ import msgspec
 from config.settings import Settings
 from service.cache.warm import WarmError
 from service.cli.cache.explain import explain_query
-from service.cli.cache.other_caches import warn
 from service.cli.cache.stats import stats
 from service.cli.instances.chosen import ask_one, print_unasked, targets_or_fail, url_option
 from service.cli.instances.client import NO_WRITE_TOKEN, OperatorsClient
@@ -24,6 +23,7 @@ from service.cli.output import (
     stdout,
     with_json,
 )
+from service.cli.stores import warn
 from service.operators.actions import Purged
 from service.publishing.warming import warm_again
 from service.reports import terminal

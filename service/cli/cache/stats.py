@@ -8,10 +8,9 @@ from config.settings import Settings
 from config.text import in_words
 from config.urls import address
 from service.cache.contents import Contents, ReleaseEntries, survey
-from service.cli.cache.other_caches import other_caches, warn
 from service.cli.instances.chosen import Asked, ask_all, targets
 from service.cli.output import Output, data_folder_member, load_settings, stderr, stdout, with_json
-from service.cli.stores import with_cache
+from service.cli.stores import other_caches, warn, with_cache
 from service.cli.words import many, size
 from service.operators.overview import Overview
 from service.reports import terminal

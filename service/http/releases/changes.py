@@ -12,8 +12,8 @@ from service.http.releases.downloads import Downloads
 from service.http.releases.shelf import ReleaseShelf
 from service.request.errors import ApiError
 from warehouse.areas.paging import Cursors
-from warehouse.releases.bulk_files import ChangesPage, changes_file, read_changes
 from warehouse.releases.catalog import Manifest
+from warehouse.releases.files import ChangesPage, changes_file, read_changes
 
 PARAMETERS = ("area", "limit", "cursor")
 AREA_NAMES = tuple(area.name for area in AREAS)

@@ -16,8 +16,8 @@ from service.request.preconditions import conditions_in, is_unchanged
 from service.request.request import Request, key_of
 from service.request.respond import CachePolicy
 from service.request.response import Header, Response
-from warehouse.releases.bulk_files import FORMATS, flat_file
 from warehouse.releases.catalog import FileInfo, Manifest
+from warehouse.releases.files import FORMATS, flat_file
 
 # What a key needs beside the area itself.
 BULK = "bulk"

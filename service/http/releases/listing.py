@@ -8,8 +8,8 @@ from msgspec import Meta
 
 from service.http.releases.files import FILES
 from service.http.releases.shelf import History
-from warehouse.releases.bulk_files import flat_file
 from warehouse.releases.catalog import Manifest
+from warehouse.releases.files import flat_file
 
 PATH = "/v1/releases"
 FEED_PATH = "/v1/releases.atom"

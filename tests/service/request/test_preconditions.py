@@ -23,7 +23,7 @@ from tests.support.waiting import until
 from tests.support.wire import Answer
 from warehouse.publishing.outcome import PublishOptions
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.rollback import roll_back
+from warehouse.releases.changes import roll_back
 
 FORECAST = "/v1/population-housing-forecast"
 FILE = "/v1/releases/current/forecast.parquet"

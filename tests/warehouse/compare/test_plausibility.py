@@ -16,7 +16,7 @@ from tests.warehouse.real_changes import REAL_CHANGES, REAL_TOGETHER
 from warehouse.publishing import publish as publisher
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog, Manifest
-from warehouse.releases.table_files import table_file
+from warehouse.releases.files import table_file
 from warehouse.rules.acceptance import parse_acceptance
 from warehouse.schema.findings import Acceptance, Finding
 

@@ -15,7 +15,7 @@ from warehouse.lookup.batching import (
     shared_statement,
     singly,
 )
-from warehouse.lookup.lookup_statement import LookupStatement
+from warehouse.lookup.query import LookupStatement
 from warehouse.schema.errors import LookupFailure
 
 FEW = ("one", "two")

@@ -19,7 +19,7 @@ from warehouse.areas import entry_file
 from warehouse.areas.forecast import FORECAST_AREA
 from warehouse.lookup.batching import MAX_KEYS_PER_STATEMENT
 from warehouse.lookup.engine import Engine, ObserveStatement
-from warehouse.lookup.lookup_statement import LookupStatement
+from warehouse.lookup.query import LookupStatement
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 

@@ -16,7 +16,7 @@ from tests.warehouse.lookup.test_engine import ENDLESS
 from warehouse.areas.forecast import FORECAST_AREA
 from warehouse.lookup import engine as engine_module
 from warehouse.lookup.engine import Engine
-from warehouse.lookup.lookup_statement import LookupStatement
+from warehouse.lookup.query import LookupStatement
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 

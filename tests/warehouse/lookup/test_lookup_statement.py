@@ -9,7 +9,7 @@ from tests.support.drops import LOCATIONS, location, write_drop
 from tests.warehouse.helpers import publish
 from warehouse.areas import projects
 from warehouse.areas.forecast import FORECAST_AREA
-from warehouse.lookup.lookup_statement import LookupStatement
+from warehouse.lookup.query import LookupStatement
 from warehouse.releases.catalog import Catalog
 
 TOWN = [f"{number:05}" for number in range(10000, 10040)]

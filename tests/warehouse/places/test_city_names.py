@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warehouse.places.city_names import fold_city, strip_state
+from warehouse.places.names import fold_city, strip_state
 
 WORDS = st.lists(
     st.sampled_from(["saint", "st", "fort", "ft", "mount", "mt", "s", "t", "a", "o", "in", "un"]), max_size=6

@@ -2,8 +2,7 @@
 
 import pytest
 
-from warehouse.places.city_names import fold_city
-from warehouse.places.state_names import STATE_NAMES, nearest_state, state_of
+from warehouse.places.names import STATE_NAMES, fold_city, nearest_state, state_of
 from warehouse.schema.states import STATES
 
 

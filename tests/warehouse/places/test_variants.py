@@ -2,7 +2,7 @@
 
 import zipcodes
 
-from warehouse.places.city_names import fold_city
+from warehouse.places.names import fold_city
 from warehouse.places.variants import VARIANTS, variants_among
 
 

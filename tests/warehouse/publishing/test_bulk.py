@@ -13,8 +13,8 @@ from tests.support.drops import HOUSING, LOCATIONS, POPULATION, homes, location,
 from tests.warehouse.helpers import entries, publish
 from warehouse.areas import entry_file
 from warehouse.areas.projects import PROJECTS_AREA
-from warehouse.releases.bulk_files import read_changes
 from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.files import read_changes
 
 ODD = 'A "quoted", name\nof two lines'
 PROJECTS = (

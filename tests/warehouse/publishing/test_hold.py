@@ -8,8 +8,7 @@ import pytest
 from tests.support.drops import POPULATION, people, write_drop
 from tests.support.publishing import publish
 from tests.warehouse.helpers import NO_LIMITS, finding
-from warehouse.publishing.approval import SeenWhenHeld
-from warehouse.publishing.outcome import PublishOptions, PublishOutcome
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome, SeenWhenHeld
 from warehouse.releases.catalog import Catalog, Origin
 from warehouse.rules.acceptance import accept_found
 from warehouse.schema.errors import WarehouseError

@@ -25,8 +25,8 @@ from tests.support.drops import (
     write_wide_drop,
 )
 from tests.warehouse.helpers import contents, entries, figures, publish
-from warehouse.releases.bulk_files import AreaContents
 from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.files import AreaContents
 
 
 def test_the_long_shape_publishes(catalog: Catalog, drop: Path) -> None:

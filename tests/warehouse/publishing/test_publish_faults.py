@@ -16,7 +16,7 @@ from tests.support.drops import (
 from tests.warehouse.helpers import contents, entries, errors, publish
 from warehouse.files.atomic import exclusive
 from warehouse.releases.catalog import Catalog, Manifest
-from warehouse.releases.rollback import roll_back
+from warehouse.releases.changes import roll_back
 from warehouse.schema.errors import BusyError, CatalogError, DropError
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from warehouse.releases.bulk_files import read_changes, write_changes
+from warehouse.releases.files import read_changes, write_changes
 
 IDS = ("a", "two\nlines", 'a "quoted" one', "é", "last")
 

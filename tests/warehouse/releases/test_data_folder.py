@@ -11,9 +11,8 @@ from tests.support.drops import people, write_drop
 from tests.support.instance import environment, forecast_here
 from tests.warehouse.helpers import a_month_apart, publish
 from warehouse.releases.catalog import Catalog, Manifest
+from warehouse.releases.changes import retire_all_but, roll_back
 from warehouse.releases.instances import InstanceFile, live_instances
-from warehouse.releases.retire import retire_all_but
-from warehouse.releases.rollback import roll_back
 from warehouse.schema.errors import CatalogError, InboxError
 
 

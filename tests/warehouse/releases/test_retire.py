@@ -10,8 +10,8 @@ from tests.support.drops import alias, people, write_drop
 from tests.warehouse.helpers import a_month_apart, contents, publish
 from warehouse.files.atomic import exclusive
 from warehouse.releases.catalog import Catalog
+from warehouse.releases.changes import in_use, retire, retire_all_but
 from warehouse.releases.instances import InstanceFile, InstanceRecord, live_instances
-from warehouse.releases.retire import in_use, retire, retire_all_but
 from warehouse.schema.errors import BusyError, CatalogError
 
 

@@ -10,7 +10,7 @@ from tests.support.drops import (
 )
 from tests.warehouse.helpers import contents, flip_byte, publish
 from warehouse.releases.catalog import Catalog, Manifest
-from warehouse.releases.rollback import roll_back
+from warehouse.releases.changes import roll_back
 from warehouse.schema.errors import CatalogError, NoReleaseError
 
 OTHER_POPULATION = [people("36436", 2021, 5)]

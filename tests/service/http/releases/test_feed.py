@@ -8,7 +8,7 @@ import msgspec
 from service.http.releases.feed import feed_of
 from service.http.releases.shelf import History
 from tests.service.http.releases.test_shelf import named, release
-from warehouse.releases.bulk_files import AreaContents
+from warehouse.releases.files import AreaContents
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 NEWER = msgspec.structs.replace(

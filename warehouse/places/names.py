@@ -1,14 +1,18 @@
-"""Names of states that people write in place of a code.
+"""Names of cities and states: the spellings of one name folded to one form, and states by any of theirs."""
 
-Names: USPS Publication 28, Appendix B. Abbreviations: GPO Style Manual 2016, rule 9.13 (the ones before ZIP codes).
-"""
+import unicodedata
 
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from warehouse.places.city_names import fold_city
 from warehouse.schema.states import STATES
 
+# Characters that only some spellings of a name have. Dashes, spaces, accents and invisible characters are dropped by
+# their category.
+_DROPPED = frozenset("'’‘ʻʼ`´.")
+_DROPPED_CATEGORIES = frozenset({"Pd", "Zs", "Mn", "Cf"})
+# Applied after spaces are dropped, so that "StLouis", "St. Louis" and "Saint Louis" become the same.
+_SHORT_FORMS = (("saint", "st"), ("fort", "ft"), ("mount", "mt"))
 # code -> name, then other ways to write it
 STATE_NAMES: dict[str, tuple[str, ...]] = {
     "AA": ("Armed Forces Americas",),
@@ -74,6 +78,29 @@ STATE_NAMES: dict[str, tuple[str, ...]] = {
     "WV": ("West Virginia", "W Virginia", "W Va"),
     "WY": ("Wyoming", "Wyo"),
 }
+
+
+def fold_city(name: str) -> str:
+    """Returns `name` in lower case, without spaces, accents, apostrophes, periods and hyphens.
+
+    Saint, Fort and Mount are abbreviated.
+    """
+    folded = "".join(
+        character
+        for character in unicodedata.normalize("NFKD", name)
+        if character not in _DROPPED and unicodedata.category(character) not in _DROPPED_CATEGORIES
+    ).casefold()
+    for long, short in _SHORT_FORMS:
+        folded = folded.replace(long, short)
+    return folded
+
+
+def strip_state(name: str, state_code: str) -> str:
+    """Returns `name` without a trailing ``, ST`` that repeats `state_code`. People copy it from answers."""
+    head, comma, tail = name.rpartition(",")
+    return head.strip() if comma and tail.strip().upper() == state_code else name
+
+
 _CODES = {fold_city(name): code for code, names in STATE_NAMES.items() for name in names}
 _NUMBERS = {state.fips: state.code for state in STATES if state.fips is not None}
 _NAMES = list(_CODES)

@@ -1,4 +1,4 @@
-"""Removes old releases, but never the current one, the one before it, or one that a live instance serves."""
+"""Changes of releases on disk: rolling back, and removing old releases, but never one that is in use."""
 
 import shutil
 from collections.abc import Collection, Iterable, Sequence
@@ -6,8 +6,31 @@ from collections.abc import Collection, Iterable, Sequence
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import live_instances
 from warehouse.releases.pointer import no_such_release
-from warehouse.schema.errors import CatalogError
+from warehouse.schema.errors import CatalogError, NoReleaseError
 from warehouse.schema.tables import HOUSING, POPULATION
+
+
+def roll_back(catalog: Catalog, release: str | None = None, by: str | None = None) -> Manifest:
+    """Makes `release`, by default the one that was current before, current again on behalf of the user `by`.
+
+    Raises:
+        CatalogError: if there is no such release, or it is damaged.
+        BusyError: if a publisher is at work.
+    """
+    with catalog.changing():
+        manifest = catalog.manifest(release or _previous(catalog))
+        catalog.verify(manifest)
+        catalog.switch(manifest.id, by)
+        return manifest
+
+
+def _previous(catalog: Catalog) -> str:
+    pointer = catalog.known_pointer()
+    if pointer is None:
+        raise NoReleaseError(f"nothing has been published yet in {catalog.data.absolute()}, so no rollback is possible")
+    if pointer.previous is None:
+        raise CatalogError("there was no release before the current one")
+    return pointer.previous
 
 
 def in_use(catalog: Catalog) -> set[str]:
