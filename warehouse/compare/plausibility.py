@@ -126,12 +126,12 @@ class _RuleRun:
     def check(self, rule: PlausibilityRule, since: str = "") -> None:
         limit = self._limits[rule.name]
         text = sql.statement(rule.query, limit=repr(float(limit)))
-        if rule.asks == "places":
+        if rule.checks == "places":
             places = self._places(text, rule.among)
             found = _places_finding(rule, places, limit) if places else None
             select = sql.statement("failing_places", faults=text, table=rule.table)
         else:
-            if rule.asks == "cells":
+            if rule.checks == "cells":
                 cells = [_Cells(*row) for row in self._rows("sum_up_cells", faults=text)]
                 totals = [one.as_total() for one in cells if one.count > limit * (1 + one.is_open)]
                 select = sql.statement("failing_cells", faults=text)
@@ -173,7 +173,7 @@ def _figures_finding(rule: PlausibilityRule, totals: list[_Total], limit: float,
     where = f" in {_listed(states)}" if states else ""
     return make_finding(
         rule.name,
-        f"{rule.told}{since}{where}: {_listed(figures)} (limit {shown_limit(rule.unit, limit)}); {rule.cause}",
+        f"{rule.finding}{since}{where}: {_listed(figures)} (limit {shown_limit(rule.unit, limit)}); {rule.cause}",
         table=tables.pop() if len(tables) == 1 else None,
         column=figures[0] if len(figures) == 1 else None,
         count=max(one.count for one in totals),
@@ -209,7 +209,7 @@ def _places_finding(rule: PlausibilityRule, places: list[_Places], limit: float)
     in_a_state = shown_limit("share", min(1, limit * rule.state_factor))
     return make_finding(
         rule.name,
-        f"{count:,} of {total:,} {noun} {rule.told}, in {_listed(f'{one.state} {one.count:,}' for one in shown)} "
+        f"{count:,} of {total:,} {noun} {rule.finding}, in {_listed(f'{one.state} {one.count:,}' for one in shown)} "
         f"({share}; limit {shown_limit('share', limit)}, in a state {in_a_state}); {rule.cause}",
         table=rule.table,
         count=count,

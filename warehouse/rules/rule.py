@@ -63,10 +63,10 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
     it returns the failing ZIP codes.
     """
 
-    asks: Literal["totals", "cells", "places"]
+    checks: Literal["totals", "cells", "places"]
     among: str = "new_places"  # FROM expression for all ZIP codes, of which the failing ones are a share
     compares: bool = True  # with the previous release
-    told: str  # the finding in words: "`told` in TX", or "12 of 42,094 ZIP codes `told`"
+    finding: str  # in words: "`finding` in TX", or "12 of 42,094 ZIP codes `finding`"
     cause: str  # its likely cause
     override: bool = True
     unit: Unit = "share"
@@ -87,13 +87,13 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
 class TotalRule(PlausibilityRule, frozen=True, kw_only=True):
     """A rule on the totals of states."""
 
-    asks: Literal["totals", "cells", "places"] = "totals"
+    checks: Literal["totals", "cells", "places"] = "totals"
 
 
 class CellRule(PlausibilityRule, frozen=True, kw_only=True):
     """A rule on figures of single ZIP codes, which are counted."""
 
-    asks: Literal["totals", "cells", "places"] = "cells"
+    checks: Literal["totals", "cells", "places"] = "cells"
     by_state: bool = False
     unit: Unit = "ZIP codes"
 
@@ -101,7 +101,7 @@ class CellRule(PlausibilityRule, frozen=True, kw_only=True):
 class PlaceRule(PlausibilityRule, frozen=True, kw_only=True):
     """A rule on places of one release. The failing share may be ten times as large in a state as in the country."""
 
-    asks: Literal["totals", "cells", "places"] = "places"
+    checks: Literal["totals", "cells", "places"] = "places"
     compares: bool = False
     state_factor: int = 10
 
