@@ -222,7 +222,7 @@ class InstanceView:
     async def _look(self) -> None:
         """Refreshes the state and publishes it."""
         await self._read_folder()
-        await self._look_who_switched()
+        await self._read_who_switched()
         for worker in self._workers.all:
             if worker.report is not None:
                 self._checks.trail.revoke_again(worker.report.revoked_lost)
@@ -235,7 +235,7 @@ class InstanceView:
             with suppress(FilesHang):  # `state` reports it
                 self._news = await self._files.run(f"reading {folder}", read_folder_news, folder, wait=1)
 
-    async def _look_who_switched(self) -> None:
+    async def _read_who_switched(self) -> None:
         """Reads who made a release current, once all workers serve it."""
         release, before, folder = self.state().served, self._served, self._settings.data_path
         if release is None or release == before:
