@@ -91,9 +91,8 @@ def wait_for_workers(instance: Instance, workers: int, pushed: int | None = None
     return instance.worker_pids()
 
 
-def request(key: str, path: str = f"{FORECAST}?zip_code=36436", etag: str | None = None) -> bytes:
-    condition = f"If-None-Match: {etag}\r\n" if etag else ""
-    return f"GET {path} HTTP/1.1\r\nHost: figures\r\nx-api-key: {key}\r\n{condition}\r\n".encode()
+def request(key: str) -> bytes:
+    return f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: figures\r\nx-api-key: {key}\r\n\r\n".encode()
 
 
 class Connection(asyncio.Protocol):

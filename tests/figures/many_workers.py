@@ -7,26 +7,30 @@ of the quota: how many were answered beyond it. Times are those of arrival here,
 worker makes a window look busier or emptier: by as much as answers take longer at one of its ends than at the other.
 """
 
+import asyncio
 import contextlib
 import math
 import shutil
 import sys
+import time
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterator
 from typing import NamedTuple
 
 import uvloop
 
 from service.base.terms import Quota, Rate, Terms
-from tests.figures.common import Connection, Site, request, say, site, spread, wait_for_workers
-from tests.figures.rates import SETTLED_SECONDS, Drive, tell
+from tests.figures.common import Connection, Site, milliseconds, request, say, site, spread, wait_for_workers
 from tests.support.instance import Instance, serving
 from tests.support.waiting import until
 
 INSTANCES, WORKERS_EACH, CONNECTIONS_EACH = 3, 4, 8
 RATE = Rate(500, 1, 100)
 QUOTA = Quota(3000, "day")
+TICK_SECONDS = 0.001
+# Long enough for a full bucket to be seen as empty.
+SETTLED_SECONDS = 1.5
 
 
 class Figures(NamedTuple):
@@ -36,6 +40,50 @@ class Figures(NamedTuple):
     most: float
     least: float
     over: int
+
+
+class Drive:
+    """An open loop over `connections`. `accepted` are times of arrival; `took` are seconds from leaving to answer."""
+
+    def __init__(self, connections: list[Connection], head: bytes) -> None:
+        self.statuses: Counter[int] = Counter()
+        self.accepted: list[float] = []
+        self.took: list[float] = []
+        self.late = 0
+        self.began = self.ended = 0.0
+        self._free = deque(connections)
+        self._under_way: set[asyncio.Future[int]] = set()
+        self._head = head
+
+    async def run(self, offered: float, seconds: float) -> None:
+        self.began = time.perf_counter()
+        sent = 0
+        while (now := time.perf_counter() - self.began) < seconds:
+            due = int(now * offered)
+            while sent < due and self._free:
+                self._send(self._free.popleft())
+                sent += 1
+            self.late = max(self.late, due - sent)
+            await asyncio.sleep(TICK_SECONDS)
+        self.ended = time.perf_counter()
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    def _send(self, connection: Connection) -> None:
+        left = time.perf_counter()
+
+        def answered(answer: "asyncio.Future[int]") -> None:
+            now, status = time.perf_counter(), 0 if answer.exception() else answer.result()
+            self._under_way.discard(answer)
+            self.statuses[status] += 1
+            self.took.append(now - left)
+            if status in (200, 304):
+                self.accepted.append(now)
+            self._free.append(connection)
+
+        answer = connection.ask(self._head)
+        self._under_way.add(answer)
+        answer.add_done_callback(answered)
 
 
 @contextlib.contextmanager
@@ -76,7 +124,7 @@ async def measure(ground: Site, instances: list[Instance], offered: float, secon
         drive = Drive(connections, request(limited))
         await drive.run(offered, seconds)
         assert drive.statuses.keys() <= {200, 304, 429}, drive.statuses
-        tell(RATE, drive)
+        say(f"{RATE}: offered {drive.statuses.total() / seconds:,.0f}/s, {drive.late} late; {milliseconds(drive.took)}")
         by_clock, anywhere = windows(drive)
         least, most = min(by_clock), max(by_clock)
         say(f"  of the rate: {least:.1f} to {most:.1f} % in a second by the clock, "

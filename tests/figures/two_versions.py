@@ -18,14 +18,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import uvloop
 
+from service.quota.report import DamagedUsage, UsageReport
 from tests.figures.common import Site, say
-from tests.figures.usage_run import stored
 from tests.figures.versions_load import Asked, Load, statuses, wrong
 from tests.support.drops import HOUSING, LOCATIONS, people, project, write_drop
 from tests.support.instance import Instance, environment, forecast, serving
@@ -194,6 +196,18 @@ async def drive(ground: Ground) -> Outcome:
     return Outcome(load.asked, keys, revoked)
 
 
+async def stored(site: Site, key_ids: list[str]) -> Counter[tuple[str, int]]:
+    """Answers by key and status, of yesterday and today: a run may meet midnight."""
+    found: Counter[tuple[str, int]] = Counter()
+    today = datetime.now(UTC).date()
+    async with site.store() as store:
+        async for row in UsageReport(store.redis).of_keys(key_ids, today - timedelta(days=1), today):
+            assert not isinstance(row, DamagedUsage), row
+            found[row.key_id, 200] += row.answered + row.answered_empty + row.not_modified
+            found[row.key_id, 404] += row.not_found
+    return found
+
+
 async def judge(ground: Ground, outcome: Outcome, seconds: float) -> bool:
     asked, keys = outcome.asked, outcome.keys
     say(f"{len(asked):,} requests in {seconds:.0f} s; by key: {statuses(asked)}")
@@ -214,10 +228,7 @@ async def judge(ground: Ground, outcome: Outcome, seconds: float) -> bool:
         say(f"  {line}")
     unequal = 0
     for label, key in keys.items():
-        used = {200: 0, 404: 0}
-        for cell, number in found.items():
-            if cell.key_id == key.key_id and cell.outcome != "rejected":
-                used[404 if cell.outcome == "not_found" else 200] += number
+        used = {status: found[key.key_id, status] for status in (200, 404)}
         seen = {status: sum(one.status == status for one in asked if one.key == label) for status in used}
         unequal += seen != used
         say(f"  {label}: answered {seen}, stored {used}{'' if seen == used else '  WRONG'}")
