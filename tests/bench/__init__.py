@@ -1,4 +1,4 @@
-"""Benchmarks: beside others in one run, how cost grows, latency at a fixed rate, answers under cut-off requests.
+"""Benchmarks: beside others in one run, how cost grows, answers under cut-off requests.
 
 `python -m tests.bench --help` lists the commands; only ratios travel from one machine to another.
 
@@ -11,7 +11,6 @@
 ``compare.py``        the alternating rounds; ``report.py`` their table and JSON, ``chart.py`` the picture
 ``shapes/``           every shape of traffic beside nginx, each ratio beside its floor
 ``growth.py``         cost against ZIP codes, years, keys, connections, size of the body, workers
-``openloop.py``       latency at a fixed arrival rate; ``client.py`` is what asks
 ``cutoff.py``         a million requests of which every tenth is cut off by its client
 ====================  ================================================================================================
 """

@@ -6,14 +6,14 @@ from pathlib import Path
 import click
 import msgspec
 
-from tests.bench import chart, cutoff, growth, openloop, report
+from tests.bench import chart, cutoff, growth, report
 from tests.bench.compare import compare
 from tests.bench.contenders import PEERS
 from tests.bench.shapes import chart as shapes_chart
 from tests.bench.shapes import report as shapes_report
-from tests.bench.shapes import results as shapes_results
 from tests.bench.shapes.catalog import NAMES
 from tests.bench.shapes.measuring import measure_shapes
+from tests.bench.shapes.results import ShapesResults
 from tests.bench.stage import BenchError, console
 
 HERE = Path(__file__).parent
@@ -31,7 +31,6 @@ def main() -> None:
     python -m tests.bench compare          beside nginx, Varnish, Bun, FastAPI, ROAPI and others: 7 minutes
     python -m tests.bench shapes           every shape of traffic, each ratio beside its floor: 15 minutes
     python -m tests.bench growth           how cost grows: ZIP codes, years, keys, connections, body, workers
-    python -m tests.bench openloop         latency at half of the top rate, where stalls count
     python -m tests.bench cutoff           answers under clients that go away; none may get another's
     """
 
@@ -50,9 +49,7 @@ def compare_command(rounds: int, seconds: int, keep: bool, file: Path | None) ->
     """
     results = compare(rounds, seconds)
     report.show(results, console)
-    for target in [file, RESULTS if keep else None]:
-        if target is not None:
-            report.save(results, target)
+    report.save(results, file, RESULTS if keep else None)
     if keep:
         CHART.write_text(chart.draw(results))
     if any(series.bad for series in results.series):
@@ -73,9 +70,7 @@ def shapes_command(only: tuple[str, ...], rounds: int, seconds: int, keep: bool,
     """
     results = measure_shapes(only or NAMES, rounds, seconds)
     shapes_report.show(results, console)
-    for target in [file, SHAPES_RESULTS if keep else None]:
-        if target is not None:
-            shapes_results.save(results, target)
+    report.save(results, file, SHAPES_RESULTS if keep else None)
     if keep:
         SHAPES_CHART.write_text(shapes_chart.draw(results))
     if results.failed:
@@ -90,25 +85,7 @@ def growth_command(dimensions: tuple[str, ...], most_keys: int, file: Path | Non
     """How cost grows with data, held, keys, connections, body, workers: those named, else all of them."""
     rows = growth.growth(dimensions or growth.DIMENSIONS, most_keys)
     growth.show(rows, console)
-    _save(file, rows)
-
-
-@main.command("openloop")
-@click.option("--tier", default="near", show_default=True, help="The tier that answers.")
-@click.option("--rounds", default=3, show_default=True, type=click.IntRange(1), help="Rounds, with and without idle.")
-@click.option("--seconds", default=5, show_default=True, type=click.IntRange(1), help="Length of one run.")
-@click.option("--idle", default=10_000, show_default=True, type=click.IntRange(1), help="Idle connections beside.")
-@click.option("--rate", type=click.IntRange(1), help="Requests per second. Default: half of the top rate.")
-@_JSON
-def openloop_command(tier: str, rounds: int, seconds: int, idle: int, rate: int | None, file: Path | None) -> None:
-    """Latency at a fixed arrival rate, so that stalls count: p50, p99, p99.9.
-
-    Times count from when a request was meant to be sent. The same again with idle connections open beside it, and all
-    of it for nginx too, at the same rate.
-    """
-    latencies = openloop.openloop(tier, rounds, seconds, idle, rate)
-    openloop.show(latencies, console)
-    _save(file, latencies)
+    report.save(rows, file)
 
 
 @main.command("cutoff")
@@ -123,7 +100,7 @@ def cutoff_command(total: int, seed: int, file: Path | None) -> None:
             f"{name}: {cut.requests:,} requests, {cut.cut:,} cut off, {cut.answered:,} answered rightly, "
             f"{cut.foreign} with another's answer, {cut.wrong} not at all or not 200"
         )
-    _save(file, found)
+    report.save(found, file)
     if any(cut.foreign or cut.wrong for cut in found.values()):
         raise BenchError("there were wrong answers")
 
@@ -131,10 +108,10 @@ def cutoff_command(total: int, seed: int, file: Path | None) -> None:
 @main.command("chart")
 def chart_command() -> None:
     """Draw the charts of the README again from the figures kept."""
-    CHART.write_text(chart.draw(report.load(RESULTS)))
+    CHART.write_text(chart.draw(msgspec.json.decode(RESULTS.read_bytes(), type=report.Results)))
     click.echo(CHART)
     if SHAPES_RESULTS.exists():
-        SHAPES_CHART.write_text(shapes_chart.draw(shapes_results.load(SHAPES_RESULTS)))
+        SHAPES_CHART.write_text(shapes_chart.draw(msgspec.json.decode(SHAPES_RESULTS.read_bytes(), type=ShapesResults)))
         click.echo(SHAPES_CHART)
 
 
@@ -144,11 +121,6 @@ def peers_command() -> None:
     for peer in PEERS:
         lacks = peer.lacks()
         click.echo(f"{peer.name:34}{f'missing: {lacks}' if lacks else 'installed'}")
-
-
-def _save(file: Path | None, figures: object) -> None:
-    if file is not None:
-        file.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")
 
 
 def run() -> int:

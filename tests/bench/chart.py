@@ -12,9 +12,9 @@ import msgspec
 from tests.bench.contenders import BASES
 from tests.bench.report import Headers, Results, Series
 
-_WIDTH, _LABELS, _FIGURES = 860, 250, 150
+WIDTH, _LABELS, _FIGURES = 860, 250, 150
 _BAR, _GAP, _HEADING = 13, 10, 46
-STYLE = """
+_STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #1f2328; }
   .title { font-weight: 600; } .quiet { fill: #59636e; font-size: 12px; }
   .ours { fill: #0969da; } .peer { fill: #8c959f; } .same { opacity: .5; }
@@ -59,11 +59,14 @@ def draw(results: Results) -> str:
         f"{results.rounds} rounds. One core each; {results.made_at[:10]}."
     )
     parts.append(f'<text class="quiet" x="0" y="{top + 16:.0f}">{escape(legend)}</text>')
-    size = f'width="{_WIDTH}" height="{top + 26:.0f}" viewBox="0 0 {_WIDTH} {top + 26:.0f}"'
-    title = "<title>Answers per second beside peers</title>"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">{title}<style>{STYLE}</style>\n' + (
-        "\n".join(parts) + "\n</svg>\n"
-    )
+    return picture("Answers per second beside peers", parts, top + 26)
+
+
+def picture(title: str, parts: Sequence[str], height: float, style: str = "") -> str:
+    """A whole SVG file of these parts."""
+    size = f'width="{WIDTH}" height="{height:.0f}" viewBox="0 0 {WIDTH} {height:.0f}"'
+    head = f"<title>{title}</title><style>{_STYLE}{style}</style>"
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">{head}', *parts, "</svg>\n"])
 
 
 def bars_of(series: Sequence[Series], base: str, ours: set[str]) -> list[Bar]:
@@ -88,7 +91,7 @@ def _height(bars: list[Bar]) -> float:
 
 
 def _panel(bars: list[Bar], heading: str, top: float) -> list[str]:
-    scale = (_WIDTH - _LABELS - _FIGURES) / max(bar.most for bar in bars)
+    scale = (WIDTH - _LABELS - _FIGURES) / max(bar.most for bar in bars)
     parts = [f'<text class="title" x="0" y="{top + 20:.0f}">{escape(heading)}</text>']
     y = top + _HEADING - 10
     for number, bar in enumerate(bars):

@@ -47,7 +47,7 @@ class Ratio(msgspec.Struct, frozen=True):
     floor: float | None
 
 
-class Results(msgspec.Struct, frozen=True):
+class Run(msgspec.Struct, frozen=True, kw_only=True):
     """`load`: the machine's load average before and after the run. `missing`: peers that are not installed."""
 
     made_at: str
@@ -55,11 +55,14 @@ class Results(msgspec.Struct, frozen=True):
     load: tuple[float, float]
     rounds: int
     seconds: int
+    notes: dict[str, str]
+    missing: dict[str, str]
+
+
+class Results(Run, frozen=True, kw_only=True):
     series: list[Series]
     ratios: list[Ratio]
     likeness: dict[str, Likeness]
-    notes: dict[str, str]
-    missing: dict[str, str]
 
 
 def ratios(series: list[Series]) -> list[Ratio]:
@@ -96,12 +99,17 @@ def show(results: Results, console: Console) -> None:
     console.print(
         "core µs: processor time of all server processes per answer. *: the client was at its limit.", style="dim"
     )
-    for name, note in results.notes.items():
+    show_run(results, console)
+
+
+def show_run(run: Run, console: Console) -> None:
+    for name, note in run.notes.items():
         console.print(f"{name}: {note}.", style="dim", soft_wrap=True)
-    for name, install in results.missing.items():
+    for name, install in run.missing.items():
         console.print(f"not measured, because not installed: {name}: {install}", soft_wrap=True)
-    before, after = results.load
-    console.print(f"{results.machine}; load average {before:.1f} before, {after:.1f} after", style="dim")
+    before, after = run.load
+    rounds = f"{run.rounds} rounds; load average {before:.1f} before, {after:.1f} after"
+    console.print(f"{run.machine}; {rounds}", style="dim")
 
 
 def _rates(results: Results) -> Table:
@@ -145,10 +153,7 @@ def new_table(title: str, *columns: str) -> Table:
     return table
 
 
-def save(results: Results, file: Path) -> None:
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
-
-
-def load(file: Path) -> Results:
-    """Raises msgspec.ValidationError if `file` is from another version."""
-    return msgspec.json.decode(file.read_bytes(), type=Results)
+def save(figures: object, *files: Path | None) -> None:
+    """Writes JSON to each of `files` that is one."""
+    for file in filter(None, files):
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n")

@@ -3,6 +3,8 @@
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import msgspec
+
 from tests.bench import chart, report
 from tests.bench.load import Sample
 from tests.bench.report import Headers, Results, Series
@@ -48,10 +50,8 @@ def test_a_pair_of_which_one_was_not_measured_is_left_out() -> None:
 
 def test_results_are_read_back_as_they_were_written(tmp_path: Path) -> None:
     written = results(series("Redis", "unique", 3.0), series(KEPT, "unique", 4.0))
-
-    report.save(written, tmp_path / "results.json")
-
-    assert report.load(tmp_path / "results.json") == written
+    report.save(written, tmp_path / "results.json", None)
+    assert msgspec.json.decode((tmp_path / "results.json").read_bytes(), type=Results) == written
 
 
 def test_the_chart_is_well_formed_and_names_everybody() -> None:

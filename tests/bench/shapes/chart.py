@@ -2,24 +2,25 @@
 
 from html import escape
 
-from tests.bench.chart import STYLE
+from tests.bench.chart import WIDTH, picture
 from tests.bench.shapes.results import Measured, ShapesResults
 
-_WIDTH, _LABELS, _FIGURES = 860, 330, 300
+_LABELS, _FIGURES = 330, 300
 _ROW, _BAR, _TOP = 24, 14, 56
 # A bar that is longer than this many times the peer is cut there; its figure says what it is.
 _LONGEST = 2.0
+_STYLE = "  .below { fill: #bc4c00; } .floor { stroke: #cf222e; stroke-width: 3; }\n"
 
 
 def draw(results: ShapesResults) -> str:
     """A whole SVG file."""
-    scale = (_WIDTH - _LABELS - _FIGURES) / min(_LONGEST, max(one.rate.most for one in results.shapes))
+    scale = (WIDTH - _LABELS - _FIGURES) / min(_LONGEST, max(one.rate.most for one in results.shapes))
     bottom = _TOP + _ROW * len(results.shapes)
     one = _LABELS + scale
     parts = [
         _text("title", 0, 20, "Every shape of traffic: answers per second over the peer's"),
-        _text("quiet", _WIDTH - _FIGURES + 20, 40, "rate (floor)"),
-        _text("quiet", _WIDTH - _FIGURES + 170, 40, "p99 (at most)"),
+        _text("quiet", WIDTH - _FIGURES + 20, 40, "rate (floor)"),
+        _text("quiet", WIDTH - _FIGURES + 170, 40, "p99 (at most)"),
         *(part for row, shape in enumerate(results.shapes) for part in _row(shape, _TOP + row * _ROW, scale)),
         f'<line class="one" x1="{one:.1f}" x2="{one:.1f}" y1="{_TOP - 6}" y2="{bottom - 4}"/>',
         _text(
@@ -30,13 +31,7 @@ def draw(results: ShapesResults) -> str:
             f"{results.made_at[:10]}.",
         ),
     ]
-    height = bottom + 28
-    size = f'width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}"'
-    title = "<title>Answers per second on every shape of traffic</title>"
-    style = f"{STYLE}  .below {{ fill: #bc4c00; }} .floor {{ stroke: #cf222e; stroke-width: 3; }}\n"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">{title}<style>{style}</style>\n' + (
-        "\n".join(parts) + "\n</svg>\n"
-    )
+    return picture("Answers per second on every shape of traffic", parts, bottom + 28, _STYLE)
 
 
 def _row(shape: Measured, y: float, scale: float) -> list[str]:
@@ -56,7 +51,7 @@ def _row(shape: Measured, y: float, scale: float) -> list[str]:
         parts.append(f'<line class="floor" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 3}" y2="{y + _BAR + 3}"/>')
         rate += f" ({shape.floor.rate:g})"
         p99 += f" ({shape.floor.p99:g})" if shape.floor.p99 else ""
-    parts += [_text("quiet", _WIDTH - _FIGURES + 20, base, rate), _text("quiet", _WIDTH - _FIGURES + 170, base, p99)]
+    parts += [_text("quiet", WIDTH - _FIGURES + 20, base, rate), _text("quiet", WIDTH - _FIGURES + 170, base, p99)]
     return parts
 
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench.load import Sample
-from tests.bench.report import new_table
+from tests.bench.report import new_table, show_run
 from tests.bench.shapes.crowds import Waits
 from tests.bench.shapes.results import MeasuredCrowd, ShapesResults, Spread
 
@@ -33,14 +33,7 @@ def show(results: ShapesResults, console: Console) -> None:
         )
     for problem in results.failed.values():
         console.print(f"does not count: {problem}", style="red", soft_wrap=True, markup=False)
-    for name, note in results.notes.items():
-        console.print(f"{name}: {note}.", style="dim", soft_wrap=True)
-    for name, install in results.missing.items():
-        console.print(f"not measured, because not installed: {name}: {install}", soft_wrap=True)
-    before, after = results.load
-    console.print(
-        f"{results.machine}; {results.rounds} rounds; load average {before:.1f} before, {after:.1f} after", style="dim"
-    )
+    show_run(results, console)
 
 
 def _shapes(results: ShapesResults) -> Table:

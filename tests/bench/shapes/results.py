@@ -2,11 +2,11 @@
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
 from tests.bench.load import Sample
+from tests.bench.report import Run
 from tests.bench.shapes.catalog import Floor
 from tests.bench.shapes.crowds import Waits
 
@@ -54,20 +54,12 @@ class MeasuredCrowd(msgspec.Struct, frozen=True):
     waits: dict[str, list[Waits]]
 
 
-class ShapesResults(msgspec.Struct, frozen=True):
-    """`load`: the machine's load average before and after the run. `failed`: shapes with wrong answers, which do not
-    count, and the first of them. `missing`: peers that are not installed."""
+class ShapesResults(Run, frozen=True, kw_only=True):
+    """`failed`: shapes with wrong answers, which do not count, and the first of them."""
 
-    made_at: str
-    machine: str
-    load: tuple[float, float]
-    rounds: int
-    seconds: int
     shapes: list[Measured]
     crowds: list[MeasuredCrowd]
     failed: dict[str, str]
-    notes: dict[str, str]
-    missing: dict[str, str]
 
 
 def measured(
@@ -91,12 +83,3 @@ def measured(
 def spread(values: Sequence[float]) -> Spread:
     """Zero where there are none."""
     return Spread(statistics.median(values), min(values), max(values)) if values else Spread(0.0, 0.0, 0.0)
-
-
-def save(results: ShapesResults, file: Path) -> None:
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(results), indent=1) + b"\n")
-
-
-def load(file: Path) -> ShapesResults:
-    """Raises msgspec.ValidationError if `file` is from another version."""
-    return msgspec.json.decode(file.read_bytes(), type=ShapesResults)
