@@ -1,9 +1,8 @@
-"""What the image promises, read from its Containerfile and, where it can be, run."""
+"""The image: where its Containerfile and other files have to agree, and what of it can be run."""
 
 import http.server
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -22,24 +21,10 @@ from tests.support.instance import forecast
 def test_the_image_runs_as_a_number_that_is_not_root() -> None:
     """The user is numeric, so that an orchestrator can verify that it is not root; the data folder is that user's."""
     user, group = final("USER")[-1].split(":")
-    assert user.isdigit()
-    assert group.isdigit()
     assert int(user) > 0
     (made,) = [line for line in final("RUN") if f"-o {user} -g {group}" in line]
     assert made.split()[-2:] == ["/data", "/inbox"], "a volume takes the owner of the folder that it is mounted on"
     assert final("VOLUME") == ["/data"] == [image_environment()["FORECAST_DATA_DIR"]]
-
-
-def test_the_image_is_pinned_and_small() -> None:
-    """Both stages start from one exact version; what builds stays behind; every package has its pinned version."""
-    build, shipped = stages()
-    bases = {stage[0][1].split()[0] for stage in (build, shipped)}
-    assert len(bases) == 1
-    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", bases.pop())
-    install = next(arguments for name, arguments in build if name == "RUN")
-    assert "-c constraints.txt" in install
-    assert "--only-binary=:all:" in install
-    assert not any("pip" in line or "apt" in line for line in final("RUN"))
 
 
 def test_the_image_tells_its_version() -> None:
@@ -49,14 +34,11 @@ def test_the_image_tells_its_version() -> None:
     assert labels["org.opencontainers.image.version"] == version
 
 
-def test_the_image_listens_for_others_and_serves_by_default() -> None:
+def test_the_image_listens_for_others() -> None:
     """Both listeners are reachable from outside the container, on the ports that it declares."""
     settings = load(image_environment()).settings
     assert (settings.listen_host, settings.operator_host) == ("0.0.0.0", "0.0.0.0")
     assert final("EXPOSE") == [f"{settings.listen_port} {settings.operator_port}"]
-    assert settings.log_format == "json"
-    assert json.loads(final("ENTRYPOINT")[0]) == ["forecast"]
-    assert json.loads(final("CMD")[0]) == ["serve"]
 
 
 @pytest.mark.parametrize("given", [{}, {"FORECAST_KEYS_URL": "redis://127.0.0.1:1"}])
