@@ -9,14 +9,7 @@ from config.loading import load
 from config.settings import Settings, TableName, describe, is_secret, is_url, masked_setting, names
 from warehouse.schema.tables import TABLES
 
-SECRETS = {
-    "keys_url",
-    "cache_url",
-    "keys_pepper",
-    "operator_read_token",
-    "operator_write_token",
-    "inbox_on_refusal",
-}
+SECRETS = {"keys_url", "cache_url", "keys_pepper", "operator_read_token", "operator_write_token", "inbox_on_refusal"}
 
 
 @pytest.mark.parametrize("name", names())

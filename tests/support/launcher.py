@@ -98,10 +98,7 @@ def run(
     env: Mapping[str, str], *arguments: str, timeout: float, to: Path | None = None
 ) -> "subprocess.CompletedProcess[str]":
     """Runs one command to its end. `to` takes its standard output; without it, the result has it."""
-    with (
-        to.open("wb") if to is not None else tempfile.TemporaryFile() as out,
-        tempfile.TemporaryFile() as errors,
-    ):
+    with to.open("wb") if to is not None else tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         process = _launcher(env["PYTHONPATH"]).launch(env, arguments, out.fileno(), errors.fileno())
         try:
             code = process.wait(timeout)

@@ -104,8 +104,7 @@ class Network:
         made = Namespace(next(self._numbers))
         self._machines.append(made)
         self._bridge.ip(
-            f"link add {made.link} type veth peer name eth0 netns {made.pid}",
-            f"link set {made.link} master bridge up",
+            f"link add {made.link} type veth peer name eth0 netns {made.pid}", f"link set {made.link} master bridge up"
         )
         made.ip(f"addr add {made.address}/24 dev eth0", "link set eth0 up")
         return made

@@ -122,11 +122,7 @@ class Steps:
         self.resolver = Resolver(self.follower)
         self.watch_of_look_ups = LookupWatch(self.follower, self.near, shared, lambda _, __: (), fall_back=True)
         self.look_ups = LookUps(
-            self.follower,
-            self.resolver,
-            ReadThrough(self.near, shared),
-            self.watch_of_look_ups,
-            fall_back=True,
+            self.follower, self.resolver, ReadThrough(self.near, shared), self.watch_of_look_ups, fall_back=True
         )
         self.lacking: set[str] = set()  # areas
         self.empty: set[str] = set()  # releases without figures

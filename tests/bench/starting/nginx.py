@@ -63,13 +63,7 @@ class Nginx:
         files = min(_MOST_FILES, max(_LEAST_FILES, most - _MOST_CONNECTIONS))
         upstream = service.removeprefix("http://")
         config = filled(
-            stage,
-            "nginx.conf",
-            FILES=files,
-            FOLDER=folder,
-            MODULES=self._modules,
-            SERVERS=servers,
-            UPSTREAM=upstream,
+            stage, "nginx.conf", FILES=files, FOLDER=folder, MODULES=self._modules, SERVERS=servers, UPSTREAM=upstream
         ).rename(folder / "nginx.conf")
         command = [program("nginx") or "nginx", "-p", str(folder), "-e", str(folder / "error.log"), "-c", str(config)]
         stage.run(self._servers, command)
