@@ -10,7 +10,7 @@
 ``verify.py``         before a run: everybody answers the same, and refuses a wrong key
 ``compare.py``        the alternating rounds; ``report.py`` their table and JSON, ``chart.py`` the picture
 ``shapes/``           every shape of traffic beside nginx, each ratio beside its floor
-``growth.py``         cost against ZIP codes, years, keys, connections, size of the body, workers
+``growth.py``         cost against ZIP codes, years, workers
 ``cutoff.py``         a million requests of which every tenth is cut off by its client
 ====================  ================================================================================================
 """

@@ -30,7 +30,7 @@ def main() -> None:
     make bench-peers                       install what is compared with
     python -m tests.bench compare          beside nginx, Varnish, Bun, FastAPI, ROAPI and others: 7 minutes
     python -m tests.bench shapes           every shape of traffic, each ratio beside its floor: 15 minutes
-    python -m tests.bench growth           how cost grows: ZIP codes, years, keys, connections, body, workers
+    python -m tests.bench growth           how cost grows: ZIP codes, years, workers
     python -m tests.bench cutoff           answers under clients that go away; none may get another's
     """
 
@@ -79,11 +79,10 @@ def shapes_command(only: tuple[str, ...], rounds: int, seconds: int, keep: bool,
 
 @main.command("growth")
 @click.argument("dimensions", nargs=-1, type=click.Choice(list(growth.DIMENSIONS)))
-@click.option("--keys", "most_keys", default=1_000_000, show_default=True, type=click.IntRange(10), help="Most keys.")
 @_JSON
-def growth_command(dimensions: tuple[str, ...], most_keys: int, file: Path | None) -> None:
-    """How cost grows with data, held, keys, connections, body, workers: those named, else all of them."""
-    rows = growth.growth(dimensions or growth.DIMENSIONS, most_keys)
+def growth_command(dimensions: tuple[str, ...], file: Path | None) -> None:
+    """How cost grows with data, held, workers: those named, else all of them."""
+    rows = growth.growth(dimensions or growth.DIMENSIONS)
     growth.show(rows, console)
     report.save(rows, file)
 

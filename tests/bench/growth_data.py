@@ -6,14 +6,13 @@ import duckdb
 import msgspec
 import redis
 
-from service.base.terms import Quota, Rate, Terms
+from service.base.terms import Terms
 from service.keys import form, pepper
 from service.keys.record import ApiKey, record_name
 from service.keys.store import now
 from tests.bench.stage import Stage
 
 _BATCH = 5000
-_TERMS = Terms(rate=Rate(999_999_999, 1, 999_999_999), quota=Quota(999_999_999_999, "month"))
 
 _DROP = """
 CREATE TABLE z AS SELECT printf('%05d', i * 100000 // $zips) AS zip_code, i FROM range($zips) t(i);
@@ -37,7 +36,7 @@ def make_drop(folder: Path, zips: int, years: int) -> Path:
     return folder
 
 
-def add_keys(stage: Stage, count: int, terms: Terms = _TERMS) -> list[str]:
+def add_keys(stage: Stage, count: int, terms: Terms) -> list[str]:
     """`count` more keys with `terms`, as partners present them; written to the key store directly.
 
     Issuing them would take a line in the audit trail and a round trip each.
@@ -64,16 +63,10 @@ def add_keys(stage: Stage, count: int, terms: Terms = _TERMS) -> list[str]:
     return keys
 
 
-def largest_cities(stage: Stage, sizes: tuple[int, ...], most: int = 1) -> list[tuple[int, str]]:
-    """For each of `sizes` the city with about so many ZIP codes, and the `most` largest ones: their number, and the
-    query."""
+def largest_cities(stage: Stage, most: int) -> list[str]:
+    """The queries for the `most` cities with the most ZIP codes."""
     file = stage.release / "tables" / "locations.parquet"
-    rows = (
-        duckdb.connect()
-        .execute(
-            "SELECT count(*), 'city_name=' || url_encode(city_name) || '&state_code=' || state_code "
-            f"FROM read_parquet('{file}') GROUP BY city_name, state_code ORDER BY 1, 2"
-        )
-        .fetchall()
-    )
-    return [min(rows, key=lambda row: abs(row[0] - size)) for size in sizes] + rows[-most:]
+    query = "'city_name=' || url_encode(city_name) || '&state_code=' || state_code"
+    grouped = f"SELECT {query} FROM read_parquet('{file}') GROUP BY city_name, state_code"
+    rows = duckdb.connect().execute(f"{grouped} ORDER BY count(*), 1").fetchall()
+    return [query for (query,) in rows[-most:]]

@@ -50,30 +50,35 @@ def found(*shapes: Measured) -> ShapesResults:
     )
 
 
-@pytest.fixture
-def server() -> Iterator[Endpoint]:
-    """Answers every request on a connection, the second one with the end of the connection."""
+@contextlib.contextmanager
+def replying(*contents: bytes) -> Iterator[Endpoint]:
+    """A server that gives these answers on each connection, and then ends it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve(connection: socket.socket) -> None:
             with connection:
-                for answer in (_OK, _LAST):
+                for answer in contents:
                     if connection.recv(1000):
                         connection.sendall(answer)
 
         def accept() -> None:
-            while True:
-                try:
-                    connection, _ = listening.accept()
-                except OSError:
-                    return
-                threading.Thread(target=serve, args=(connection,)).start()
+            with contextlib.suppress(OSError):
+                while True:
+                    threading.Thread(target=serve, args=(listening.accept()[0],)).start()
 
         accepting = threading.Thread(target=accept)
         accepting.start()
-        yield Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}", "k")
-        listening.shutdown(socket.SHUT_RDWR)
-        accepting.join()
+        try:
+            yield Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}", "k")
+        finally:
+            listening.shutdown(socket.SHUT_RDWR)
+            accepting.join()
+
+
+@pytest.fixture
+def server() -> Iterator[Endpoint]:
+    with replying(_OK, _LAST) as endpoint:
+        yield endpoint
 
 
 def test_a_shape_has_a_name_of_its_own_and_a_peer_that_can_be_started() -> None:
@@ -137,31 +142,10 @@ def test_a_crowd_counts_what_each_connection_gets_and_which_of_them_break(server
     assert broken == 20
 
 
-def replying(contents: bytes) -> Iterator[Endpoint]:
-    """A server whose every answer is this one, each on a connection of its own."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-
-        def serve() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    connection, _ = listening.accept()
-                    with connection:
-                        connection.recv(1000)
-                        connection.sendall(contents)
-
-        serving = threading.Thread(target=serve)
-        serving.start()
-        try:
-            yield Endpoint(f"http://127.0.0.1:{listening.getsockname()[1]}", "k")
-        finally:
-            listening.shutdown(socket.SHUT_RDWR)
-            serving.join()
-
-
 def checked(name: str, answer: bytes) -> Checked:
     """The check of a shape by somebody who always answers so."""
     shape = next(one for one in SHAPES if one.name == name)
-    with contextlib.contextmanager(replying)(answer) as endpoint:
+    with replying(answer) as endpoint:
         contender = Contender(name="somebody", group="hit", endpoint=endpoint)
         return Checked(shape, contender, [b"GET / HTTP/1.1\r\n"], "http://nobody")
 

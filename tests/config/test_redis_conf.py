@@ -19,6 +19,7 @@ from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from service.redis.server import ask_server, wrong_for_cache, wrong_for_keys
 from tests.support.containerfile import ROOT
+from tests.support.valkey import ServerProcess
 
 SERVICES = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
 CONFIGURATIONS = {"keys": ROOT / "config" / "redis-keys.conf", "cache": ROOT / "config" / "redis-cache.conf"}
@@ -26,7 +27,7 @@ CONFIGURATIONS = {"keys": ROOT / "config" / "redis-keys.conf", "cache": ROOT / "
 PROGRAMS = [program for program in (server_program(), shutil.which("redis-server")) if program]
 
 
-class Server:
+class Server(ServerProcess):
     """One Redis on a socket of its own, with a configuration of ours and the arguments that compose.yaml adds."""
 
     def __init__(self, program: str, role: str, folder: Path) -> None:
@@ -36,7 +37,6 @@ class Server:
         added = [word if word != "*" else "127.0.0.1" for word in shlex.split(started)]
         self._command = [program, str(CONFIGURATIONS[role]), *added, "--port", "0"]
         self._command += ["--unixsocket", str(self._socket), "--dir", str(folder)]
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *more: str) -> "Redis":
         self._process = subprocess.Popen([*self._command, *more], stdout=subprocess.DEVNULL)
@@ -46,15 +46,9 @@ class Server:
             with contextlib.suppress(RedisError):
                 if client.ping():
                     return client
-            assert self._process.poll() is None, "the server refused its configuration"
+            assert self._running.poll() is None, "the server refused its configuration"
             assert time.monotonic() < deadline
             time.sleep(0.01)
-
-    def kill(self) -> None:
-        """As a power cut would: nothing is saved that was not saved before."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
 
 
 @pytest.fixture(params=PROGRAMS, ids=lambda program: Path(program).name)

@@ -16,9 +16,9 @@ import pytest
 from service.keys import form
 from service.keys.store_identity import SEEN
 from tests.faults.conftest import Made
+from tests.support.faulty_proxy import FaultyProxy
 from tests.support.instance import SHORT_DRAIN, Instance, environment, forecast_here, issue_key, serving
 from tests.support.sentinels import PortServer, Trio
-from tests.support.tcp_proxy import TcpProxy
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
 
@@ -154,14 +154,14 @@ def test_ten_killed_primaries(moving: Moving, short: Path, capsys: pytest.Captur
 
 
 @contextmanager
-def cut_off(moving: Moving, proxies: list[TcpProxy]) -> Iterator[PortServer]:
+def cut_off(moving: Moving, proxies: list[FaultyProxy]) -> Iterator[PortServer]:
     """The instance and the old primary on one side; Sentinels and the replica, which they promote, on the other.
 
     The old primary turns their users away meanwhile. Yields the new primary.
     """
     old, own = moving.trio.primary(), moving.trio.sentinels[0]
     for proxy in proxies:
-        proxy.cut = True
+        proxy.fault = "silent"
     own.stall()
     for user in ("others", "default"):
         old.command("ACL", "SETUSER", user, "off")
@@ -176,7 +176,7 @@ def cut_off(moving: Moving, proxies: list[TcpProxy]) -> Iterator[PortServer]:
         old.command("ACL", "SETUSER", user, "on")
     own.go_on()
     for proxy in proxies:
-        proxy.cut = False
+        proxy.fault = "none"
 
 
 @pytest.mark.soak
@@ -194,8 +194,8 @@ def test_who_is_cut_off_with_the_old_primary_trusts_it_for_a_minute(
         sentinel.command("SENTINEL", "SET", Trio.SERVICE, "auth-user", "others", "auth-pass", "word")
     trio.primary().command("CLIENT", "KILL", "TYPE", "replica")
     trio.wait_whole()
-    proxies = [TcpProxy(sentinel.node) for sentinel in trio.sentinels[1:]]
-    nodes = ",".join(str(node) for node in (trio.sentinels[0].node, *(proxy.node for proxy in proxies)))
+    proxies = [FaultyProxy(sentinel.port) for sentinel in trio.sentinels[1:]]
+    nodes = ",".join(str(node) for node in (trio.sentinels[0].node, *(f"127.0.0.1:{proxy.port}" for proxy in proxies)))
     env = {**moving.env, "FORECAST_KEYS_URL": f"redis+sentinel://ours:word@{nodes}/{Trio.SERVICE}/0"}
     revoked, good = moving.issue(), moving.issue()
     with serving(env, short / "serve.log") as instance:
@@ -216,4 +216,4 @@ def test_who_is_cut_off_with_the_old_primary_trusts_it_for_a_minute(
         with capsys.disabled():
             sys.stdout.write(f"\nit passed for {asking.last_good - began:.1f} s; right {right:.1f} s after healing\n")
     for proxy in proxies:
-        proxy.stop()
+        proxy.close()

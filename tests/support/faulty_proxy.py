@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterator
 from typing import Literal
 
-# stalled: nothing passes any more; gone: connections end at once; cutting: answers end after some bytes; flipping: one
-# bit of each part of an answer is another
-Fault = Literal["none", "stalled", "gone", "cutting", "flipping"]
+# stalled: nothing passes until it is over; silent: what is sent meanwhile is lost; gone: connections end at once;
+# cutting: answers end after some bytes; flipping: one bit of each part of an answer is another
+Fault = Literal["none", "stalled", "silent", "gone", "cutting", "flipping"]
 _CUT_AFTER = 900
 
 
@@ -50,6 +50,8 @@ class FaultyProxy:
             while part := source.recv(65536):
                 while self.fault == "stalled" and not self._ended.wait(0.05):
                     self.hurt += 1
+                if self.fault == "silent":
+                    continue
                 if self.fault == "gone":
                     break
                 passed += len(part)

@@ -2,7 +2,6 @@
 
 import os
 import random
-import signal
 import socket
 import subprocess
 import time
@@ -17,6 +16,7 @@ from redis.exceptions import RedisError
 from config.server_lists import Node
 from service.embedded.runtime import server_program
 from tests.support.network import HERE, Machine
+from tests.support.valkey import ServerProcess
 
 _LONG_SECONDS = 60.0
 _HOST = "127.0.0.1"
@@ -49,7 +49,7 @@ def wait_until(what: Callable[[], object], describe: str) -> None:
         time.sleep(0.02)
 
 
-class PortServer:
+class PortServer(ServerProcess):
     """One server process on a TCP port of `machine`; `options` are its configuration. Its data outlives a kill."""
 
     def __init__(self, folder: Path, *options: str, sentinel: Sequence[str] = (), machine: Machine = HERE) -> None:
@@ -60,7 +60,6 @@ class PortServer:
         self._folder = folder
         self._options = options
         self._sentinel = sentinel
-        self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True)
         if sentinel:  # it rewrites its configuration
             lines = [f"port {self.port}", f"bind {machine.address}", "protected-mode no", f"dir {folder}", *sentinel]
@@ -93,31 +92,6 @@ class PortServer:
                 return bool(client.ping())
         except RedisError:
             return False
-
-    def stall(self) -> None:
-        self._running.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        self._running.send_signal(signal.SIGCONT)
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    @property
-    def pid(self) -> int:
-        return self._running.pid
-
-    @property
-    def runs(self) -> bool:
-        return self._process is not None
-
-    @property
-    def _running(self) -> "subprocess.Popen[bytes]":
-        assert self._process is not None
-        return self._process
 
 
 class Trio:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
+from tests.support.valkey import ServerProcess
+
 _START_SECONDS = 10.0
 
 
@@ -53,7 +55,7 @@ _SUBJECT = "subjectKeyIdentifier=hash"
 _NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
 
 
-class TlsServer:
+class TlsServer(ServerProcess):
     """`url` names the authority and a client's certificate; `speaks_tls` is False where the program cannot.
 
     With `watched`, it is a Sentinel that knows the server on this port as the primary of `keys`. `issuer` makes the
@@ -95,13 +97,9 @@ class TlsServer:
     def with_query(self, **query: Path) -> str:
         return f"rediss://127.0.0.1:{self.port}/0?{urlencode({name: str(path) for name, path in query.items()})}"
 
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
     def _started(self) -> bool:
         deadline = time.monotonic() + _START_SECONDS
-        while self._process.poll() is None and time.monotonic() < deadline:
+        while self._running.poll() is None and time.monotonic() < deadline:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
             except OSError:

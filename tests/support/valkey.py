@@ -12,7 +12,39 @@ from service.embedded.runtime import server_program
 _START_SECONDS = 60.0
 
 
-class ValkeyProcess:
+class ServerProcess:
+    """A server that runs or not."""
+
+    _process: "subprocess.Popen[bytes] | None" = None
+
+    def stall(self) -> None:
+        self._running.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._running.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """As a power cut would: nothing is saved that was not saved before."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    @property
+    def pid(self) -> int:
+        return self._running.pid
+
+    @property
+    def runs(self) -> bool:
+        return self._process is not None
+
+    @property
+    def _running(self) -> "subprocess.Popen[bytes]":
+        assert self._process is not None
+        return self._process
+
+
+class ValkeyProcess(ServerProcess):
     """`appendonly` keeps its data over restarts; `options` are further ones of the command line."""
 
     def __init__(
@@ -24,7 +56,6 @@ class ValkeyProcess:
         self._appendonly = "yes" if appendonly else "no"
         self._program = program or server_program()
         self._options = options
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> "ValkeyProcess":
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -47,24 +78,3 @@ class ValkeyProcess:
                 return connection.recv(16).startswith(b"+PONG")
         except OSError:
             return False
-
-    def stall(self) -> None:
-        self._running.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        self._running.send_signal(signal.SIGCONT)
-
-    def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    @property
-    def pid(self) -> int:
-        return self._running.pid
-
-    @property
-    def _running(self) -> "subprocess.Popen[bytes]":
-        assert self._process is not None
-        return self._process

@@ -50,9 +50,7 @@ class Requests:
     def _asked(self, shape: Shape, endpoint: Endpoint) -> tuple[Sequence[str], Endpoint]:
         if shape.asked in ("cities", "three"):
             of_any = msgspec.structs.replace(endpoint, path=f"{FORECAST}?", after=shape.after)
-            return [
-                query for _, query in largest_cities(self._stage, (), 3 if shape.asked == "three" else _CITIES)
-            ], of_any
+            return largest_cities(self._stage, 3 if shape.asked == "three" else _CITIES), of_any
         if shape.after:
             endpoint = msgspec.structs.replace(endpoint, after=shape.after)
         if shape.asked == "cold":
@@ -70,7 +68,7 @@ class Requests:
         """In an order that is random and the same for all."""
         chance = random.Random(1)
         keys, wrong = self._keys_of(shape), [form.generate()[0] for _ in range(_WRONG_KEYS)]
-        cities, unknown = [query for _, query in largest_cities(self._stage, (), _CITIES)], self._unknown()
+        cities, unknown = largest_cities(self._stage, _CITIES), self._unknown()
         of_any = msgspec.structs.replace(endpoint, path=f"{FORECAST}?")
         hot = self._zips[:HOT_ZIP_CODES]
         tags = dict(zip(hot, self._tags_of(hot), strict=True))
