@@ -1,14 +1,11 @@
 """The image: where its Containerfile and other files have to agree, and what of it can be run."""
 
-import http.server
 import json
 import os
 import shlex
 import subprocess
 import sys
-import threading
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +13,7 @@ import pytest
 from config.loading import load
 from tests.support.containerfile import ROOT, final, image_environment, stages
 from tests.support.instance import forecast
+from tests.support.listener import listening
 
 
 def test_the_image_runs_as_a_number_that_is_not_root() -> None:
@@ -53,31 +51,6 @@ def test_the_image_refuses_embedded_servers(arguments: list[str], given: dict[st
     assert not (tmp_path / "data").exists()
 
 
-class _Operators(http.server.BaseHTTPRequestHandler):
-    status = 200
-    asked: list[str] = []  # noqa: RUF012 - shared on purpose: the server makes a handler for every request
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        self.send_response(self.status)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's signature
-        """Says nothing."""
-
-
-@pytest.fixture
-def operators() -> Iterator[int]:
-    """The port of something that answers as the operators' listener does."""
-    _Operators.asked.clear()
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Operators) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield server.server_port
-        server.shutdown()
-        thread.join()
-
-
 def health_check(port: int) -> int:
     """The exit code of the image's own health check."""
     command = json.loads(final("HEALTHCHECK")[0].partition("CMD ")[2])
@@ -88,12 +61,14 @@ def health_check(port: int) -> int:
     ).returncode
 
 
-def test_the_health_check_asks_for_life(operators: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_health_check_asks_for_life() -> None:
     """It succeeds on 200 from /health/live alone: not on another status, and not where nobody listens."""
-    assert health_check(operators) == 0
-    assert _Operators.asked == ["/health/live"]
-    monkeypatch.setattr(_Operators, "status", 503)
-    assert health_check(operators) != 0
+    with listening() as operators:
+        operators.answer("/health/live", {})
+        assert health_check(operators.port) == 0
+        assert [said.path for said in operators.asked] == ["/health/live"]
+        operators.status = 503
+        assert health_check(operators.port) != 0
     assert health_check(1) != 0
 
 

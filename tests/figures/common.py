@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 from urllib.parse import urlsplit
 
 from service.keys import pepper
@@ -95,68 +94,33 @@ def request(key: str) -> bytes:
     return f"GET {FORECAST}?zip_code=36436 HTTP/1.1\r\nHost: figures\r\nx-api-key: {key}\r\n\r\n".encode()
 
 
-class Connection(asyncio.Protocol):
+class Connection:
     """One keep-alive connection with one request at a time. `worker` is the process behind it, 0 if it is not known."""
 
-    def __init__(self) -> None:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.worker = 0
-        self.local_port = 0
-        self.usable = True
-        self._buffer = b""
-        self._answer: asyncio.Future[int] | None = None
+        self.local_port: int = writer.get_extra_info("sockname")[1]
+        self.close = writer.close
+        self._reader, self._writer = reader, writer
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by inheritance
-        self.local_port = transport.get_extra_info("sockname")[1]
+    @classmethod
+    async def to(cls, base: str) -> "Connection":
+        where = urlsplit(base)
+        return cls(*await asyncio.open_connection(where.hostname, where.port))
 
-    def ask(self, head: bytes) -> "asyncio.Future[int]":
-        """The status of the answer, when all of it has come; ConnectionError if it never does."""
-        assert self._answer is None, "one request at a time"
-        answer: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._answer = answer
-        if self.usable:
-            self._transport.write(head)
-        else:
-            self._end(ConnectionError("closed"))
-        return answer
-
-    def data_received(self, data: bytes) -> None:
-        self._buffer += data
-        head, found, body = self._buffer.partition(b"\r\n\r\n")
-        if not found:
-            return
-        status, lines = int(head[9:12]), head.lower()
-        length = 0 if status == 304 else int(lines.partition(b"\r\ncontent-length: ")[2].partition(b"\r\n")[0])
-        if len(body) < length:
-            return
-        self._buffer = body[length:]
-        if b"\r\nconnection: close" in lines:
-            self.close()
-        answer, self._answer = self._answer, None
-        if answer is not None and not answer.done():
-            answer.set_result(status)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.usable = False
-        self._end(error or ConnectionError("closed"))
-
-    def close(self) -> None:
-        self.usable = False
-        self._transport.close()
-
-    def _end(self, error: Exception) -> None:
-        answer, self._answer = self._answer, None
-        if answer is not None and not answer.done():
-            answer.set_exception(ConnectionError(str(error)))
+    async def ask(self, request: bytes) -> int:
+        return (await exchange(self._reader, self._writer, request))[0]
 
 
-async def connect(base: str) -> Connection:
-    """Raises OSError."""
-    where = urlsplit(base)
-    assert where.hostname is not None
-    assert where.port is not None
-    _, connection = await asyncio.get_running_loop().create_connection(Connection, where.hostname, where.port)
-    return connection
+async def exchange(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes
+) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of the answer. Raises OSError or EOFError if it never comes."""
+    writer.write(request)
+    first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+    fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    status = int(first.split()[1])
+    return status, fields, await reader.readexactly(0 if status == 304 else int(fields.get("content-length", 0)))
 
 
 async def spread(base: str, pids: Sequence[int], each: int) -> dict[int, list[Connection]]:
@@ -165,7 +129,7 @@ async def spread(base: str, pids: Sequence[int], each: int) -> dict[int, list[Co
     deadline = time.monotonic() + _START_SECONDS
     while any(len(connections) < each for connections in kept.values()):
         assert time.monotonic() < deadline, f"some worker takes no connections: {kept}"
-        fresh = await asyncio.gather(*(connect(base) for _ in range(2 * len(pids))))
+        fresh = await asyncio.gather(*(Connection.to(base) for _ in range(2 * len(pids))))
         await asyncio.gather(*(connection.ask(_KNOCK) for connection in fresh))
         owners = workers_of(base, pids)
         for connection in fresh:

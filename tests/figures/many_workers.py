@@ -81,7 +81,7 @@ class Drive:
                 self.accepted.append(now)
             self._free.append(connection)
 
-        answer = connection.ask(self._head)
+        answer = asyncio.ensure_future(connection.ask(self._head))
         self._under_way.add(answer)
         answer.add_done_callback(answered)
 

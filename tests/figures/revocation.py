@@ -1,7 +1,7 @@
 """How long a revoked key still opens anything: from the start of `KeyStore.revoke` to the last 200, over four workers.
 
 ``python -m tests.figures.revocation [TRIALS]`` (200 by default). Each trial is a key of its own, asked for on
-connections to every worker without a pause until all of them have refused it for a while. Three kinds of keys:
+a connection to every worker until all of them have refused it for a while. Three kinds of keys:
 
 - hot: asked for all the time;
 - idle: not asked for in the 4 s before it is revoked, and all the time from then on;
@@ -34,7 +34,9 @@ WAIT_AFTER_SECONDS = 5.0
 QUIET_SECONDS = 0.3
 GIVE_UP_SECONDS = 70.0
 # Between an answer and the next question of a connection: without it the machine measures how full it is.
-PUSHED_PAUSE, MANY_PAUSE = 0.004, 0.02
+PAUSE_SECONDS = 0.02
+# At most so long a hot key is asked for before it is revoked.
+SETTLE_SECONDS = 3.2
 AT_ONCE = 10
 # Every right but the one to be told.
 UNPUSHED_USER = ("ACL", "SETUSER", "unpushed", "on", ">password", "~*", "+@all", "-client|tracking")
@@ -52,12 +54,11 @@ class Seen(msgspec.Struct, frozen=True):
 class Watch:
     """Connections that ask for one key over and over."""
 
-    def __init__(self, connections: list[Connection], key: str, pause: float) -> None:
+    def __init__(self, connections: list[Connection], key: str) -> None:
         self.last = 0.0
         self.statuses: Counter[int] = Counter()
         self._connections = connections
         self._request = request(key)
-        self._pause = pause
         self._opened: set[Connection] = set()
         self._refused: set[Connection] = set()
         self._asking: list[asyncio.Task[None]] = []
@@ -84,7 +85,7 @@ class Watch:
     async def _ask(self, connection: Connection) -> None:
         while not self._enough:
             self._saw(connection, await connection.ask(self._request))
-            await asyncio.sleep(self._pause * random.uniform(0.5, 1.5))
+            await asyncio.sleep(PAUSE_SECONDS * random.uniform(0.5, 1.5))
 
     def _saw(self, connection: Connection, status: int) -> None:
         self.statuses[status] += 1
@@ -96,13 +97,13 @@ class Watch:
             self._refused.add(connection)
 
 
-async def trial(store: KeyStore, kind: Kind, connections: list[Connection], pause: float, settle: float) -> Seen:
+async def trial(store: KeyStore, kind: Kind, connections: list[Connection]) -> Seen:
     presented, key = await store.issue("acme", "", None)
-    watch = Watch(connections, presented, pause)
+    watch = Watch(connections, presented)
     await watch.once()
     if kind == "hot":
         watch.start()
-        await asyncio.sleep(random.uniform(0.05, settle))
+        await asyncio.sleep(random.uniform(0.05, SETTLE_SECONDS))
     elif kind == "idle":
         await asyncio.sleep(IDLE_SECONDS)
         watch.start()
@@ -117,46 +118,20 @@ async def trial(store: KeyStore, kind: Kind, connections: list[Connection], paus
     return Seen(returned - began, max(0.0, watch.last - began))
 
 
-async def series(
-    store: KeyStore, kind: Kind, trials: int, groups: list[list[Connection]], pause: float, settle: float
-) -> list[Seen]:
-    """As many trials at once as there are groups of connections."""
+async def measure(ground: Site, base: str, pids: list[int], kind: Kind, trials: int) -> None:
+    """Several keys at once, each on one connection to every worker. New ones: idle ones are closed after a while."""
+    by_worker = await spread(base, pids, AT_ONCE)
     left = iter(range(trials))
 
-    async def run(group: list[Connection]) -> list[Seen]:
-        return [await trial(store, kind, group, pause, settle) for _ in left]
+    async def run(store: KeyStore, group: list[Connection]) -> list[Seen]:
+        return [await trial(store, kind, group) for _ in left]
 
-    return [seen for some in await asyncio.gather(*map(run, groups)) for seen in some]
-
-
-def told(kind: Kind, found: list[Seen]) -> None:
+    async with ground.store() as store:
+        groups = [list(group) for group in zip(*by_worker.values(), strict=True)]
+        found = [seen for some in await asyncio.gather(*(run(store, group) for group in groups)) for seen in some]
     last, returned = ([getattr(seen, name) for seen in found] for name in ("last", "returned"))
     say(f"  {kind}, {len(found)} keys: the last 200 after {milliseconds(last)}; revoke returned after "
         f"{milliseconds(returned)}")  # fmt: skip
-
-
-async def one_by_one(store: KeyStore, base: str, pids: list[int], trials: int) -> None:
-    """Each key on four connections to every worker."""
-    by_worker = await spread(base, pids, 4)
-    group = [connection for connections in by_worker.values() for connection in connections]
-    told("hot", await series(store, "hot", trials, [group], PUSHED_PAUSE, 0.15))
-
-
-async def many(store: KeyStore, base: str, pids: list[int], kind: Kind, trials: int) -> None:
-    """Several keys at once, each on one connection to every worker. New ones: idle ones are closed after a while."""
-    by_worker = await spread(base, pids, AT_ONCE)
-    groups = [list(group) for group in zip(*by_worker.values(), strict=True)]
-    told(kind, await series(store, kind, trials, groups, MANY_PAUSE, 3.2))
-
-
-async def measure(ground: Site, base: str, pids: list[int], trials: int, *, pushed: bool) -> None:
-    async with ground.store() as store:
-        if pushed:
-            await one_by_one(store, base, pids, trials)
-        else:
-            await many(store, base, pids, "hot", trials)
-        await many(store, base, pids, "idle", trials // 4)
-        await many(store, base, pids, "asleep", trials // 4)
 
 
 async def forbid_push(ground: Site) -> str:
@@ -171,7 +146,9 @@ def show(ground: Site, env: dict[str, str], trials: int, *, pushed: bool) -> Non
     with serving(env, ground.folder / "serve.log", WORKERS) as instance:
         pids = wait_for_workers(instance, WORKERS, WORKERS if pushed else 0)
         say(f"{'pushed' if pushed else 'not pushed'}, {WORKERS} workers:")
-        uvloop.run(measure(ground, instance.partners, pids, trials, pushed=pushed))
+        numbers: dict[Kind, int] = {"hot": trials, "idle": trials // 4, "asleep": trials // 4}
+        for kind, number in numbers.items():
+            uvloop.run(measure(ground, instance.partners, pids, kind, number))
 
 
 def main(trials: str = "200") -> int:

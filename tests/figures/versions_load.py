@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from tests.figures.common import exchange
 from tests.support.instance import FORECAST
 
 _ANSWER_SECONDS = 10.0
@@ -56,14 +57,11 @@ class Caller:
         if self._streams is None or self._streams[0].at_eof():
             self.close()
             self._streams = await asyncio.open_connection(self._where.hostname, self._where.port)
-        reader, writer = self._streams
-        writer.write(f"GET {path} HTTP/1.1\r\nHost: figures\r\nx-api-key: {self._key}\r\n\r\n".encode())
-        first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-        fields = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        body = await reader.readexactly(int(fields.get("content-length", 0)))
+        asked = f"GET {path} HTTP/1.1\r\nHost: figures\r\nx-api-key: {self._key}\r\n\r\n".encode()
+        status, fields, body = await exchange(*self._streams, asked)
         if fields.get("connection") == "close":
             self.close()
-        return int(first.split()[1]), fields, body
+        return status, fields, body
 
 
 class Load:

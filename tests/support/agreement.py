@@ -17,7 +17,6 @@ from tests.support.instance import FORECAST, Instance
 _STATUS = re.compile(rb"HTTP/1\.1 (\d{3}) ")
 _LENGTH = re.compile(rb"\r\ncontent-length: (\d+)", re.IGNORECASE)
 _CACHE_STATUS = re.compile(rb"\r\ncache-status: ([^\r]+)")
-_ETAG = re.compile(rb"\r\netag: ([^\r]+)")
 _CONNECTIONS = 8
 
 
