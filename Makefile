@@ -48,10 +48,10 @@ bench-chart: $(INSTALLED) ## both, and keep the figures and the charts for the R
 bench-peers: ## install the servers that bench compares with
 	@sh tests/bench/peers/install.sh .bench
 
-soak: $(INSTALLED) ## the long ones: faults again and again, more rounds, the whole country's demo, growth, clients that go away, 10,000 requests made up from OpenAPI
+soak: $(INSTALLED) ## the long ones: faults again and again, more rounds, the whole country's demo, every answer held near, clients that go away, 10,000 requests made up from OpenAPI
 	@$(PY) -m pytest -n 0 -s -m soak
 	@$(PY) -m tests.bench compare --rounds 20 --seconds 3
-	@$(PY) -m tests.bench growth
+	@$(PY) -m tests.bench held
 	@$(PY) -m tests.bench cutoff
 	@$(PY) -m pip install --disable-pip-version-check --quiet --no-compile --constraint constraints.txt --editable '.[conformance]'
 	@CONFORMANCE_EXAMPLES=2500 $(PY) -m pytest -n 0 tests/conformance

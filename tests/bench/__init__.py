@@ -1,4 +1,4 @@
-"""Benchmarks: beside others in one run, how cost grows, answers under cut-off requests.
+"""Benchmarks: beside others in one run, memory of all answers, answers under cut-off requests.
 
 `python -m tests.bench --help` lists the commands; only ratios travel from one machine to another.
 
@@ -10,7 +10,7 @@
 ``verify.py``         before a run: everybody answers the same, and refuses a wrong key
 ``compare.py``        the alternating rounds; ``report.py`` their table and JSON, ``chart.py`` the picture
 ``shapes/``           every shape of traffic beside nginx, each ratio beside its floor
-``growth.py``         cost against ZIP codes, years, workers
+``held.py``           what it takes to hold every answer near
 ``cutoff.py``         a million requests of which every tenth is cut off by its client
 ====================  ================================================================================================
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from tests.bench import chart, cutoff, growth, report
+from tests.bench import chart, cutoff, held, report
 from tests.bench.compare import compare
 from tests.bench.contenders import PEERS
 from tests.bench.shapes import chart as shapes_chart
@@ -30,7 +30,7 @@ def main() -> None:
     make bench-peers                       install what is compared with
     python -m tests.bench compare          beside nginx, Varnish, Bun, FastAPI, ROAPI and others: 7 minutes
     python -m tests.bench shapes           every shape of traffic, each ratio beside its floor: 15 minutes
-    python -m tests.bench growth           how cost grows: ZIP codes, years, workers
+    python -m tests.bench held             what it takes to hold every answer of the country near
     python -m tests.bench cutoff           answers under clients that go away; none may get another's
     """
 
@@ -77,14 +77,10 @@ def shapes_command(only: tuple[str, ...], rounds: int, seconds: int, keep: bool,
         raise BenchError("there were wrong answers")
 
 
-@main.command("growth")
-@click.argument("dimensions", nargs=-1, type=click.Choice(list(growth.DIMENSIONS)))
-@_JSON
-def growth_command(dimensions: tuple[str, ...], file: Path | None) -> None:
-    """How cost grows with data, held, workers: those named, else all of them."""
-    rows = growth.growth(dimensions or growth.DIMENSIONS)
-    growth.show(rows, console)
-    report.save(rows, file)
+@main.command("held")
+def held_command() -> None:
+    """What it takes to hold every answer of the country near: memory of a worker, time of an answer."""
+    held.held()
 
 
 @main.command("cutoff")

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,7 +28,6 @@ from warehouse.publishing.illustrative import make_drops
 from warehouse.publishing.outcome import PublishOptions
 from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog, Manifest
-from warehouse.rules.all_rules import PLAUSIBILITY_RULES
 
 SERVER_CORE, CLIENT_CORE = 0, 1
 # So many ZIP codes are asked for again and again where answers are kept.
@@ -41,10 +39,6 @@ _STOP_SECONDS = 5.0
 
 # In a log, tables are as wide as they need.
 console = Console(stderr=True, width=None if sys.stderr.isatty() else 160)
-
-
-# Drops of any size have figures and places of any kind.
-_OPTIONS = PublishOptions(severities={rule.name: "info" for rule in PLAUSIBILITY_RULES})
 
 
 class BenchError(Exception):
@@ -71,26 +65,14 @@ class Stage:
         self.stack.callback(server.kill)
         return server
 
-    def publish(self, drop: Path | None = None) -> float:
-        """Publishes `drop`, else an illustrative one of the whole country, and issues the key.
-
-        Returns the seconds that publishing took.
-
-        Raises:
-            BenchError: if the drop is refused.
-        """
-        if drop is None:
-            make_drops(self.folder / "drops")
-            drop = self.folder / "drops" / "first"
-        began = time.monotonic()
-        outcome = publish(Catalog(self.data), [str(drop)], _OPTIONS)
-        if outcome.manifest is None:
-            raise BenchError(f"{drop} was refused: {'; '.join(one.message for one in outcome.report.findings)}")
-        taken = time.monotonic() - began
+    def publish(self) -> None:
+        """Publishes an illustrative release of the whole country, and issues the key."""
+        make_drops(self.folder / "drops")
+        outcome = publish(Catalog(self.data), [str(self.folder / "drops" / "first")], PublishOptions())
+        assert outcome.manifest is not None, outcome.report.findings
         self.manifest = outcome.manifest
         self.release = self.data / "releases" / outcome.manifest.id
         self.key = self.issue(*_TERMS)
-        return taken
 
     def issue(self, *terms: str) -> str:
         """A new key, known to the service and to the peers."""
@@ -150,8 +132,8 @@ def _stop(process: "subprocess.Popen[bytes]") -> None:
 
 
 @contextlib.contextmanager
-def stage(server_cores: set[int] | None = None) -> Iterator[Stage]:
-    """A stage whose processes run on `server_cores`, else on the server's core.
+def stage() -> Iterator[Stage]:
+    """A stage whose processes run on the server's core.
 
     Raises:
         BenchError: on a machine with fewer than two processors.
@@ -163,7 +145,7 @@ def stage(server_cores: set[int] | None = None) -> Iterator[Stage]:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have us ignore it
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    os.sched_setaffinity(0, server_cores or {SERVER_CORE})  # inherited by all that is started
+    os.sched_setaffinity(0, {SERVER_CORE})  # inherited by all that is started
     try:
         with ExitStack() as stack:
             yield Stage(stack)

@@ -3,14 +3,16 @@
 import random
 from collections.abc import Sequence
 
+import duckdb
 import httpx
 import msgspec
 import redis
 
 from service.base.terms import Quota, Rate, Terms
-from service.keys import form
+from service.keys import form, pepper
+from service.keys.record import ApiKey, record_name
+from service.keys.store import now
 from tests.bench.contenders import Contender
-from tests.bench.growth_data import add_keys, largest_cities
 from tests.bench.load import Endpoint, request_heads
 from tests.bench.shapes.catalog import OVER_RATE, Shape
 from tests.bench.stage import FORECAST, HOT_ZIP_CODES, Stage
@@ -106,10 +108,7 @@ class Requests:
             return [self._stage.issue("--rate", f"{OVER_RATE}/s", "--burst", str(OVER_RATE))]
         if shape.keys == "wrong":
             return [form.generate()[0] for _ in range(_WRONG_KEYS)]
-        keys = add_keys(self._stage, int(shape.keys), _TERMS)
-        with redis.Redis(unix_socket_path=str(self._stage.keys.socket)) as client:
-            client.mset({f"peer-key:{key}": "bench" for key in keys})
-        return keys
+        return add_keys(self._stage, int(shape.keys))
 
     def _tags_of(self, zips: Sequence[str]) -> list[str]:
         """Of the service's answers, which whoever is before it passes on."""
@@ -119,3 +118,32 @@ class Requests:
                 answers = [client.get(Endpoint(base, "").target(one)) for one in zips]
             self._tags = [answer.headers["etag"] for answer in answers]
         return self._tags
+
+
+def add_keys(stage: Stage, count: int) -> list[str]:
+    """`count` more keys, as partners present them; written to the key store directly.
+
+    Issuing them would take a line in the audit trail and a round trip each.
+    """
+    secret = pepper.obtain(None, stage.data)
+    fingerprint, stored, keys = pepper.fingerprint(secret), dict[str, bytes](), []
+    for _ in range(count):
+        presented, parts = form.generate()
+        keys.append(presented)
+        digest = form.digest(parts.secret, secret)
+        key = ApiKey(
+            key_id=parts.key_id, partner="bench", digest=digest, created_at=now(), terms=_TERMS, pepper=fingerprint
+        )
+        stored |= {record_name(parts.key_id): msgspec.json.encode(key), f"peer-key:{presented}": b"bench"}
+    with redis.Redis(unix_socket_path=str(stage.keys.socket)) as client:
+        client.mset(stored)
+    return keys
+
+
+def largest_cities(stage: Stage, most: int) -> list[str]:
+    """The queries for the `most` cities with the most ZIP codes."""
+    file = stage.release / "tables" / "locations.parquet"
+    query = "'city_name=' || url_encode(city_name) || '&state_code=' || state_code"
+    grouped = f"SELECT {query} FROM read_parquet('{file}') GROUP BY city_name, state_code"
+    rows = duckdb.connect().execute(f"{grouped} ORDER BY count(*), 1").fetchall()
+    return [query for (query,) in rows[-most:]]
