@@ -7,7 +7,6 @@ import contextlib
 import os
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -151,10 +150,3 @@ def stage() -> Iterator[Stage]:
             yield Stage(stack)
     finally:
         os.sched_setaffinity(0, before)
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port

@@ -22,7 +22,7 @@ from service.redis.server import ask_server, wrong_for_keys
 from tests.support.containerfile import ROOT
 from tests.support.documented import rights
 from tests.support.manifests import Manifests
-from tests.support.sentinels import wait_until
+from tests.support.sentinels import as_dict, wait_until
 from tests.support.valkey import ValkeyProcess
 
 SEVERAL = Manifests(ROOT / "config" / "kubernetes-several.yaml")
@@ -117,14 +117,9 @@ class Pods:
         return self.in_step() and all(self._knows(pod, self.addresses[self.primary()]) for pod in range(3))
 
     def _knows(self, pod: int, address: str) -> bool:
-        said = self.ask(pod, "sentinel", "SENTINEL", "MASTER", "keys")
-        about = said if isinstance(said, dict) else dict(zip(said[::2], said[1::2], strict=True))
-        known = {str(_text(name)): _text(value) for name, value in about.items()}
-        return (known["ip"], known["num-other-sentinels"], known["num-slaves"]) == (address, "2", "2")
-
-
-def _text(value: Any) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+        known = as_dict(self.ask(pod, "sentinel", "SENTINEL", "MASTER", "keys"))
+        told = known[b"ip"], known[b"num-other-sentinels"], known[b"num-slaves"]
+        return told == (address.encode(), b"2", b"2")
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from redis import Redis as BlockingRedis
 
-from tests.bench.stage import free_port
 from tests.faults.test_usage import Counts, Worker, stored
+from tests.support.sentinels import free_port
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
 

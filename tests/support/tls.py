@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlencode
 
+from tests.support.sentinels import free_port
 from tests.support.valkey import ServerProcess
 
 _START_SECONDS = 10.0
@@ -75,9 +76,7 @@ class TlsServer(ServerProcess):
         certificate, key = authority.issue("server" if watched is None else "sentinel")
         self.client: tuple[Path, Path] = authority.issue("client") if watched is None else watched.client
         self.authority = authority.certificate
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         options = ["--port", "0", "--tls-port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder)]
         options += ["--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
         options += ["--tls-ca-cert-file", str(self.authority), "--tls-auth-clients", "yes", *more, "--save", ""]

@@ -3,6 +3,7 @@
 import os
 import secrets
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -34,9 +35,14 @@ def program(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
-def when_up(stage: Stage, name: str, base: str) -> Endpoint:
-    endpoint = Endpoint(base, stage.key)
-    stage.wait_for(name, f"{base}{endpoint.target(PROBE)}", stage.key)
+def needs(file: Path, install: str) -> Callable[[], str]:
+    """Says how to install what has `file`, empty if it is there."""
+    return lambda: "" if file.exists() else install
+
+
+def when_up(stage: Stage, name: str, at: str | Endpoint) -> Endpoint:
+    endpoint = Endpoint(at, stage.key) if isinstance(at, str) else at
+    stage.wait_for(name, f"{endpoint.base}{endpoint.target(PROBE)}", stage.key)
     return endpoint
 
 

@@ -1,8 +1,9 @@
 """Caches that are filled by what is asked: Varnish before the service, FastAPI and Litestar by themselves."""
 
 from tests.bench.load import Endpoint
-from tests.bench.stage import Stage, free_port
-from tests.bench.starting.around import BIN, PEERS_FOLDER, Around, filled, program, when_up
+from tests.bench.stage import Stage
+from tests.bench.starting.around import BIN, PEERS_FOLDER, Around, filled, needs, program, when_up
+from tests.support.sentinels import free_port
 
 # Nobody else writes a line per request, so neither does Varnish.
 _QUIET = ",".join(
@@ -14,12 +15,11 @@ _QUIET = ",".join(
 )
 
 
+lacks_python_peers = needs(BIN / "uvicorn", "make bench-peers")
+
+
 def lacks_varnish() -> str:
     return "" if program("varnishd") else "apt-get install varnish"
-
-
-def lacks_python_peers() -> str:
-    return "" if (BIN / "uvicorn").exists() else "make bench-peers"
 
 
 def varnish(stage: Stage, around: Around) -> Endpoint:

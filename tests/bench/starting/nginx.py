@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.bench.load import Endpoint
-from tests.bench.stage import Stage, free_port
+from tests.bench.stage import Stage
 from tests.bench.starting.around import PEERS_FOLDER, Around, filled, program, table_of_keys, when_up
+from tests.support.sentinels import free_port
 
 _MODULES = Path("/usr/lib/nginx/modules")
 _LUA = ("ndk_http_module.so", "ngx_http_lua_module.so")

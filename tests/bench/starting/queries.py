@@ -6,14 +6,14 @@ from pathlib import Path
 import duckdb
 
 from tests.bench.load import Endpoint
-from tests.bench.stage import Stage, free_port
-from tests.bench.starting.around import BIN, PEERS_FOLDER, PROBE, Around, filled, replaced
+from tests.bench.stage import Stage
+from tests.bench.starting.around import BIN, PEERS_FOLDER, Around, filled, needs, replaced, when_up
+from tests.support.sentinels import free_port
 
 _FLAPI = BIN / "flapi-server"
 
 
-def lacks_roapi() -> str:
-    return "" if (BIN / "roapi").exists() else "make bench-peers"
+lacks_roapi = needs(BIN / "roapi", "make bench-peers")
 
 
 def lacks_flapi() -> str:
@@ -29,7 +29,7 @@ def roapi(stage: Stage, _: Around) -> Endpoint:
     # its line per request would go to the log
     stage.run("roapi", [str(BIN / "roapi"), "-c", str(config)], env={"RUST_LOG": "error"})
     path = "/api/tables/forecast?columns=location,population,housing&filter[zip_code]=%27"
-    return _when_up(stage, "roapi", Endpoint(f"http://127.0.0.1:{port}", stage.key, path, "%27"))
+    return when_up(stage, "roapi", Endpoint(f"http://127.0.0.1:{port}", stage.key, path, "%27"))
 
 
 def flapi(stage: Stage, _: Around) -> Endpoint:
@@ -45,7 +45,7 @@ def flapi(stage: Stage, _: Around) -> Endpoint:
     config = filled(stage, "flapi/flapi.yaml", TEMPLATES=templates, TABLE=table)
     env = {"FLAPI_NO_TELEMETRY": "1", "DATAZOO_DISABLE_TELEMETRY": "1"}
     stage.run("flapi", [str(_FLAPI), "-c", str(config), "-p", str(port), "--log-level", "error"], env=env)
-    return _when_up(stage, "flapi", Endpoint(f"http://127.0.0.1:{port}", stage.key, "/forecast?zip_code="))
+    return when_up(stage, "flapi", Endpoint(f"http://127.0.0.1:{port}", stage.key, "/forecast?zip_code="))
 
 
 def _joined(stage: Stage) -> Path:
@@ -55,8 +55,3 @@ def _joined(stage: Stage) -> Path:
         statement = (PEERS_FOLDER / "joined.sql").read_text()
         duckdb.connect().execute(replaced(statement, TABLES=stage.release / "tables", FILE=file))
     return file
-
-
-def _when_up(stage: Stage, name: str, endpoint: Endpoint) -> Endpoint:
-    stage.wait_for(name, f"{endpoint.base}{endpoint.target(PROBE)}", stage.key)
-    return endpoint

@@ -1,16 +1,12 @@
 """Answers and keys in tables that are filled before the first request: Bun, and libh2o, the ceiling of this kernel."""
 
 from tests.bench.load import Endpoint
-from tests.bench.stage import Stage, free_port
-from tests.bench.starting.around import BIN, PEERS_FOLDER, Around, file_of_answers, table_of_keys, when_up
+from tests.bench.stage import Stage
+from tests.bench.starting.around import BIN, PEERS_FOLDER, Around, file_of_answers, needs, table_of_keys, when_up
+from tests.support.sentinels import free_port
 
-
-def lacks_bun() -> str:
-    return "" if (BIN / "bun").exists() else "make bench-peers, with npm"
-
-
-def lacks_h2o() -> str:
-    return "" if (BIN / "h2o").exists() else "make bench-peers, with a C compiler and libh2o-evloop-dev"
+lacks_bun = needs(BIN / "bun", "make bench-peers, with npm")
+lacks_h2o = needs(BIN / "h2o", "make bench-peers, with a C compiler and libh2o-evloop-dev")
 
 
 def bun(stage: Stage, around: Around) -> Endpoint:
