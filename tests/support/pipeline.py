@@ -29,7 +29,7 @@ from service.request.record import Recorder
 from service.request.request import NO_AREA, Request, read_headers
 from service.request.resolve import Resolver
 from service.request.respond import CachePolicy
-from service.request.response import Header
+from service.request.response import Header, Response
 from service.request.route import Router
 from service.request.targets import ResolvedQuery, Route
 from tests.support.leasing import FakeLeases
@@ -98,6 +98,12 @@ def request_for(
     return request
 
 
+def refused(outcome: object) -> Response:
+    """The response that a step ends a request with."""
+    assert isinstance(outcome, Response)
+    return outcome
+
+
 class Steps:
     """All steps of one worker's requests. `resolved` and `filled` count what was read and looked up."""
 
@@ -161,6 +167,11 @@ class Steps:
             request.route, request.area = request.target.route, request.target.area
         self.pipeline.begin(request)
         return request
+
+    async def answer(self, request: Request) -> Response:
+        """What the pipeline answers, waited for if need be."""
+        outcome = self.pipeline.run(self.begin(request))
+        return outcome if isinstance(outcome, Response) else await outcome
 
     def _resolve(self, release: Any, query: bytes) -> ResolvedQuery:
         """`id=1` and `id=01` are the same; `id=0` is nothing; what is no number is wrong."""

@@ -47,29 +47,6 @@ def test_a_key_opens_the_areas_of_its_terms_and_no_other(metered: Served, settin
         assert caller.ask(target).status == 200
 
 
-def test_entitlement_comes_after_the_method_and_before_the_parameters(metered: Served, settings: Settings) -> None:
-    caller = Caller(metered, settings, Terms(areas=("forecast",)))
-    assert problem(caller.ask(PROJECT, "POST")) == (405, "method_not_allowed")
-    assert problem(caller.ask(PROJECTS)) == (403, "not_entitled")
-
-
-def test_what_is_cached_is_not_shown_to_who_is_not_entitled(metered: Served, settings: Settings) -> None:
-    """Nor confirmed with a 304."""
-    owner = Caller(metered, settings, Terms())
-    answer = owner.ask(PROJECT)
-    assert answer.status == 200
-    other = Caller(metered, settings, Terms(areas=("forecast",)))
-    assert other.ask(PROJECT, if_none_match=answer.header("etag") or "").status == 403
-
-
-def test_a_key_without_terms_opens_everything_and_is_told_of_no_limit(metered: Served, settings: Settings) -> None:
-    caller = Caller(metered, settings, Terms())
-    for target in (GOOD, PROJECT):
-        answer = caller.ask(target)
-        assert answer.status == 200
-        assert answer.header("ratelimit") is answer.header("ratelimit-policy") is None
-
-
 # --- rates -------------------------------------------------------------------------------------------------------
 
 
@@ -118,29 +95,6 @@ def test_a_quota_ends_with_its_last_billable_answer(metered: Served, settings: S
     assert caller.usage()["limits"] == {"rate": None, "quota": "3/month", "remaining": 0}
 
 
-def test_what_is_left_of_a_quota_is_told_without_this_answer(metered: Served, settings: Settings) -> None:
-    """The first of 40 leaves 39; what is not billed takes nothing off."""
-    caller = Caller(metered, settings, Terms(quota=Quota(40, "day")))
-    answers = [caller.ask(target) for target in (GOOD, GOOD, f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=x")]
-    assert [answer.status for answer in answers] == [200, 200, 404, 400]
-    left = [(answer.header("ratelimit") or "").split(";")[1] for answer in answers]
-    assert left == ["r=39", "r=38", "r=38", "r=38"]
-
-
-def test_a_quota_that_is_nearly_used_up_is_told(metered: Served, settings: Settings) -> None:
-    """From the answer on that reaches the level that the key has for it."""
-    caller = Caller(metered, settings, Terms(quota=Quota(4, "day", warn_at=0.5)))
-    warnings = [caller.ask().header("x-quota-warning") for _ in range(4)]
-    assert warnings == [None, "2 of 4 used this day", "3 of 4 used this day", "4 of 4 used this day"]
-
-
-def test_an_answer_that_is_not_billed_warns_of_what_was_used_before(metered: Served, settings: Settings) -> None:
-    caller = Caller(metered, settings, Terms(quota=Quota(4, "day", warn_at=0.5)))
-    unknown = f"{FORECAST}?zip_code=99999"
-    warnings = [caller.ask(target).header("x-quota-warning") for target in (GOOD, unknown, unknown, GOOD, unknown)]
-    assert warnings == [None, None, None, "2 of 4 used this day", "2 of 4 used this day"]
-
-
 def test_what_a_quota_refuses_takes_nothing_from_the_rate(metered: Served, settings: Settings) -> None:
     caller = Caller(metered, settings, Terms(rate=RARE, quota=Quota(1, "day")))
     assert caller.ask().status == 200
@@ -165,14 +119,6 @@ def test_usage_tells_what_became_of_every_request(metered: Served, settings: Set
     caller.ask("/nowhere")
     assert caller.counted() == {"answered": 3, "not_modified": 1, "not_found": 1, "rejected": 2}
     assert caller.counted("projects") == {"answered": 0, "not_modified": 0, "not_found": 0, "rejected": 1}
-
-
-def test_usage_is_of_the_key_that_asks(metered: Served, settings: Settings) -> None:
-    one, other = (Caller(metered, settings, Terms()) for _ in range(2))
-    one.ask()
-    assert one.counted()["answered"] == 1
-    assert other.usage()["days"] == []
-    assert other.usage()["key_id"] == other.record.key_id
 
 
 def test_stopping_a_worker_loses_no_count(settings: Settings, published: Path) -> None:

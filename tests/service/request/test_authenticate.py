@@ -1,7 +1,6 @@
 """Which key a request was sent with, and whether that is good."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,14 +9,9 @@ from service.base.telemetry import KEY_CHECKS
 from service.keys.verdict import INVALID, KeyVerdict, Rejected, Unknown
 from service.request.request import Request
 from service.request.response import Response
-from tests.support.pipeline import KEY, OPEN, TEST_KEY, Steps, request_for
+from tests.support.pipeline import KEY, OPEN, TEST_KEY, Steps, refused, request_for
 
 SINCE = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-
-
-@pytest.fixture
-def steps(tmp_path: Path) -> Steps:
-    return Steps(tmp_path)
 
 
 async def authenticated(steps: Steps, request: Request) -> Response | None:
@@ -42,8 +36,7 @@ async def test_a_verdict_has_a_documented_code(
     steps.keys.verdict, steps.keys.waits = verdict, waits
     for _ in range(2):
         request = request_for(key="another")
-        refusal = await authenticated(steps, request)
-        assert refusal is not None
+        refusal = refused(await authenticated(steps, request))
         assert (refusal.status, refusal.outcome, request.key, request.key_id) == (status, code, None, key_id)
     assert steps.telemetry.sum(KEY_CHECKS, outcome=counted) == 2
     assert steps.keys.judged == 2
@@ -51,8 +44,7 @@ async def test_a_verdict_has_a_documented_code(
 
 async def test_an_ended_key_is_told_since_when(steps: Steps) -> None:
     steps.keys.verdict = Rejected("expired", "K1", SINCE)
-    refusal = await authenticated(steps, request_for(key="another"))
-    assert refusal is not None
+    refusal = refused(await authenticated(steps, request_for(key="another")))
     assert "expired on 2026-01-02 at 03:04 UTC" in msgspec.json.decode(refusal.whole(b"r1")[1])["detail"]
 
 
@@ -73,16 +65,14 @@ async def test_a_key_that_may_have_ended_is_judged_again(steps: Steps) -> None:
     steps.keys.good_for = 0.0
     assert await authenticated(steps, request_for()) is None
     del steps.keys.keys[KEY]
-    refusal = await authenticated(steps, request_for())
-    assert refusal is not None
+    refusal = refused(await authenticated(steps, request_for()))
     assert refusal.outcome == "invalid_api_key"
 
 
 async def test_a_key_is_trimmed_and_an_empty_one_is_missing(steps: Steps) -> None:
     assert await authenticated(steps, request_for(key=f" \t{KEY} ")) is None
     for key in (None, "", "  "):
-        refusal = await authenticated(steps, request_for(key=key))
-        assert refusal is not None
+        refusal = refused(await authenticated(steps, request_for(key=key)))
         assert refusal.outcome == "missing_api_key"
         assert (b"www-authenticate", b"ApiKey") in refusal.headers
 
@@ -90,8 +80,7 @@ async def test_a_key_is_trimmed_and_an_empty_one_is_missing(steps: Steps) -> Non
 async def test_a_fault_of_syntax_comes_before_the_key(steps: Steps) -> None:
     """Also where the key is known to be good."""
     assert await authenticated(steps, request_for()) is None
-    refusal = await authenticated(steps, request_for(headers=((b"x-api-key", KEY.encode()),)))
-    assert refusal is not None
+    refusal = refused(await authenticated(steps, request_for(headers=((b"x-api-key", KEY.encode()),))))
     assert (refusal.status, refusal.outcome) == (400, "bad_request")
 
 

@@ -7,22 +7,10 @@ import msgspec
 import pytest
 
 from service.base.terms import Terms
-from service.request.request import Request
 from service.request.resolve import DISPATCH
 from service.request.response import Response
 from tests.support.pipeline import BODY, KEY, OPEN, OTHER, PATH, TEST_KEY, Steps, key_with, request_for
 from tests.support.watching import KeptTracer
-
-
-@pytest.fixture
-def steps(tmp_path: Path) -> Steps:
-    return Steps(tmp_path)
-
-
-async def answer(steps: Steps, request: Request) -> Response:
-    """What the pipeline answers, waited for if need be."""
-    outcome = steps.pipeline.run(steps.begin(request))
-    return outcome if isinstance(outcome, Response) else await outcome
 
 
 def code_of(response: Response) -> str:
@@ -100,7 +88,7 @@ async def test_an_exception_in_a_step_is_a_500_that_shows_nothing(
     steps.keys.waits = where == "in a task"
 
     steps.error = RuntimeError("secret of the inside")
-    response = await answer(steps, request_for())
+    response = await steps.answer(request_for())
     assert (response.status, code_of(response)) == (500, "internal")
     assert b"secret" not in response.whole(b"r1")[1]
     assert "secret of the inside" in caplog.text
@@ -113,7 +101,7 @@ async def test_whatever_is_no_look_up_in_live_data_is_dispatched_once_it_is_chec
 ) -> None:
     """To the application: other endpoints, the documentation, and everything of test keys."""
     request = request_for(path, key=key)
-    assert await answer(steps, request) is DISPATCH
+    assert await steps.answer(request) is DISPATCH
     assert request.is_checked
     assert steps.resolved == 0
 
@@ -122,7 +110,7 @@ async def test_whatever_is_no_look_up_in_live_data_is_dispatched_once_it_is_chec
 async def test_what_is_refused_is_never_dispatched(steps: Steps, method: str) -> None:
     """Without a key nobody learns which paths and methods there are."""
     for path in (OTHER, PATH, "/nowhere"):
-        assert code_of(await answer(steps, request_for(path, method=method, key=None))) == "missing_api_key"
+        assert code_of(await steps.answer(request_for(path, method=method, key=None))) == "missing_api_key"
 
 
 async def test_the_checks_have_one_order(steps: Steps) -> None:
@@ -138,7 +126,7 @@ async def test_the_checks_have_one_order(steps: Steps) -> None:
         ("invalid_parameter", request_for(PATH, b"x=1")),
         ("no_matching_records", request_for(PATH, b"id=0")),
     ):
-        assert code_of(await answer(steps, request)) == expected
+        assert code_of(await steps.answer(request)) == expected
 
 
 async def test_the_application_s_checks_are_the_same_steps(steps: Steps) -> None:
@@ -155,9 +143,9 @@ async def test_a_traced_request_has_a_span_for_each_step(tmp_path: Path) -> None
     """Also where no step waits; the answer is the same."""
     tracer = KeptTracer(1.0)
     steps = Steps(tmp_path, tracer)
-    await answer(steps, request_for())
+    await steps.answer(request_for())
     request = request_for()
-    response = await answer(steps, request)
+    response = await steps.answer(request)
     steps.pipeline.finish(request, response, b"")
     (trace, line), *_ = tracer.recorded
     assert [(one.name, one.parent.name if one.parent else "") for one in trace.steps] == [
@@ -167,33 +155,30 @@ async def test_a_traced_request_has_a_span_for_each_step(tmp_path: Path) -> None
     assert steps.watch.lines[-1].trace_id == trace.trace_id
 
 
-async def test_a_step_of_a_traced_request_names_the_error_that_it_ends_with(tmp_path: Path) -> None:
-    tracer = KeptTracer(1.0)
-    steps = Steps(tmp_path, tracer)
-    request = request_for(query=b"id=0")
-    await answer(steps, request)
-    assert request.trace is not None
-    assert request.trace.steps[-1].name == "resolve"
-    assert request.trace.steps[-1].attributes["forecast.outcome"] == "no_matching_records"
-
-
 async def test_while_it_drains_every_answer_is_the_last_of_its_connection(steps: Steps) -> None:
     """So that clients come back on a connection to another worker."""
     heads = []
     for draining in (False, True):
         steps.pipeline.draining = draining
         request = request_for()
-        head, _ = steps.pipeline.finish(request, await answer(steps, request), b"")
+        head, _ = steps.pipeline.finish(request, await steps.answer(request), b"")
         heads.append(head)
     assert [b"connection: close" in head for head in heads] == [False, True]
 
 
-async def test_a_step_of_a_traced_request_that_is_dispatched_names_no_outcome(tmp_path: Path) -> None:
-    """The application has its answer."""
-    steps = Steps(tmp_path, KeptTracer(1.0))
-    request = request_for(OTHER)
-    assert await answer(steps, request) is DISPATCH
+@pytest.mark.parametrize(
+    ("path", "query", "last"),
+    [(PATH, b"id=0", {"forecast.outcome": "no_matching_records"}), (OTHER, b"", {})],
+    ids=["an error", "dispatched"],
+)
+async def test_the_last_step_of_a_traced_request_names_the_error_that_it_ends_with(
+    tmp_path: Path, path: str, query: bytes, last: dict[str, str]
+) -> None:
+    """Of a request that is dispatched the application has the answer."""
+    request = request_for(path, query)
+    await Steps(tmp_path, KeptTracer(1.0)).answer(request)
     assert request.trace is not None
     assert [(one.name, dict(one.attributes)) for one in request.trace.steps] == [
-        (name, {}) for name in ("authenticate", "route", "admit", "resolve")
+        *((name, {}) for name in ("authenticate", "route", "admit")),
+        ("resolve", last),
     ]

@@ -17,15 +17,14 @@ from service.request.errors import CODES, ApiError
 from service.request.preconditions import is_unchanged, read_date
 from tests.conftest import SPRINGFIELD
 from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
+from tests.support.problems import problem
 from tests.support.publishing import publish
-from tests.support.served import Served, served
+from tests.support.served import FORECAST, Served, served
 from tests.support.waiting import until
-from tests.support.wire import Answer
 from warehouse.publishing.outcome import PublishOptions
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.changes import roll_back
 
-FORECAST = "/v1/population-housing-forecast"
 FILE = "/v1/releases/current/forecast.parquet"
 VALIDATED = (
     f"{FORECAST}?zip_code=36436",
@@ -40,45 +39,22 @@ VALIDATED = (
 )
 
 
-def etag(answer: Answer) -> str:
-    return answer.header("etag") or ""
-
-
-def problem(answer: Answer) -> tuple[int, str]:
-    return answer.status, answer.json()["code"]
-
-
 @pytest.mark.parametrize("target", VALIDATED)
 @pytest.mark.parametrize("coding", ["identity", "gzip"])
 def test_if_match_holds_for_the_strong_tag_of_the_answer_alone(worker: Served, target: str, coding: str) -> None:
     """The same for every endpoint, however the answer is encoded, and however often it was answered before."""
     for _ in range(3):
         whole = worker.ask(target, Accept_Encoding=coding)
-        tag = etag(whole)
-        for matching in (tag, f'"other", {tag}', "*", f' {tag} ,, W/"x"'):
+        tag = whole.header("etag") or ""
+        for matching in (tag, f'"other", {tag}', "*"):
             answer = worker.ask(target, Accept_Encoding=coding, If_Match=matching)
             assert (answer.status, answer.body) == (200, whole.body)
-        for other in (
-            '"other"',
-            f"W/{tag}",
-            tag.strip('"'),
-            f'"x", W/{tag}',
-            "",
-            "nonsense",
-            '"x", *',
-            tag.upper() + "x",
-        ):
+        for other in ('"other"', f"W/{tag}", tag.strip('"'), ""):
             assert problem(worker.ask(target, Accept_Encoding=coding, If_Match=other)) == (412, "precondition_failed")
         assert worker.ask(target, Accept_Encoding=coding, If_Match=tag, If_None_Match=tag).status == 304
         assert worker.ask(target, Accept_Encoding=coding, If_Match='"x"', If_None_Match=tag).status == 412
         head = worker.ask(target, "HEAD", Accept_Encoding=coding, If_Match='"x"')
         assert (head.status, head.body) == (412, b"")
-
-
-def test_the_tag_of_another_coding_is_another_tag(worker: Served) -> None:
-    target = "/v1/openapi.json"
-    plain = etag(worker.ask(target))
-    assert worker.ask(target, Accept_Encoding="gzip", If_Match=plain).status == 412
 
 
 @pytest.mark.parametrize(
@@ -111,7 +87,7 @@ def test_a_look_up_has_no_date_to_compare(worker: Served) -> None:
 def test_a_part_is_sent_only_of_the_file_that_was_begun(worker: Served) -> None:
     until(lambda: worker.ask(FILE, "HEAD").header("last-modified") is not None)  # absent in the second of the switch
     whole = worker.ask(FILE)
-    tag, date = etag(whole), whole.header("last-modified") or ""
+    tag, date = whole.header("etag") or "", whole.header("last-modified") or ""
     part = worker.ask(FILE, Range="bytes=4-9", If_Match=tag)
     assert (part.status, part.body) == (206, whole.body[4:10])
     assert problem(worker.ask(FILE, Range="bytes=4-", If_Match='"of the release before"'))[0] == 412
@@ -138,7 +114,7 @@ def test_the_date_of_current_never_goes_back(settings: Settings, tmp_path: Path)
     with served(msgspec.structs.replace(settings, data_dir=str(data))) as worker:
         until(lambda: worker.ask(FILE, "HEAD").header("last-modified") is not None)
         taken_back = worker.ask(FILE)
-        date, tag = taken_back.header("last-modified") or "", etag(taken_back)
+        date, tag = taken_back.header("last-modified") or "", taken_back.header("etag") or ""
         roll_back(catalog)
         worker.wait_for(first)
         assert worker.ask(FILE, If_Modified_Since=date).status == 200

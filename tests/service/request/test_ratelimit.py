@@ -1,6 +1,7 @@
 """RateLimit fields: to the letter of the draft, and consistent with Retry-After."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -23,32 +24,31 @@ ITEM = r'"[a-z]+"(;[a-z]+=(0|[1-9][0-9]{0,14}))+'
 FIELD = re.compile(rf"{ITEM}(, {ITEM})*")
 
 
-def test_a_rate_is_advertised() -> None:
-    """Policy and what is left."""
-    assert limit_headers(RATE, allowed(RATE, 99)) == (
-        (b"ratelimit-policy", b'"rate";q=500;w=1'),
-        (b"ratelimit", b'"rate";r=99;t=1'),
-    )
+BURST, LOWERED = Rate(10, 1, 100), Quota(10, "day")  # of ten seconds' worth; below what is left
 
 
-def test_rate_and_quota_are_items_of_one_list() -> None:
-    """The window of a month has the seconds of this one."""
-    assert limit_headers(RATE, allowed(RATE, 99), QUOTA, STANDING) == (
-        (b"ratelimit-policy", b'"rate";q=500;w=1, "quota";q=5000000;w=2592000'),
-        (b"ratelimit", b'"rate";r=99;t=1, "quota";r=4999999;t=86400'),
-    )
-
-
-def test_a_quota_alone_is_advertised() -> None:
-    """A key may have no rate."""
-    assert limit_headers(None, None, QUOTA, STANDING) == (
-        (b"ratelimit-policy", b'"quota";q=5000000;w=2592000'),
-        (b"ratelimit", b'"quota";r=4999999;t=86400'),
-    )
+@pytest.mark.parametrize(
+    ("given", "policy", "limits"),
+    [
+        ((RATE, allowed(RATE, 99)), b'"rate";q=500;w=1', b'"rate";r=99;t=1'),
+        (
+            (RATE, allowed(RATE, 99), QUOTA, STANDING),  # the window of a month has the seconds of this one
+            b'"rate";q=500;w=1, "quota";q=5000000;w=2592000',
+            b'"rate";r=99;t=1, "quota";r=4999999;t=86400',
+        ),
+        ((None, None, QUOTA, STANDING), b'"quota";q=5000000;w=2592000', b'"quota";r=4999999;t=86400'),
+        ((BURST, allowed(BURST, 100)), b'"rate";q=10;w=1', b'"rate";r=10;t=1'),
+        ((None, None, LOWERED, standing_of(50, 99_999, 86_400)), b'"quota";q=10;w=86400', b'"quota";r=10;t=86400'),
+        ((None, None, QUOTA, standing_of(-3, 0, 86_400)), b'"quota";q=5000000;w=86400', b'"quota";r=0;t=0'),
+    ],
+    ids=["rate", "both", "quota", "more than the window", "a lowered quota", "an overdrawn quota"],
+)
+def test_what_is_left_is_advertised(given: tuple[Any, ...], policy: bytes, limits: bytes) -> None:
+    """Never more than the window allows, and never less than nothing: the draft knows no negative numbers."""
+    assert limit_headers(*given) == ((b"ratelimit-policy", policy), (b"ratelimit", limits))
 
 
 def test_a_key_without_limits_has_no_fields() -> None:
-    """As before."""
     assert limit_headers(None, None) == ()
 
 
@@ -56,19 +56,6 @@ def test_what_is_not_known_is_not_claimed() -> None:
     """A quota whose standing is unknown is left out of both fields; so is a rate that was not asked."""
     assert limit_headers(RATE, allowed(RATE, 1), QUOTA, None) == limit_headers(RATE, allowed(RATE, 1))
     assert limit_headers(RATE, None, QUOTA, STANDING) == limit_headers(None, None, QUOTA, STANDING)
-
-
-def test_more_than_the_window_allows_is_never_advertised() -> None:
-    """A burst of ten seconds' worth, a quota that was lowered."""
-    rate = Rate(10, 1, 100)
-    assert limit_headers(rate, allowed(rate, 100))[1] == (b"ratelimit", b'"rate";r=10;t=1')
-    lowered = limit_headers(None, None, Quota(10, "day"), standing_of(50, 99_999, 86_400))
-    assert lowered[1] == (b"ratelimit", b'"quota";r=10;t=86400')
-
-
-def test_an_overdrawn_quota_has_nothing_left() -> None:
-    """The draft knows no negative numbers."""
-    assert limit_headers(None, None, QUOTA, standing_of(-3, 0, 86_400))[1] == (b"ratelimit", b'"quota";r=0;t=0')
 
 
 @pytest.mark.parametrize("standing", [None, STANDING], ids=["rate only", "rate and quota"])

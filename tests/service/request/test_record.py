@@ -1,6 +1,5 @@
 """What is counted and logged of a request that was answered."""
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,15 +14,9 @@ from service.request.response import Response
 from tests.support.pipeline import KEY, PATH, TEST_KEY, Steps, key_with, request_for
 
 
-@pytest.fixture
-def steps(tmp_path: Path) -> Steps:
-    return Steps(tmp_path)
-
-
 async def answered(steps: Steps, request: Request) -> Response:
     """Runs all steps, and records the request."""
-    outcome = steps.pipeline.run(steps.begin(request))
-    response = outcome if isinstance(outcome, Response) else await outcome
+    response = await steps.answer(request)
     steps.pipeline.finish(request, response, b"")
     return response
 

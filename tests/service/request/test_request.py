@@ -13,7 +13,7 @@ def read(*headers: Header, method: str = "GET", version: str = "1.1") -> Request
 
 
 def test_repeated_headers_are_refused_or_joined() -> None:
-    """Keys and hosts must be sent once; lists are joined."""
+    """Keys and hosts must be sent once; lists are joined; two request ids are none."""
     host, key = (b"host", b"a"), (b"x-api-key", b"1")
     request = read(
         *(host, key, (b"accept-encoding", b"br"), (b"accept-encoding", b"gzip")),
@@ -25,6 +25,7 @@ def test_repeated_headers_are_refused_or_joined() -> None:
         fault = read(host, key, twice).fault
         assert fault is not None
         assert fault[0] == "bad_request"
+    assert read(host, (b"x-request-id", b"r1"), (b"x-request-id", b"r2")).request_id not in (b"r1", b"r2", b"r1,r2")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Which entry of which release a request asks for, and what is kept of that by request line."""
 
 import tracemalloc
-from pathlib import Path
 
 import pytest
 
@@ -9,17 +8,16 @@ from service.request.errors import ApiError
 from service.request.request import Request
 from service.request.resolve import DISPATCH, Resolver
 from service.request.response import Response
-from tests.support.pipeline import PATH, Steps, request_for
+from tests.support.pipeline import PATH, Steps, refused, request_for
 
 
-@pytest.fixture
-def steps(tmp_path: Path) -> Steps:
-    return Steps(tmp_path)
-
-
-def resolved(steps: Steps, query: bytes = b"id=1", method: str = "GET") -> tuple[Response | None, Request]:
-    request = steps.begin(request_for(query=query, method=method))
+def resolved(steps: Steps, query: bytes = b"id=1") -> tuple[Response | None, Request]:
+    request = steps.begin(request_for(query=query))
     return steps.resolver.resolve(request), request
+
+
+def failed(steps: Steps, query: bytes) -> Response:
+    return refused(resolved(steps, query)[0])
 
 
 def test_a_line_that_was_resolved_is_not_read_again(steps: Steps) -> None:
@@ -48,14 +46,10 @@ def test_other_words_for_the_same_query_have_the_same_entry(steps: Steps) -> Non
 @pytest.mark.parametrize(("query", "code"), [(b"id=x", "invalid_parameter"), (b"id=0", "no_matching_records")])
 def test_an_error_of_a_line_is_kept_until_the_release_changes(steps: Steps, query: bytes, code: str) -> None:
     """A newer release may have it."""
-    first, _ = resolved(steps, query)
-    again, _ = resolved(steps, query)
-    assert first is not None
-    assert (first.outcome, again is first, steps.resolved) == (code, True, 1)
+    first = failed(steps, query)
+    assert (first.outcome, failed(steps, query) is first, steps.resolved) == (code, True, 1)
     steps.switch("r2")
-    later, _ = resolved(steps, query)
-    assert later is not None
-    assert (later.outcome, steps.resolved) == (code, 2)
+    assert (failed(steps, query).outcome, steps.resolved) == (code, 2)
 
 
 def test_a_request_that_began_before_a_switch_is_resolved_in_the_new_release(steps: Steps) -> None:
@@ -78,13 +72,9 @@ def test_a_target_of_a_release_that_is_no_longer_current_is_not_kept(steps: Step
 def test_without_a_release_the_answer_says_why(steps: Steps) -> None:
     """503, and nothing is kept."""
     steps.follower.current = None
-    failed, _ = resolved(steps)
-    assert failed is not None
-    assert failed.outcome == "unavailable"
+    assert failed(steps, b"id=1").outcome == "unavailable"
     steps.follower.unpublished = True
-    first, _ = resolved(steps)
-    assert first is not None
-    assert b"No data has been published yet" in first.body
+    assert b"No data has been published yet" in failed(steps, b"id=1").body
     steps.switch("r1")
     assert resolved(steps)[0] is None
 
@@ -94,8 +84,8 @@ def test_a_release_that_stands_in_says_nothing_of_what_it_lacks(steps: Steps) ->
     steps.follower.stands_in_since = 0.0
     outcomes = []
     for query in (b"id=0", b"id=x", b"id=1"):
-        failed, request = resolved(steps, query)
-        outcomes.append(failed.outcome if failed is not None else None)
+        response, request = resolved(steps, query)
+        outcomes.append(response.outcome if response is not None else None)
         assert steps.resolver.find(request.line) is None
     assert outcomes == ["unavailable", "invalid_parameter", None]
 

@@ -1,18 +1,11 @@
 """What there is at a path, for whom, and by which methods."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 
 from service.request.request import NO_AREA, Request
 from service.request.response import Response
-from tests.support.pipeline import AREA, OPEN, OTHER, PATH, TEST_KEY, Steps, request_for
-
-
-@pytest.fixture
-def steps(tmp_path: Path) -> Steps:
-    return Steps(tmp_path)
+from tests.support.pipeline import AREA, OPEN, OTHER, PATH, TEST_KEY, Steps, refused, request_for
 
 
 def routed(steps: Steps, path: str, method: str = "GET", *, test: bool = False) -> tuple[Request, Response | None]:
@@ -39,14 +32,13 @@ def test_what_is_there_goes_on(steps: Steps, path: str, method: str) -> None:
 @pytest.mark.parametrize("path", ["/", "//v1", "/nowhere", f"{PATH}//", f"{PATH}/x", PATH.upper()])
 def test_what_is_not_there_is_a_404_for_every_method(steps: Steps, path: str) -> None:
     for method in ("GET", "POST"):
-        refusal = routed(steps, path, method)[1]
-        assert refusal is not None
+        refusal = refused(routed(steps, path, method)[1])
         assert refusal.outcome == "not_found"
+        assert "/v1/" in msgspec.json.decode(refusal.whole(b"r1")[1])["detail"]
 
 
 def test_a_path_that_is_nearly_right_is_told_so(steps: Steps) -> None:
-    refusal = routed(steps, "/v1/thing")[1]
-    assert refusal is not None
+    refusal = refused(routed(steps, "/v1/thing")[1])
     assert f"Did you mean {PATH}?" in msgspec.json.decode(refusal.whole(b"r1")[1])["detail"]
 
 
@@ -55,24 +47,20 @@ def test_another_method_is_a_405(steps: Steps, method: str) -> None:
     """Also where a GET of the same line was answered before."""
     assert steps.resolver.resolve(steps.begin(request_for())) is None
     for path in (PATH, OTHER, OPEN):
-        refusal = routed(steps, path, method)[1]
-        assert refusal is not None
+        refusal = refused(routed(steps, path, method)[1])
         assert (refusal.outcome, dict(refusal.headers)[b"allow"]) == ("method_not_allowed", b"GET, HEAD")
 
 
 @pytest.mark.parametrize("target", ["*", "http://elsewhere/v1/things"])
 def test_a_target_that_is_no_path_of_ours_is_not_said_to_be_missing(steps: Steps, target: str) -> None:
     """OPTIONS * asks the server as a whole: its method has to change."""
-    refusal = routed(steps, target, "OPTIONS")[1]
-    assert refusal is not None
+    refusal = refused(routed(steps, target, "OPTIONS")[1])
     assert refusal.outcome == "method_not_allowed"
 
 
 def test_an_area_that_the_release_lacks_is_not_there(steps: Steps) -> None:
     steps.lacking.add(AREA)
-    refusal = routed(steps, PATH)[1]
-    assert refusal is not None
-    assert refusal.outcome == "not_found"
+    assert refused(routed(steps, PATH)[1]).outcome == "not_found"
 
 
 def test_a_test_key_finds_the_paths_of_test_data_alone(steps: Steps) -> None:
@@ -80,6 +68,4 @@ def test_a_test_key_finds_the_paths_of_test_data_alone(steps: Steps) -> None:
     steps.lacking.add(AREA)
     assert routed(steps, PATH, test=True)[1] is None
     assert routed(steps, OPEN, test=True)[1] is None
-    refusal = routed(steps, OTHER, test=True)[1]
-    assert refusal is not None
-    assert refusal.outcome == "not_found"
+    assert refused(routed(steps, OTHER, test=True)[1]).outcome == "not_found"

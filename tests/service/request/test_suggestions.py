@@ -1,17 +1,12 @@
 """Suggestions for keys in wrong places and forms, of paths that are nearly right, and of spaces in addresses."""
 
-from datetime import UTC, datetime
-
 import pytest
 
-from config.settings import Settings
-from service.base.terms import Terms
 from service.http.releases.controller import OF_CURRENT
 from service.keys import form
-from service.keys.store import KeyStore
 from service.request import suggestions
 from tests.support.problems import problem
-from tests.support.served import FORECAST, Served, with_keys
+from tests.support.served import FORECAST, Served
 
 KEY, PARTS = form.generate()
 GOOD = f"{FORECAST}?zip_code=36436"
@@ -89,32 +84,11 @@ def test_of_any_other_path_the_guide_is_named_where_there_is_one() -> None:
 # --- over the wire -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def ended(worker: Served, settings: Settings) -> dict[str, str]:
-    """A revoked key."""
-
-    async def make(store: KeyStore) -> dict[str, str]:
-        key, record = await store.issue("acme", "", None, Terms())
-        await store.revoke(record.key_id)
-        return {"revoked": key}
-
-    async def run() -> dict[str, str]:
-        return await with_keys(settings.keys_url, settings.data_path, make)
-
-    return worker.run(run)
-
-
-def test_a_revoked_key_is_told_since_when(worker: Served, ended: dict[str, str]) -> None:
-    answer = worker.ask(GOOD, key=ended["revoked"])
-    assert problem(answer) == (401, "revoked_api_key")
-    assert f"was revoked on {datetime.now(UTC):%Y-%m}" in answer.json()["detail"]
-
-
-def test_an_expired_key_is_told_since_when() -> None:
-    since = datetime(2026, 11, 1, 12, 30, tzinfo=UTC)
-    assert suggestions.hint_for_ended_key("expired", since) == (
-        "The API key expired on 2026-11-01 at 12:30 UTC. Ask for a new one."
-    )
+def test_a_good_key_that_stands_elsewhere_does_not_count(worker: Served) -> None:
+    """In the query string it would end up in logs, and there is no other authentication."""
+    in_query = worker.ask(f"{GOOD}&x-api-key={worker.key}&api_key={worker.key}", key=None)
+    for answer in (in_query, worker.ask(GOOD, key=None, Authorization=f"Bearer {worker.key}")):
+        assert problem(answer) == (401, "missing_api_key")
 
 
 def test_keys_and_paths_are_corrected_over_the_wire(worker: Served, documented: Served) -> None:

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from service.base.terms import Quota, Rate, Terms
 from service.request.request import Request
-from service.request.response import Response
 from service.request.targets import Route
 from tests.support.pipeline import BODY, KEY, Steps, key_with, request_for
 from tests.support.waiting import eventually
@@ -24,11 +23,6 @@ from warehouse.following import PreviousRelease
 from warehouse.schema.errors import LookupFailure
 
 MANY = 200
-
-
-@pytest.fixture
-def steps(tmp_path: Path) -> Steps:
-    return Steps(tmp_path)
 
 
 class Answered(msgspec.Struct, frozen=True):
@@ -50,8 +44,7 @@ class Answered(msgspec.Struct, frozen=True):
 
 async def ask(steps: Steps, request: Request) -> Answered:
     """As a connection does."""
-    outcome = steps.pipeline.run(steps.begin(request))
-    response = outcome if isinstance(outcome, Response) else await outcome
+    response = await steps.answer(request)
     head, body = steps.pipeline.finish(request, response, b"")
     return Answered(response.status, head.decode(), body)
 

@@ -57,14 +57,6 @@ async def test_any_number_wait_for_one_look_up_of_a_key(checked: Checked) -> Non
     assert checked.telemetry.sum(KEY_CHECKS, outcome="invalid") == MANY
 
 
-async def test_any_number_wait_for_one_look_up_of_a_key_that_was_verified_long_ago(checked: Checked) -> None:
-    assert await checked.check() == "accepted"
-    checked.scene.clock.now += WAIT_AFTER_SECONDS + 1
-    checked.scene.store.asked = 0
-    assert await checked.crowd() == {"accepted"}
-    assert checked.scene.store.asked == 1
-
-
 async def test_a_verified_key_costs_no_look_up_for_seconds(checked: Checked) -> None:
     """Then it is checked in the background, and nobody waits for that."""
     for passed in (0.0, 0.0, RECHECK_AFTER_SECONDS - 0.1):
@@ -88,13 +80,6 @@ async def test_a_revoked_key_is_refused_within_its_bound(checked: Checked, push:
     else:
         checked.scene.clock.now += WAIT_AFTER_SECONDS
     assert await checked.check() == "revoked_api_key"
-
-
-async def test_a_request_that_waited_for_a_key_that_was_revoked_gets_the_401(checked: Checked) -> None:
-    assert await checked.check() == "accepted"
-    checked.scene.clock.now += WAIT_AFTER_SECONDS + 1
-    await checked.scene.revoke(push=False)
-    assert await checked.crowd() == {"revoked_api_key"}
 
 
 async def test_while_the_store_is_away_a_verified_key_stays_good(checked: Checked) -> None:
