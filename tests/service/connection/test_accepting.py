@@ -6,18 +6,16 @@ import errno
 import os
 import resource
 import socket
-import struct
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import uvloop
 
 from service.connection.accepting import Acceptor
 from service.connection.channel import Channel, Polled
 from service.connection.polling import Polling
+from tests.support.looped import received, reset_when_closed, run
 from tests.support.waiting import eventually
 
 _MANY = 300
@@ -66,18 +64,6 @@ def crowd(listening: socket.socket) -> Iterator[list[socket.socket]]:
     """Many who connected, and wait to be accepted."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(socket.create_connection(listening.getsockname(), timeout=60)) for _ in range(_MANY)]
-
-
-def run(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """In uvloop, as workers do; an error in a callback fails the test."""
-    errors: list[dict[str, Any]] = []
-
-    async def watched() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
-        await work()
-
-    uvloop.run(watched())
-    assert errors == []
 
 
 @contextlib.asynccontextmanager
@@ -142,7 +128,7 @@ def test_all_who_wait_at_the_end_are_served_and_the_next_is_refused(
 
 def test_who_left_before_being_accepted_does_no_harm(listening: socket.socket, crowd: list[socket.socket]) -> None:
     for one in crowd[1:]:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset
+        reset_when_closed(one)
         one.close()
 
     async def work() -> None:
@@ -152,20 +138,6 @@ def test_who_left_before_being_accepted_does_no_harm(listening: socket.socket, c
                 assert await asyncio.to_thread(late.recv, 5) == b"hello"
 
     run(work)
-
-
-def test_who_sent_its_request_is_answered_when_it_is_accepted(
-    listening: socket.socket, crowd: list[socket.socket]
-) -> None:
-    for number, one in enumerate(crowd):
-        one.sendall(b"%d" % number)
-
-    async def work() -> None:
-        async with accepting(listening):
-            await eventually(lambda: Greeting.made == len(crowd))
-
-    run(work)
-    assert [received(one) for one in crowd] == [b"answer to %d" % number for number in range(_MANY)]
 
 
 def test_an_answer_that_the_kernel_does_not_take_at_once_arrives_whole(listening: socket.socket) -> None:
@@ -251,11 +223,6 @@ def next_file() -> int:
 
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir())) - 1  # to look is one itself
-
-
-def received(one: socket.socket) -> bytes:
-    """Everything until the other end closes."""
-    return b"".join(iter(lambda: one.recv(1 << 20), b""))
 
 
 class Full(Polling):

@@ -12,7 +12,7 @@ from service.base.telemetry import REJECTED
 from service.connection.limits import HEAD_SECONDS
 from tests.support.connection import Connection
 from tests.support.doors import TARGETS, Doors, request
-from tests.support.served import FORECAST, served
+from tests.support.served import served
 from tests.support.waiting import eventually
 
 
@@ -144,32 +144,6 @@ def test_who_sends_the_first_byte_late_wins_no_time(doors: Doors, answered: bool
         return left
 
     assert (doors.running.run(ask) > HEAD_SECONDS / 2) == answered
-
-
-def test_an_answer_that_its_reader_takes_slowly_arrives_whole(settings: Settings) -> None:
-    """It is more than the socket's buffers hold, and what follows is answered."""
-    with served(settings) as worker:
-        target = f"{FORECAST}?city_name=springfield&state_code=IL"
-        whole = worker.ask(target).body
-        head = worker.head(target).encode()
-
-        async def ask() -> list[bytes]:
-            with socket.socket() as slow:
-                slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
-                slow.connect(("127.0.0.1", worker.port))
-                reader, writer = await asyncio.open_connection(sock=slow, limit=1 << 12)
-                bodies = []
-                for _ in range(100):
-                    writer.write(head)
-                await asyncio.sleep(0)
-                for _ in range(100):
-                    lines = (await reader.readuntil(b"\r\n\r\n")).lower()
-                    length = int(lines.partition(b"content-length: ")[2].split(b"\r\n")[0])
-                    bodies.append(await reader.readexactly(length))
-                writer.close()
-                return bodies
-
-        assert asyncio.run(ask()) == [whole] * 100
 
 
 def test_who_is_reset_is_counted_once_whatever_it_has_sent(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:

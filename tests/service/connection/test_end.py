@@ -1,13 +1,12 @@
 """Of a connection that has ended nothing is left, however it was used and however it ended."""
 
 import gc
-import socket
-import struct
 from collections.abc import Iterator
 
 import pytest
 
 from service.connection.connection import Connection
+from tests.support.looped import reset_when_closed
 from tests.support.served import FORECAST, Served
 from tests.support.waiting import until
 
@@ -54,5 +53,5 @@ def test_a_connection_that_has_ended_leaves_nothing_to_the_garbage_collector(
             for _ in targets:
                 wire.answer()
         if reset:
-            wire._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            reset_when_closed(wire._socket)
     until(lambda: all(id(one) in before for one in _connections(worker)))

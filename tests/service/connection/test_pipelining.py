@@ -22,17 +22,13 @@ KINDS = {
 }
 
 
-@pytest.fixture
-def run(worker: Served) -> Callable[[Callable[[Connection], Awaitable[None]]], None]:
+def run(worker: Served, test: Callable[[Connection], Awaitable[None]]) -> None:
     """Runs the test on a connection of the worker, in its loop."""
 
-    def run(test: Callable[[Connection], Awaitable[None]]) -> None:
-        async def within() -> None:
-            await test(Doors(worker, {}, "near").connect())
+    async def within() -> None:
+        await test(Doors(worker, {}, "near").connect())
 
-        worker.run(within)
-
-    return run
+    worker.run(within)
 
 
 def requests(worker: Served, kind: str, first: int = 0, number: int = MANY) -> bytes:
@@ -41,9 +37,7 @@ def requests(worker: Served, kind: str, first: int = 0, number: int = MANY) -> b
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_requests_of_one_read_begin_one_after_the_other(
-    worker: Served, run: Callable[[Callable[[Connection], Awaitable[None]]], None], kind: str
-) -> None:
+def test_requests_of_one_read_begin_one_after_the_other(worker: Served, kind: str) -> None:
     """Nothing is read meanwhile; all are answered, in their order."""
     worker.ask(GOOD)
 
@@ -63,12 +57,10 @@ def test_requests_of_one_read_begin_one_after_the_other(
         assert [answer.split(b"\r", 1)[0].decode() for answer in answers] == [f"r{n}" for n in range(MANY)]
         connection.end()
 
-    run(test)
+    run(worker, test)
 
 
-def test_hot_requests_of_one_read_leave_others_their_turn(
-    worker: Served, run: Callable[[Callable[[Connection], Awaitable[None]]], None]
-) -> None:
+def test_hot_requests_of_one_read_leave_others_their_turn(worker: Served) -> None:
     """However quick their answers are: a read holds thousands."""
     worker.ask(GOOD)
 
@@ -77,12 +69,10 @@ def test_hot_requests_of_one_read_leave_others_their_turn(
         assert 0 < connection.channel.writes < MANY
         connection.end()
 
-    run(test)
+    run(worker, test)
 
 
-def test_what_is_held_for_a_connection_that_is_lost_is_let_go(
-    worker: Served, run: Callable[[Callable[[Connection], Awaitable[None]]], None]
-) -> None:
+def test_what_is_held_for_a_connection_that_is_lost_is_let_go(worker: Served) -> None:
     """None of it is answered, or counted."""
 
     async def test(connection: Connection) -> None:
@@ -93,4 +83,4 @@ def test_what_is_held_for_a_connection_that_is_lost_is_let_go(
         assert len(connection.channel.written) == written
         assert not connection.holds
 
-    run(test)
+    run(worker, test)

@@ -3,20 +3,20 @@
 import asyncio
 import contextlib
 import socket
-import struct
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
 import pytest
-import uvloop
 
 from service.connection.channel import Channel
 from service.connection.polling import Polling
+from tests.support import looped
+from tests.support.looped import received, reset_when_closed
 from tests.support.waiting import eventually
 
 
 class Echo:
-    """Answers with what arrives. `last` is the last answer of its connection; a `defect` is one."""
+    """Answers with what arrives; a `defect` is one."""
 
     channel: Channel
 
@@ -35,8 +35,6 @@ class Echo:
         if data == b"silence":
             return
         self.channel.write(data[:1], data[1:] * (100_000 if data == b"large" else 1))
-        if data == b"last":
-            self.channel.close()
 
     def received_end(self) -> None:
         self.channel.close()
@@ -80,16 +78,11 @@ async def polled() -> AsyncIterator[Opened]:
 
 
 def run(work: Callable[[Opened], Coroutine[Any, Any, None]]) -> None:
-    """In uvloop, as workers do; an error in a callback fails the test."""
-    errors: list[dict[str, Any]] = []
-
-    async def watched() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
+    async def with_connections() -> None:
         async with polled() as opened:
             await work(opened)
 
-    uvloop.run(watched())
-    assert errors == []
+    looped.run(with_connections)
 
 
 def test_each_of_many_gets_its_own_answers() -> None:
@@ -121,7 +114,7 @@ def test_who_goes_away_is_lost_once_and_nobody_else(resets: bool) -> None:
     async def work(opened: Opened) -> None:
         (gone, client), (other, stays) = opened(), opened()
         if resets:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            reset_when_closed(client)
         client.close()
         await eventually(lambda: gone.ended == ["lost"])
         stays.sendall(b"hello")
@@ -136,7 +129,7 @@ def test_who_goes_away_is_lost_once_and_nobody_else(resets: bool) -> None:
 def test_who_has_gone_before_the_answer_is_written_is_lost() -> None:
     async def work(opened: Opened) -> None:
         echo, client = opened()
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        reset_when_closed(client)
         client.sendall(b"silence")
         await eventually(lambda: bool(echo.reads))
         client.close()
@@ -208,17 +201,6 @@ def test_a_defect_in_one_that_is_lost_takes_nothing_from_the_others(caplog: pyte
     assert "could not be ended" in caplog.text
 
 
-def test_after_its_last_answer_a_connection_closes() -> None:
-    async def work(opened: Opened) -> None:
-        echo, client = opened()
-        client.sendall(b"last")
-        assert await asyncio.to_thread(client.recv, 100) == b"last"
-        assert await asyncio.to_thread(client.recv, 100) == b""
-        await eventually(lambda: echo.ended == ["lost"])
-
-    run(work)
-
-
 def test_what_a_reader_does_not_take_at_once_it_gets_when_it_does() -> None:
     """The connection hears that it is blocked, and that it is no more; then it goes on."""
 
@@ -243,8 +225,7 @@ def test_a_last_answer_that_its_reader_takes_slowly_arrives_whole_before_the_end
         await eventually(lambda: "blocked" in echo.heard)
         echo.channel.close()
         client.sendall(b"something" * 1000)
-        read = await asyncio.to_thread(lambda: b"".join(iter(lambda: client.recv(1 << 16), b"")))
-        assert read == b"l" + b"arge" * 100_000
+        assert await asyncio.to_thread(received, client) == b"l" + b"arge" * 100_000
         assert echo.ended == []
         client.close()
         await eventually(lambda: echo.ended == ["lost"])
