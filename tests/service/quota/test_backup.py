@@ -11,12 +11,12 @@ from typing import Literal
 import msgspec
 import pytest
 from fakeredis import FakeRedis, FakeServer
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from service.quota.backup import UsageDump, UsageRecord
 from service.quota.batch import BILLABLE, OUTCOMES, UsageOutcome
-from service.quota.names import DAY_SECONDS, counts_name
+from service.quota.names import DAY_SECONDS, counts_name, date_of
 from service.quota.restore import RestoredUsage, restore_usage
 from service.redis.errors import StoreUnavailable
 from tests.support.usage import NOON, UsageWorker, count, double, noon, stored
@@ -48,27 +48,6 @@ async def flushed(worker: UsageWorker, *key_ids: str) -> None:
 # --- every case by name -----------------------------------------------------------------------------------------
 
 
-async def test_a_store_that_counts_anew_has_both_afterwards(usage: UsageWorker) -> None:
-    """What bills are made from, and the totals that quotas are judged by."""
-    await flushed(usage, *["a"] * 5)
-    records = await export(usage)
-    await usage.client.flushall()
-    await flushed(usage, *["a"] * 2)
-    assert (await bring(usage, records)).added == 5
-    today = int(usage.clock() // DAY_SECONDS)
-    totals = await usage.store.totals("a", today)
-    assert (await stored(usage), totals.of_day, totals.of_month) == (7, 7, 7)
-
-
-async def test_a_store_that_lives_on_stays_as_it_is(usage: UsageWorker) -> None:
-    """Its own backup adds nothing and takes nothing away."""
-    await flushed(usage, *["a"] * 5)
-    records = await export(usage)
-    await flushed(usage, *["a"] * 2)
-    assert (await bring(usage, records, BEGUN)).added == 0
-    assert await stored(usage) == 7
-
-
 async def test_a_store_that_came_back_from_an_older_copy_gets_what_it_lacks(usage: UsageWorker) -> None:
     """Also if the copy is from before its generation was noted."""
     await flushed(usage, *["a"] * 5)
@@ -82,30 +61,6 @@ async def test_a_store_that_came_back_from_an_older_copy_gets_what_it_lacks(usag
     assert await stored(usage) == 7
 
 
-async def test_the_same_file_twice_and_older_ones_add_nothing(usage: UsageWorker) -> None:
-    await flushed(usage, "a")
-    older = await export(usage)
-    await flushed(usage, "a", "a")
-    newer = await export(usage)
-    await usage.client.flushall()
-    assert [(await bring(usage, records)).added for records in (older, newer, newer, older)] == [1, 2, 0, 0]
-    assert await stored(usage) == 3
-
-
-async def test_a_backup_of_a_restored_store_holds_all_that_was_restored(usage: UsageWorker) -> None:
-    """By generation: also beside the backup that it was restored from nothing doubles, in either order."""
-    await flushed(usage, "a")
-    first = await export(usage)
-    for order in ((0, 1), (1, 0)):
-        await usage.client.flushall()
-        await flushed(usage, "a", "a")
-        await bring(usage, first)
-        backups = (first, await export(usage))
-        await usage.client.flushall()
-        assert sum([(await bring(usage, backups[at])).added for at in order]) == 3
-        assert await stored(usage) == 3
-
-
 async def test_a_batch_that_is_sent_again_after_an_import_counts_once(usage: UsageWorker) -> None:
     """It was stored, its reply lost, and it is in the backup: so is its number."""
     count(usage, "a")
@@ -117,17 +72,6 @@ async def test_a_batch_that_is_sent_again_after_an_import_counts_once(usage: Usa
     assert await usage.flusher.flush()
     await flushed(usage, "a")
     assert await stored(usage) == 2
-
-
-async def test_an_import_may_end_anywhere_and_is_run_again(usage: UsageWorker) -> None:
-    """Nothing doubles."""
-    await flushed(usage, "a", "b", "b", "c")
-    records = await export(usage)
-    for end in range(len(records)):
-        await usage.client.flushall()
-        await bring(usage, records[:end])
-        await bring(usage, records)
-        assert [await stored(usage, key_id) for key_id in ("a", "b", "c")] == [1, 2, 1]
 
 
 async def test_an_import_beside_flushes_counts_everything_once(usage: UsageWorker, other: UsageWorker) -> None:
@@ -267,8 +211,23 @@ class History:
             totals = await self.worker.store.totals(key_id, day)
             billable = [each for each in self.events if each[1] == key_id and each[2] in BILLABLE]
             assert totals.of_day == sum(each[3] == day for each in billable)
+            assert totals.of_month == sum(date_of(each[3]).month == date_of(day).month for each in billable)
 
 
+ONE: Step = ("count", "a", "answered")
+EXPORT, LOSE = ("export",), ("lose",)
+
+
+def brought(at: int, interrupted_after: int = 0) -> Step:
+    return "import", at, interrupted_after
+
+
+@example([ONE, EXPORT, LOSE, ONE, ONE, brought(0)])  # a store that counts anew has both
+@example([ONE, EXPORT, ONE, brought(0)])  # one that lives on stays as it is
+@example([ONE, EXPORT, ONE, EXPORT, LOSE, brought(0), brought(1), brought(1), brought(0)])
+@example([ONE, EXPORT, LOSE, ONE, brought(0), EXPORT, LOSE, brought(0), brought(1)])  # a backup of a restored store
+@example([ONE, EXPORT, LOSE, ONE, brought(0), EXPORT, LOSE, brought(1), brought(0)])
+@example([ONE, ("count", "b", "answered"), EXPORT, LOSE, brought(0, 1)])
 @given(st.lists(st.one_of(counting, exporting, losing, importing, counting, midnight), max_size=14))
 @settings(max_examples=60, deadline=None)
 def test_whatever_happens_every_request_counts_once(steps: list[Step]) -> None:

@@ -198,7 +198,11 @@ async def play(steps: list[Step], data: Path) -> None:
     await history.client.aclose()
 
 
-@example([("count", 0, "a", "answered"), ("flush", 0, []), ("promote",)])
+ONE: Step = ("count", 0, "a", "answered")
+
+
+@example([ONE, ("flush", 0, []), ("promote",)])
+@example([step for fate in ("reply lost", "not run", "reply lost") for step in (ONE, ("flush", 0, [fate]))])
 @settings(max_examples=75, deadline=None)
 @given(st.lists(st.one_of(count, count, flush, flush, prime, spool, ends, take_over, midnight, failover), max_size=40))
 def test_nothing_is_lost_and_nothing_counts_twice(steps: list[Step]) -> None:

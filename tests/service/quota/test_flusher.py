@@ -11,22 +11,10 @@ from service.quota import flusher, usage_store
 from service.quota.confirmed_batches import KEPT_SECONDS, ConfirmedBatches
 from service.quota.names import counts_name, sequences_name
 from tests.support.key_store import Clock
-from tests.support.usage import Fate, UsageWorker, count, spool_files, stored
+from tests.support.usage import UsageWorker, count, spool_files, stored
 from tests.support.waiting import eventually
 
 RECORD = counts_name("a", "2026-11")
-
-
-@pytest.mark.parametrize("fates", [["reply lost"], ["not run"], ["reply lost", "not run", "reply lost", "not run"]])
-async def test_a_flush_that_failed_counts_once(usage: UsageWorker, fates: list[Fate]) -> None:
-    """Whether or not it had run; what is counted meanwhile is neither lost nor mixed in."""
-    usage.redis.fates.extend(fates)
-    for _ in range(len(fates) + 2):
-        count(usage)
-        await usage.flusher.flush()
-    await usage.flusher.flush()
-    assert await stored(usage) == len(fates) + 2
-    assert usage.counters.waiting() == set()
 
 
 async def test_a_lost_reply_costs_only_its_own_part(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Leases from Redis: shared round trips, and replies that are checked. See also test_lease_connection.py."""
+"""Leases from Redis: shared round trips, and replies that are checked."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -37,43 +37,33 @@ async def test_calls_of_one_turn_share_a_round_trip(store: DoubledStore) -> None
     assert wire.writes == before + 1
 
 
-async def answered(reply: Any) -> "asyncio.Future[Lease]":
-    """A lease of up to three tokens to which the server replies this."""
+async def answered(reply: Any) -> tuple[WiredStore, list["asyncio.Future[Lease]"]]:
+    """A lease of up to three tokens to which the server replies this, and a second one, which is granted."""
     store = WiredStore()
-    lease = LeaseStore(store).lease("k", RATE, 3, 1)
+    leases = LeaseStore(store)
+    answers = [leases.lease("k", RATE, 3, 1) for _ in range(2)]
     await settled()
-    store.wires[0].arrive(encoded(reply))
-    return lease
+    store.wires[0].arrive(encoded(reply) + encoded([3, 2, 0, 9, 2]))
+    return store, answers
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        None,
-        b"OK",
-        [],
-        [1, 4, 0, 9],
-        [1, 4, 0, 9, 1, 1],
-        [b"1", 4, 0, 9, 1],
-        [-1, 4, 0, 9, 1],
-        [4, 0, 0, 9, 1],
-        [3, 6, 0, 9, 1],
-        [3, -1, 0, 9, 1],
-        [3, 2, 5, 9, 1],
-        [2, 0, 0, 9, 1],
-        [2, 1, 5, 9, 1],
-        [2, 0, 100_001, 9, 1],
-        [2, 0, -5, 9, 1],
-        [3, 2, 0, 9, 2],
-        [3, 2, 0, 9, None],
+        *(None, b"OK", [], [1, 4, 0, 9], [1, 4, 0, 9, 1, 1], [b"1", 4, 0, 9, 1], [-1, 4, 0, 9, 1]),
+        *([4, 0, 0, 9, 1], [3, 6, 0, 9, 1], [3, -1, 0, 9, 1], [3, 2, 5, 9, 1], [2, 0, 0, 9, 1], [2, 1, 5, 9, 1]),
+        *([2, 0, 100_001, 9, 1], [2, 0, -5, 9, 1], [3, 2, 0, 9, 2], [3, 2, 0, 9, None]),
     ],
     ids=repr,
 )
-async def test_an_unexpected_reply_counts_as_none(reply: Any) -> None:
+async def test_after_an_unexpected_reply_nothing_is_believed(reply: Any) -> None:
     """More than was wanted, a bucket that leaks, waiting for ever, the reply to another call: the store is as good as
-    away."""
-    with pytest.raises(StoreUnavailable, match="unexpected reply"):
-        await (await answered(reply))
+    away, and no key gets another one's tokens."""
+    store, answers = await answered(reply)
+    for answer in answers:
+        with pytest.raises(StoreUnavailable, match="unexpected reply"):
+            await answer
+    assert (store.wires[0].ended, store.line.is_open, store.is_away) == (1, False, False)
 
 
 @pytest.mark.parametrize(
@@ -81,12 +71,6 @@ async def test_an_unexpected_reply_counts_as_none(reply: Any) -> None:
 )
 async def test_an_expected_reply_is_believed(reply: Any, lease: Lease) -> None:
     """All, or a part and when there will be more."""
-    assert await (await answered(reply)) == lease
-
-
-async def test_a_caller_that_goes_away_harms_nobody(store: DoubledStore) -> None:
-    """The command is not its own."""
-    leases = LeaseStore(store)
-    gone, *others = (leases.lease("k", RATE, 1, 1) for _ in range(3))
-    gone.cancel()
-    assert [answer.granted for answer in await asyncio.gather(*others)] == [1, 1]
+    store, answers = await answered(reply)
+    assert await asyncio.gather(*answers) == [lease, Lease(3, 2, 0)]
+    assert store.line.is_open

@@ -219,15 +219,6 @@ async def test_warning_and_exhaustion(usage: UsageWorker) -> None:
     assert seen[8:] == [(True, False, 2), (True, False, 1), (True, True, 0), (True, True, 0)]
 
 
-async def test_what_was_rejected_costs_nothing(usage: UsageWorker) -> None:
-    """Nor what was not found."""
-    await state(usage)
-    usage.counters.count("a", "forecast", "rejected")
-    usage.counters.count("a", "forecast", "not_found")
-    await usage.flusher.flush()
-    assert (await state(usage)).used == 0
-
-
 async def test_a_day_begins_at_midnight_in_utc(usage: UsageWorker) -> None:
     """With nobody doing anything about it; of the month the days are kept."""
     await state(usage)
@@ -274,16 +265,6 @@ async def test_an_unknown_total_counts_as_nothing_while_the_store_is_away(
     await usage.flusher.flush()
     found = await state(usage)
     assert (found.used, found.exhausted) == (10, True)
-
-
-async def test_a_known_total_outlives_the_store(usage: UsageWorker) -> None:
-    """What was learned is not forgotten while nothing new can be."""
-    await state(usage)
-    count(usage, 10)
-    await usage.flusher.flush()
-    usage.redis.away = True
-    await usage.flusher.flush()
-    assert (await state(usage)).exhausted
 
 
 async def spent_alone(worker: UsageWorker, number: int = 1) -> int:
@@ -344,14 +325,6 @@ async def test_a_worker_that_never_heard_of_a_key_spends_a_share_of_its_quota(on
     one_of_two.redis.away = True
     assert await spent_alone(one_of_two, 300) == 300
     assert await spent_alone(one_of_two) == 200
-
-
-async def test_a_quota_survives_a_restart_of_the_worker(usage: UsageWorker, other: UsageWorker) -> None:
-    """The next process reads what this one stored."""
-    await state(usage)
-    count(usage, 10)
-    await usage.flusher.stop()
-    assert (await state(other)).exhausted
 
 
 async def test_memory_for_totals_is_bounded(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
