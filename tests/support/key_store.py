@@ -5,7 +5,11 @@ from pathlib import Path
 
 from fakeredis import FakeAsyncRedis
 
+from service.keys import backup
+from service.keys.backup import Dump
 from service.keys.errors import ForeignStoreError
+from service.keys.record import ApiKey
+from service.keys.restore import Restore, Restored
 from service.keys.store import FoundKey, KeyStore
 from service.redis.errors import StoreUnavailable
 from tests.support.redis_double import DoubledStore
@@ -19,6 +23,21 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+async def found(store: KeyStore, key_id: str) -> ApiKey:
+    key = (await store.find(key_id)).key
+    assert key is not None
+    return key
+
+
+async def dumped(store: KeyStore) -> list[bytes]:
+    """The lines of a backup."""
+    return [line async for line in Dump(store)]
+
+
+async def imported(store: KeyStore, lines: list[bytes], *, dry_run: bool = False) -> Restored:
+    return await Restore(store, backup.check(lines, PEPPER), lambda: lines, dry_run=dry_run).run()
 
 
 class HeldKeyStore(KeyStore):

@@ -1,4 +1,4 @@
-"""The scene of the verifier's tests."""
+"""Stores on a double, and the scene of the verifier's tests."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,9 +10,14 @@ from tests.support.verifying import Scene
 
 
 @pytest.fixture
-async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    store = HeldKeyStore(tmp_path)
+async def store(tmp_path: Path) -> AsyncIterator[HeldKeyStore]:
+    made = HeldKeyStore(tmp_path)
+    yield made
+    await made.client.aclose()
+
+
+@pytest.fixture
+async def scene(store: HeldKeyStore) -> Scene:
     made = Scene(store, *await store.issue("acme", "", None))
     store.asked = 0
-    yield made
-    await store.client.aclose()
+    return made

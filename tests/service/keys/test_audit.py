@@ -2,10 +2,8 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -21,12 +19,9 @@ from tests.support.key_store import HeldKeyStore
 TOMORROW = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
 
 
-@pytest.fixture
-async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[HeldKeyStore]:
+@pytest.fixture(autouse=True)
+def _grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "grace")
-    made = HeldKeyStore(tmp_path)
-    yield made
-    await made.client.aclose()
 
 
 async def lines(store: HeldKeyStore) -> list[Line]:

@@ -1,9 +1,7 @@
 """The file of a backup: what is in it, and every way in which one can be wrong."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,19 +13,7 @@ from service.keys.audit import AUDIT
 from service.keys.backup import BackupError, Dump
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.record import IDENTITY, StoreIdentity, record_name
-from service.keys.restore import Restore
-from tests.support.key_store import PEPPER, HeldKeyStore
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[HeldKeyStore]:
-    made = HeldKeyStore(tmp_path)
-    yield made
-    await made.client.aclose()
-
-
-async def dumped(store: HeldKeyStore) -> list[bytes]:
-    return [line async for line in Dump(store)]
+from tests.support.key_store import PEPPER, HeldKeyStore, dumped, imported
 
 
 async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStore) -> None:
@@ -180,8 +166,7 @@ async def test_a_line_from_the_future_does_not_spoil_the_backups_after_it(store:
     lines = await dumped(store)
     await store.client.flushall()
     for added in (3, 0):
-        done = await Restore(store, backup.check(lines, PEPPER), lambda: lines, dry_run=False).run()
-        assert done.lines == added
+        assert (await imported(store, lines)).lines == added
     assert (await store.find(later.key_id)).key == later
     trail = [line async for line in audit.oldest_first(store.redis)]
     assert [line.at.year >= 5000 for line in trail[:3] if line.at] == [False, True, True]

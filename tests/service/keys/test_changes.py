@@ -1,9 +1,7 @@
 """Rotating, extending and changing keys."""
 
 import re
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,24 +11,11 @@ from service.keys import audit, changes, form
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.record import IDENTITY, ApiKey, record_name
 from service.redis.errors import StoreUnavailable
-from tests.support.key_store import PEPPER, HeldKeyStore
+from tests.support.key_store import PEPPER, HeldKeyStore, found
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 WEEK = timedelta(days=7)
 TERMS = Terms(areas=("forecast",), rate=parse_rate("500/s"))
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[HeldKeyStore]:
-    made = HeldKeyStore(tmp_path)
-    yield made
-    await made.client.aclose()
-
-
-async def found(store: HeldKeyStore, key_id: str) -> ApiKey:
-    key = (await store.find(key_id)).key
-    assert key is not None
-    return key
 
 
 async def test_a_rotated_key_has_a_successor_with_the_same_terms(store: HeldKeyStore) -> None:

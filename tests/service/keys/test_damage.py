@@ -1,7 +1,6 @@
 """Whatever lies in the key store: a record, or an error that names it. What passes for a record can be used as one."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -148,9 +147,8 @@ async def test_a_damaged_key_is_unknown_and_hurts_no_other(
     assert await scene.outcome() == "accepted"
 
 
-async def test_a_damaged_identity_is_an_alarm_and_can_be_replaced(tmp_path: Path) -> None:
+async def test_a_damaged_identity_is_an_alarm_and_can_be_replaced(store: HeldKeyStore) -> None:
     """Also where it is of another type; nothing is issued meanwhile, and a leaked key can be revoked."""
-    store = HeldKeyStore(tmp_path)
     _, key = await store.issue("acme", "", None)
     for damage in (b"\xff", b"", None):
         await store.client.delete(IDENTITY)
@@ -161,16 +159,13 @@ async def test_a_damaged_identity_is_an_alarm_and_can_be_replaced(tmp_path: Path
         assert (await store.revoke(key.key_id)).status() == "revoked"
         await adopt(store)
         assert await store.loss() is None
-    await store.client.aclose()
 
 
-async def test_a_line_whose_id_is_no_time_is_shown_all_the_same(tmp_path: Path) -> None:
+async def test_a_line_whose_id_is_no_time_is_shown_all_the_same(store: HeldKeyStore) -> None:
     """Nothing in the trail hides the rest of it."""
-    store = HeldKeyStore(tmp_path)
     await store.issue("acme", "", None)
     await store.client.xadd(audit.AUDIT, {"line": "x"}, id="18446744073709551614-1")
     assert [(line.at is None, line.change is None) async for line in audit.newest_first(store.redis)] == [
         (True, True),
         (False, False),
     ]
-    await store.client.aclose()

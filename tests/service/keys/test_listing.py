@@ -1,7 +1,5 @@
 """Every key, one at a time; one that cannot be read does not hide the others."""
 
-from pathlib import Path
-
 import msgspec
 import pytest
 
@@ -12,9 +10,8 @@ from tests.support.key_store import HeldKeyStore
 
 
 @pytest.mark.parametrize("damage", ["not json", "another's", "another type"])
-async def test_a_damaged_record_is_told_and_the_others_are_listed(tmp_path: Path, damage: str) -> None:
+async def test_a_damaged_record_is_told_and_the_others_are_listed(store: HeldKeyStore, damage: str) -> None:
     """By the id that its name has, with the reason."""
-    store = HeldKeyStore(tmp_path)
     _, one = await store.issue("acme", "", None)
     _, other = await store.issue("acme", "", None)
     name = record_name("0" * 12)
@@ -31,21 +28,17 @@ async def test_a_damaged_record_is_told_and_the_others_are_listed(tmp_path: Path
     assert damaged.reason
     keys = {entry.key_id: entry for entry in listed if not isinstance(entry, DamagedKey)}
     assert keys == {one.key_id: one, other.key_id: other}
-    await store.client.aclose()
 
 
-async def test_a_name_that_is_no_text_is_told_too(tmp_path: Path) -> None:
+async def test_a_name_that_is_no_text_is_told_too(store: HeldKeyStore) -> None:
     """Whatever lies under our prefix."""
-    store = HeldKeyStore(tmp_path)
     await store.client.set(b"k:{\xff}", "x")
     (entry,) = [entry async for entry in every_key(store)]
     assert isinstance(entry, DamagedKey)
-    await store.client.aclose()
 
 
-async def test_a_store_that_leaves_in_the_middle_is_told(tmp_path: Path) -> None:
+async def test_a_store_that_leaves_in_the_middle_is_told(store: HeldKeyStore) -> None:
     """Half a list is not shown as the whole."""
-    store = HeldKeyStore(tmp_path)
     await store.issue("acme", "", None)
 
     async def away(_: object) -> list[bytes]:
@@ -54,4 +47,3 @@ async def test_a_store_that_leaves_in_the_middle_is_told(tmp_path: Path) -> None
     store.client.mget = away  # type: ignore[assignment]
     with pytest.raises(StoreUnavailable):
         _ = [entry async for entry in every_key(store)]
-    await store.client.aclose()

@@ -1,7 +1,6 @@
 """Importing a backup: newer records stay, revocations are never undone, an emptied store is ours again."""
 
 import time
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,40 +8,17 @@ import msgspec
 import pytest
 
 from service.base.terms import Terms
-from service.keys import audit, backup, changes, restore
+from service.keys import audit, changes, restore
 from service.keys.audit import AUDIT, Line, confirmed
-from service.keys.backup import Dump
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
-from service.keys.record import IDENTITY, ApiKey, record_name
-from service.keys.restore import Restore, Restored
+from service.keys.record import IDENTITY, record_name
 from service.redis.errors import StoreUnavailable
-from tests.support.key_store import PEPPER, HeldKeyStore
+from tests.support.key_store import HeldKeyStore, dumped, found, imported
 from tests.support.waiting import eventually
 
 TERMS = Terms(areas=("forecast",))
 WEEK = timedelta(days=7)
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[HeldKeyStore]:
-    made = HeldKeyStore(tmp_path)
-    yield made
-    await made.client.aclose()
-
-
-async def dumped(store: HeldKeyStore) -> list[bytes]:
-    return [line async for line in Dump(store)]
-
-
-async def imported(store: HeldKeyStore, lines: list[bytes], *, dry_run: bool = False) -> Restored:
-    return await Restore(store, backup.check(lines, PEPPER), lambda: lines, dry_run=dry_run).run()
-
-
-async def found(store: HeldKeyStore, key_id: str) -> ApiKey:
-    key = (await store.find(key_id)).key
-    assert key is not None
-    return key
 
 
 async def content(store: HeldKeyStore) -> dict[str, object]:

@@ -1,27 +1,18 @@
 """The key store's records and identity. What real servers do with them is in tests/contract."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from service.keys import form
 from service.keys.audit import AUDIT
-from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.record import IDENTITY, key_id_of, record_name
 from service.keys.store import FoundKey
 from service.keys.store_identity import SEEN
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[HeldKeyStore]:
-    made = HeldKeyStore(tmp_path)
-    yield made
-    await made.client.aclose()
 
 
 def test_a_record_is_named_after_its_key_and_found_by_its_name() -> None:
@@ -52,15 +43,6 @@ async def test_nothing_in_the_store_expires(store: HeldKeyStore) -> None:
     assert [await store.client.ttl(name) for name in await store.client.keys("*")] == [-1] * 3
 
 
-@pytest.mark.parametrize("damage", [b"", b"{}", b"not json", b"[1]", b'{"key_id": 1}'])
-async def test_a_damaged_record_is_unavailable_and_not_a_missing_key(store: HeldKeyStore, damage: bytes) -> None:
-    """503 for its owner, never 401."""
-    _, key = await store.issue("acme", "", None)
-    await store.client.set(record_name(key.key_id), damage)
-    with pytest.raises(StoreUnavailable, match="damaged"):
-        await store.find(key.key_id)
-
-
 async def test_look_ups_of_one_turn_travel_together(store: HeldKeyStore) -> None:
     """A damaged record is its owner's trouble alone."""
     ids = [(await store.issue("acme", "", None))[1].key_id for _ in range(3)]
@@ -76,13 +58,6 @@ async def test_look_ups_of_one_turn_travel_together(store: HeldKeyStore) -> None
     assert [found.key and found.key.key_id for found in (first, last, missing)] == [ids[0], ids[2], None]
     assert all(found.identity is not None for found in (first, last, missing))
     assert wire.writes == before + 1
-
-
-async def test_a_record_of_another_type_is_unavailable(store: HeldKeyStore) -> None:
-    """The server's refusal, not an exception of the client."""
-    await store.client.rpush(record_name("0" * 12), "x")
-    with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
-        await store.find("0" * 12)
 
 
 async def test_an_empty_store_is_a_beginning_until_keys_were_seen(store: HeldKeyStore, tmp_path: Path) -> None:
@@ -104,15 +79,6 @@ async def test_keys_of_another_pepper_are_foreign(store: HeldKeyStore, tmp_path:
     other = HeldKeyStore(tmp_path, b"another pepper of ours")
     with pytest.raises(ForeignStoreError, match="another pepper"):
         other.check_identity((await store.find("0" * 12)).identity)
-
-
-async def test_adopting_a_store_makes_it_ours(store: HeldKeyStore) -> None:
-    """What was lost stays lost; new keys can be issued."""
-    await store.issue("acme", "", None)
-    await store.client.flushall()
-    await adopt(store)
-    _, key = await store.issue("acme", "", None)
-    assert (await store.find(key.key_id)).key == key
 
 
 async def test_revoking_an_unknown_key_says_how_to_find_one(store: HeldKeyStore) -> None:

@@ -6,14 +6,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.keys import backup
-from service.keys.backup import Dump
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
 from service.keys.record import IDENTITY, StoreIdentity
-from service.keys.restore import Restore
 from service.keys.store_identity import SEEN
-from tests.support.key_store import PEPPER, HeldKeyStore
+from tests.support.key_store import HeldKeyStore, dumped, imported
 
 
 @pytest.fixture
@@ -38,14 +35,6 @@ async def is_ours(store: HeldKeyStore) -> bool:
     except ForeignStoreError:
         return False
     return True
-
-
-async def dumped(store: HeldKeyStore) -> list[bytes]:
-    return [line async for line in Dump(store)]
-
-
-async def bring_back(store: HeldKeyStore, lines: list[bytes]) -> None:
-    await Restore(store, backup.check(lines, PEPPER), lambda: lines, dry_run=False).run()
 
 
 async def test_a_store_that_was_emptied_and_begun_anew_is_not_ours(worker: HeldKeyStore, tmp_path: Path) -> None:
@@ -82,7 +71,7 @@ async def test_an_import_or_an_adoption_heals_every_worker(
     newcomer = beside(worker, tmp_path / "newcomer")
     _, key = await newcomer.issue("newbie", "", None)
     actor = {"worker": worker, "newcomer": newcomer, "third": beside(worker, tmp_path / "third")}[who]
-    await (bring_back(actor, lines) if how == "import" else adopt(actor))
+    await (imported(actor, lines) if how == "import" else adopt(actor))
     for store in (worker, newcomer, beside(worker, tmp_path / "worker")):
         assert await is_ours(store)
     assert (await worker.find(key.key_id)).key == key
@@ -95,7 +84,7 @@ async def test_an_emptied_store_is_healed_for_everybody(worker: HeldKeyStore, tm
     await adopt(worker)
     await worker.client.flushall()
     admin = beside(worker, tmp_path / "admin")
-    await (bring_back(admin, lines) if how == "import" else adopt(admin))
+    await (imported(admin, lines) if how == "import" else adopt(admin))
     assert await is_ours(worker)
 
 

@@ -5,10 +5,9 @@ import hmac
 
 import pytest
 
-from service.base import masking
 from service.keys import form, verifier
 from service.keys.verdict import INVALID, Unknown
-from tests.support.verifying import Scene
+from tests.support.verifying import Scene, with_secret_of_another
 
 LOOKUPS, WAITING = 4, 6
 
@@ -88,9 +87,7 @@ async def test_a_good_key_goes_on_and_is_re_checked_while_others_flood(flooded: 
 
 async def test_a_wrong_key_is_asked_for_once_a_second(flooded: Scene) -> None:
     """An unknown id as well as a wrong secret; nothing is written, and neither takes the place of a good key."""
-    wrong, parts = form.generate()
-    body = f"{masking.LIVE_PREFIX}_{flooded.key.key_id}_{parts.secret}"
-    both = (wrong, f"{body}_{form._checksum(body)}")
+    both = (form.generate()[0], with_secret_of_another(flooded.key.key_id))
     names = await flooded.store.client.keys("*")
     for asked in (2, 4, 6):
         assert [flooded.verifier.judge(presented) for presented in both] == [None, None]
@@ -148,9 +145,7 @@ async def test_a_wrong_key_costs_the_same_whether_its_id_exists(
     """One look-up, one digest, one comparison."""
     done: list[str] = []
     digest, compare = form.digest, hmac.compare_digest
-    _, parts = form.generate()
-    body = f"{masking.LIVE_PREFIX}_{flooded.key.key_id if known else parts.key_id}_{parts.secret}"
-    presented = f"{body}_{form._checksum(body)}"
+    presented = with_secret_of_another(flooded.key.key_id) if known else form.generate()[0]
 
     def noted_digest(secret: str, pepper: bytes) -> str:
         done.append("digest")

@@ -8,7 +8,7 @@ import pytest
 
 from service.base.telemetry import KEY_CHECKS, Telemetry
 from service.keys import form
-from service.keys.verifier import RECHECK_AFTER_SECONDS, UNKNOWN_AFTER_SECONDS, WAIT_AFTER_SECONDS
+from service.keys.verifier import WAIT_AFTER_SECONDS
 from service.request.authenticate import Authenticator
 from service.request.request import Request
 from tests.support.key_store import HeldKeyStore
@@ -57,19 +57,6 @@ async def test_any_number_wait_for_one_look_up_of_a_key(checked: Checked) -> Non
     assert checked.telemetry.sum(KEY_CHECKS, outcome="invalid") == MANY
 
 
-async def test_a_verified_key_costs_no_look_up_for_seconds(checked: Checked) -> None:
-    """Then it is checked in the background, and nobody waits for that."""
-    for passed in (0.0, 0.0, RECHECK_AFTER_SECONDS - 0.1):
-        checked.scene.clock.now += passed
-        assert await checked.check() == "accepted"
-    assert checked.scene.store.asked == 1
-    checked.scene.store.holding = True
-    checked.scene.clock.now += 0.2
-    assert await checked.check() == "accepted"
-    await checked.scene.settle()
-    assert checked.scene.store.asked == 2
-
-
 @pytest.mark.parametrize("push", [True, False])
 async def test_a_revoked_key_is_refused_within_its_bound(checked: Checked, push: bool) -> None:
     """At once where the worker hears of it, else with the next look-up; though its header was accepted before."""
@@ -80,14 +67,3 @@ async def test_a_revoked_key_is_refused_within_its_bound(checked: Checked, push:
     else:
         checked.scene.clock.now += WAIT_AFTER_SECONDS
     assert await checked.check() == "revoked_api_key"
-
-
-async def test_while_the_store_is_away_a_verified_key_stays_good(checked: Checked) -> None:
-    """For a minute; a key that nobody has used cannot be verified, which is our fault."""
-    assert await checked.check() == "accepted"
-    checked.scene.store.away = True
-    checked.scene.clock.now += UNKNOWN_AFTER_SECONDS - 1
-    assert await checked.crowd() == {"accepted"}
-    assert await checked.check(form.generate()[0]) == "unavailable"
-    checked.scene.clock.now += 2
-    assert await checked.check() == "unavailable"
