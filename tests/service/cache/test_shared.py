@@ -9,8 +9,7 @@ from fakeredis import FakeAsyncRedis, FakeServer
 from service.cache.entry import CacheEntry, encode_entry
 from service.cache.key import cache_key
 from service.cache.shared import SharedCache, SharedLookup
-from tests.support.redis_double import DoubledStore, WiredStore
-from tests.support.waiting import settled
+from tests.support.redis_double import DoubledStore
 
 KEY = cache_key("r1", "forecast", "zip:36436")
 ENTRY = CacheEntry.of(b"{}")
@@ -35,15 +34,6 @@ async def test_what_is_not_the_entry_asked_for_is_damaged_and_logged(
     assert "not served" in caplog.text
 
 
-async def test_a_new_entry_replaces_a_damaged_one() -> None:
-    """The next look-up hits."""
-    client = FakeAsyncRedis()
-    await client.set(KEY.name, b"nonsense")
-    cache = _cache(client)
-    assert await cache.put(KEY, ENTRY)
-    assert (await cache.get(KEY)).entry == ENTRY
-
-
 async def test_look_ups_of_one_turn_have_each_its_own_answer() -> None:
     client = FakeAsyncRedis()
     cache = _cache(client)
@@ -61,25 +51,3 @@ async def test_a_store_that_is_away_is_unavailable_and_not_a_miss() -> None:
     server = FakeServer()
     server.connected = False
     assert await _cache(FakeAsyncRedis(server=server)).get(KEY) == SharedLookup("unavailable")
-
-
-async def test_when_the_store_is_stopped_nobody_is_left_waiting() -> None:
-    """Whoever asked before, and whoever asks after."""
-    store = WiredStore()
-    cache = SharedCache(store, 60)
-    before = asyncio.create_task(cache.get(KEY))
-    await settled()
-    await store.stop()
-    assert await cache.get(KEY) == SharedLookup("unavailable")
-    assert await before == SharedLookup("unavailable")
-
-
-async def test_a_waiting_caller_that_goes_away_harms_nobody() -> None:
-    """Its look-up is not its own."""
-    cache = _cache(FakeAsyncRedis())
-    assert await cache.put(KEY, ENTRY)
-    gone, stays = (asyncio.create_task(cache.get(KEY)) for _ in range(2))
-    await asyncio.sleep(0)
-    gone.cancel()
-    assert (await stays).entry == ENTRY
-    assert gone.cancelled()

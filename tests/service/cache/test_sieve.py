@@ -113,45 +113,6 @@ def test_a_scan_does_not_push_out_what_is_asked_for() -> None:
     assert codes.evictions == 1_000 + 42_094 - 3_000
 
 
-def test_what_was_asked_for_once_goes_before_what_was_asked_for_again() -> None:
-    """Whichever came first."""
-    numbers: Sieve[int, int] = Sieve(16)
-    for key in range(16):
-        numbers.put(key, key, 1)
-    numbers.get(0)
-    numbers.put(16, 16, 1)
-    assert kept(numbers) == {*range(17)} - {1}
-
-
-def test_a_map_in_which_everything_was_asked_for_takes_a_newcomer_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One put clears a bounded number of bits; the next goes on where it stood."""
-    monkeypatch.setattr(sieve, "MOST_SPARED", 10)
-    numbers: Sieve[int, int] = Sieve(100)
-    for key in range(100):
-        numbers.put(key, key, 1)
-        numbers.get(key)
-    numbers.put(100, 100, 1)
-    assert kept(numbers) == set(range(101)) - {10}
-    numbers.put(101, 101, 1)
-    assert kept(numbers) == set(range(102)) - {10, 21}
-
-
-def test_an_entry_that_would_push_out_too_many_is_not_kept() -> None:
-    """More than a sixteenth of the room; what its key had before is gone, because it is no longer so."""
-    numbers: Sieve[str, int] = Sieve(160)
-    assert numbers.put("a", 1, 10)
-    assert not numbers.put("a", 2, 11)
-    assert numbers.get("a") is None
-    assert (len(numbers), numbers.cost) == (0, 0)
-
-
-def test_without_room_nothing_is_kept() -> None:
-    """0 turns it off."""
-    numbers: Sieve[str, int] = Sieve(0)
-    assert not numbers.put("a", 1, 1)
-    assert numbers.get("a") is None
-
-
 @pytest.mark.parametrize("cost", [0, -1])
 def test_an_entry_without_cost_is_a_mistake(cost: int) -> None:
     """It would never have to go."""

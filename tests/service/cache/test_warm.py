@@ -28,9 +28,10 @@ def silent(_: int) -> None:
 
 
 def answers(number: int) -> list[Answer]:
-    # some are worth compressing
+    """Of two areas, two of each query; some are worth compressing."""
     return [
-        ("forecast", f"zip:{at:05}", f'{{"zip":{at},"x":"{"y" * (at % 7) * 400}"}}'.encode()) for at in range(number)
+        (("forecast", "projects")[at % 2], f"zip:{at // 2:05}", f'{{"at":{at},"x":"{"y" * (at % 7) * 400}"}}'.encode())
+        for at in range(number)
     ]
 
 
@@ -38,8 +39,8 @@ def plan(release: str = "new", seconds: float = 30) -> Plan:
     return Plan(release=release, ttl=60, seconds=seconds)
 
 
-def held(cache: ValkeyProcess, release: str, given: list[Answer]) -> dict[str, bytes]:
-    """What a worker would find in the cache, by query."""
+def held(cache: ValkeyProcess, release: str, given: list[Answer]) -> dict[tuple[str, str], bytes]:
+    """What a worker would find in the cache, by area and query."""
     found = {}
     with Redis(unix_socket_path=str(cache.socket)) as client:
         for area, query, _ in given:
@@ -49,35 +50,23 @@ def held(cache: ValkeyProcess, release: str, given: list[Answer]) -> dict[str, b
                 assert isinstance(data, bytes)
                 entry = envelope.decode(data, key.digest)
                 assert entry is not None
-                found[query] = entry.body
+                found[area, query] = entry.body
     return found
 
 
-def bodies(given: list[Answer]) -> dict[str, bytes]:
-    return {query: body for _, query, body in given}
+def bodies(given: list[Answer]) -> dict[tuple[str, str], bytes]:
+    return {(area, query): body for area, query, body in given}
 
 
 def test_every_answer_is_there_byte_by_byte_and_for_as_long_as_asked(cache: ValkeyProcess) -> None:
-    """More than one batch, and one that is not full."""
-    given = answers(450)
-    assert asyncio.run(warm(cache.url, plan(), given, silent)) == 450
+    """More than one batch, and one that is not full: progress is told by the batch."""
+    given, told = answers(450), list[int]()
+    assert asyncio.run(warm(cache.url, plan(), given, told.append)) == 450
+    assert told == [200, 400, 450]
     assert held(cache, "new", given) == bodies(given)
     with Redis(unix_socket_path=str(cache.socket)) as client:
         assert client.dbsize() == 450
         assert 55 <= client.ttl(cache_key("new", "forecast", "zip:00000").name) <= 60
-
-
-def test_the_same_query_of_two_areas_is_two_answers(cache: ValkeyProcess) -> None:
-    given = [("forecast", "zip:36436", b"one"), ("projects", "zip:36436", b"two")]
-    assert asyncio.run(warm(cache.url, plan(), given, silent)) == 2
-    assert held(cache, "new", given[:1]) == {"zip:36436": b"one"}
-    assert held(cache, "new", given[1:]) == {"zip:36436": b"two"}
-
-
-def test_progress_is_told_by_the_batch(cache: ValkeyProcess) -> None:
-    told: list[int] = []
-    asyncio.run(warm(cache.url, plan(), answers(450), told.append))
-    assert told == [200, 400, 450]
 
 
 def test_a_cache_that_is_away_is_told_at_once(short: Path) -> None:

@@ -102,20 +102,17 @@ async def _answers(store: RedisStore) -> bool:
 
 
 @pytest.mark.parametrize(("retries", "budget"), [(0, BUDGET), (1, 2 * BUDGET)])
-@pytest.mark.parametrize("kind", ["dead_port", "black_hole"])
+@pytest.mark.parametrize("kind", ["dead_port", "black_hole", "no socket"])
 async def test_a_server_that_is_not_there_costs_no_more_than_the_budget(
-    kind: str, retries: int, budget: float, request: pytest.FixtureRequest
+    kind: str, retries: int, budget: float, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Per try; and after a few failures nothing at all, because nobody asks any more."""
-    store = _store(f"redis://127.0.0.1:{request.getfixturevalue(kind)}/0", retries)
+    """Per try; and after a few failures nothing at all, because nobody asks any more. Without a socket, as the embedded
+    one before it starts."""
+    url = f"unix://{tmp_path}/none"
+    if kind != "no socket":
+        url = f"redis://127.0.0.1:{request.getfixturevalue(kind)}/0"
+    store = _store(url, retries)
     await _opens_within(store, budget)
-    await store.stop()
-
-
-async def test_a_server_without_a_socket_costs_nothing_either(tmp_path: Path) -> None:
-    """The embedded one before it starts."""
-    store = _store(f"unix://{tmp_path}/none")
-    await _opens_within(store, BUDGET)
     await store.stop()
 
 

@@ -1,7 +1,7 @@
 """The listener against servers that do not do what it needs. What real ones push is in tests/contract."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -37,13 +37,17 @@ async def refusing() -> AsyncIterator[Refusing]:
     listening.close()
 
 
+def listening_to(port: int, changed: Callable[[str | None], None], timeout: float = 1) -> InvalidationListener:
+    return InvalidationListener(Primary(f"redis://127.0.0.1:{port}"), "k:", changed, timeout=timeout)
+
+
 async def test_a_server_that_refuses_is_left_alone(
     refusing: Refusing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """For a minute, not for half a second; nothing is said to have changed. It is a warning, and known."""
     monkeypatch.setattr(invalidation, "_RECONNECT_SECONDS", 0.01)
     changed: list[str | None] = []
-    listener = InvalidationListener(Primary(f"redis://127.0.0.1:{refusing.port}"), "k:", changed.append, timeout=1)
+    listener = listening_to(refusing.port, changed.append)
     listener.start()
     await eventually(lambda: refusing.conversations == 1)
     await asyncio.sleep(0.15)
@@ -58,7 +62,7 @@ async def test_a_server_that_goes_on_refusing_is_warned_of_once(
 ) -> None:
     """Not every minute."""
     monkeypatch.setattr(invalidation, "_REFUSED_SECONDS", 0.01)
-    listener = InvalidationListener(Primary(f"redis://127.0.0.1:{refusing.port}"), "k:", lambda _: None, timeout=1)
+    listener = listening_to(refusing.port, lambda _: None)
     listener.start()
     await eventually(lambda: refusing.conversations >= 3)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
@@ -78,7 +82,7 @@ async def test_a_server_that_never_answers_is_tried_again(monkeypatch: pytest.Mo
 
     listening = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     port = listening.sockets[0].getsockname()[1]
-    listener = InvalidationListener(Primary(f"redis://127.0.0.1:{port}"), "k:", lambda _: None, timeout=0.05)
+    listener = listening_to(port, lambda _: None, 0.05)
     listener.start()
     await eventually(lambda: tries >= 3)
     assert not listener.connected
@@ -88,4 +92,4 @@ async def test_a_server_that_never_answers_is_tried_again(monkeypatch: pytest.Mo
 
 async def test_stopping_what_was_never_started_is_nothing() -> None:
     """An instance that failed to start stops all its parts."""
-    await InvalidationListener(Primary("redis://127.0.0.1:1"), "k:", lambda _: None, timeout=1).stop()
+    await listening_to(1, lambda _: None).stop()

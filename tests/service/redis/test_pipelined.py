@@ -27,28 +27,12 @@ Greeting = Callable[[AbstractConnection], Awaitable[None]]
 VALUES = st.none() | st.binary(max_size=40) | st.sampled_from([b"\r\n", b"$3\r\n", b"-x\r\n*1\r\n"])
 MIXED: list[Value] = [b"a", None, b"", b"\r\n$1\r\nx\r\n", b"b" * 300]
 UNEXPECTED = [
-    b"*1\r\n$1\r\na\r\n",
-    b"*0\r\n",
-    b"*01\r\n",
-    b"\r\n",
-    b":1\r\n",
-    b":-1\r\n",
-    b">1\r\n+x\r\n",
-    b"HTTP/1.1 400 Bad Request\r\n",
-    b"$\r\n",
-    b"$x\r\n",
-    b"$-2\r\n",
-    b"$--1\r\n",
-    b"$-01\r\n",
+    *(b"*1\r\n$1\r\na\r\n", b"*0\r\n", b"*01\r\n", b"\r\n", b":1\r\n", b":-1\r\n", b">1\r\n+x\r\n"),
+    *(b"HTTP/1.1 400 Bad Request\r\n", b"$\r\n", b"$x\r\n", b"$-2\r\n", b"$--1\r\n", b"$-01\r\n"),
     # what int() would take
-    b"$1_0\r\n0123456789\r\n",
-    b"$ 5\r\n01234\r\n",
-    b"$5 \r\n01234\r\n",
-    b"$+3\r\n012\r\n",
-    b"$ -1\r\n",
+    *(b"$1_0\r\n0123456789\r\n", b"$ 5\r\n01234\r\n", b"$5 \r\n01234\r\n", b"$+3\r\n012\r\n", b"$ -1\r\n"),
     "$٣\r\n012\r\n".encode(),
-    # larger than any value, and than any number
-    b"$" + b"9" * 10_000 + b"\r\n",
+    b"$" + b"9" * 10_000 + b"\r\n",  # larger than any value, and than any number
 ]
 
 

@@ -250,14 +250,6 @@ async def test_stopping_leaves_nobody_waiting(cluster: ClusterDouble, asker: Ask
     assert all(isinstance(one, StoreUnavailable) for one in results)
 
 
-async def test_a_caller_that_goes_away_harms_nobody(cluster: ClusterDouble, asker: Asker) -> None:
-    names = cluster.names_of(cluster.nodes[0], 3)
-    fill(cluster, names)
-    gone, *stay = asker.send(*names)
-    gone.cancel()
-    assert await asyncio.gather(*stay) == [name.encode() for name in names[1:]]
-
-
 @pytest.mark.parametrize(("share", "ended"), [(0.6, {b"value"}), (0.9, {b"value"}), (1.2, {"late"})])
 def test_calls_end_in_time_however_many_there_are(
     share: float, ended: set[bytes | str], monkeypatch: pytest.MonkeyPatch
