@@ -37,6 +37,16 @@ def _record(message: str, *arguments: object, level: int = logging.INFO, **extra
     return record
 
 
+def _failed() -> logging.LogRecord:
+    """With the exception of something that went wrong."""
+    record = _record("failed")
+    try:
+        int("x")
+    except ValueError:
+        record.exc_info = sys.exc_info()
+    return record
+
+
 def _json(record: logging.LogRecord) -> dict[str, object]:
     line = logs.JsonFormatter().format(record)
     assert "\n" not in line
@@ -60,11 +70,7 @@ def test_json_takes_whatever_is_passed() -> None:
 
 def test_an_exception_is_one_line_of_json() -> None:
     """With its trace as a member."""
-    try:
-        int("x")
-    except ValueError:
-        record = logging.getLogger("x").makeRecord("x", logging.ERROR, "f", 1, "failed", (), sys.exc_info())
-    assert "ValueError" in str(_json(record)["exception"])
+    assert "ValueError" in str(_json(_failed())["exception"])
 
 
 def test_text_shows_extras_that_the_message_does_not_say() -> None:
@@ -90,11 +96,7 @@ def test_a_path_cannot_forge_a_line_or_speak_to_the_terminal(path: str) -> None:
 
 def test_a_trace_keeps_its_lines_in_text() -> None:
     """It is ours."""
-    try:
-        int("x")
-    except ValueError:
-        record = logging.getLogger("x").makeRecord("x", logging.ERROR, "f", 1, "failed", (), sys.exc_info())
-    assert "\nTraceback" in logs.TextFormatter(colour=True).format(record)
+    assert "\nTraceback" in logs.TextFormatter(colour=True).format(_failed())
 
 
 @pytest.mark.parametrize(

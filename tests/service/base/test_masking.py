@@ -80,22 +80,8 @@ def test_a_line_of_the_log_stays_json(text: str) -> None:
 def test_long_texts_take_time_in_proportion_to_their_length() -> None:
     """A stranger chooses them. Were it the square of the length, this would take minutes."""
     rng = random.Random(1)
-    signs = [
-        "p",
-        "phf_",
-        "%",
-        "%25",
-        "\\",
-        "&#104;",
-        "&a;",
-        "é",
-        "%5C",
-        "%26",
-        "\\u2020",
-        "&#200;",
-        "u0070",
-        "phf_live_",
-    ]
+    signs = ["p", "phf_", "%", "%25", "\\", "&#104;", "&a;", "é", "%5C", "%26"]
+    signs += ["\\u2020", "&#200;", "u0070", "phf_live_"]
     for _ in range(40):
         unit = "".join(rng.choices(signs, k=rng.randint(1, 4)))
         for start in ("", "p", "phf_live_"):

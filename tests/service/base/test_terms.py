@@ -7,14 +7,11 @@ import pytest
 from service.base.terms import Quota, Rate, parse_quota, parse_rate, period_of
 
 
-def test_a_rate_is_read_in_seconds_minutes_and_hours() -> None:
+def test_a_rate_is_read_in_seconds_minutes_and_hours_and_printed_so() -> None:
+    """Without a burst a second's worth may come at once."""
     assert parse_rate("500/s", 100) == Rate(500, 1, 100)
-    assert parse_rate("30/min") == Rate(30, 60, 1)
-    assert parse_rate("7200/h") == Rate(7200, 3600, 2)
-
-
-def test_without_a_burst_a_second_s_worth_may_come_at_once() -> None:
-    assert parse_rate("500/s").burst == 500
+    for text, rate in (("500/s", Rate(500, 1, 500)), ("30/min", Rate(30, 60, 1)), ("7200/h", Rate(7200, 3600, 2))):
+        assert (parse_rate(text), str(rate)) == (rate, text)
 
 
 @pytest.mark.parametrize("text", ["", "500", "0/s", "-5/s", "5/day", "5.5/s", "5/ s", "9999999999/s"])
@@ -44,11 +41,6 @@ def test_a_warning_begins_with_the_first_answer_that_reaches_the_share(requests:
 def test_what_is_no_quota_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="5000000/month"):
         parse_quota(text)
-
-
-@pytest.mark.parametrize("text", ["500/s", "30/min", "7200/h"])
-def test_a_rate_prints_as_it_is_written(text: str) -> None:
-    assert str(parse_rate(text)) == text
 
 
 def test_a_month_ends_where_the_next_begins() -> None:

@@ -143,9 +143,18 @@ asyncio.run(start())""")
     assert lines[1]["ended"] == "exit code 7"
 
 
-@pytest.mark.parametrize("trouble", ["os.kill(server, signal.SIGKILL)", "os.kill(server, signal.SIGSTOP)"])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        "os.kill(server, signal.SIGKILL)",
+        "os.kill(server, signal.SIGSTOP)",
+        "module.adopt_orphans = contextlib.nullcontext",
+    ],
+    ids=["killed", "stopped", "gives it to somebody else"],
+)
 def test_without_the_one_that_forks_each_process_is_a_new_interpreter(trouble: str) -> None:
-    """Whether it was killed, or does not answer. That is told once."""
+    """Whether it was killed, does not answer, or the kernel gives what it forks to somebody else, so that no end would
+    ever be told. That is told once."""
     lines, errors = run(f"""
 logging.basicConfig()
 module._PATIENCE_SECONDS = 0.2
@@ -159,21 +168,6 @@ asyncio.run(start())
 asyncio.run(start())
 print(json.dumps(os.path.exists(f"/proc/{{server}}")))""")
     assert lines == ["Popen", "Popen", False]
-    assert errors.count("the fork server failed") == 1
-
-
-def test_where_the_kernel_gives_it_to_somebody_else_each_process_is_a_new_interpreter() -> None:
-    """Its end would never be told."""
-    lines, errors = run("""
-logging.basicConfig()
-module.adopt_orphans = contextlib.nullcontext
-async def start():
-    child, control = await forks.start("service.instance.watcher_main")
-    print(json.dumps(type(child).__name__))
-    child.send_signal(signal.SIGKILL)
-    await wait_for_exit(child)
-asyncio.run(start())""")
-    assert lines == ["Popen"]
     assert errors.count("the fork server failed") == 1
 
 

@@ -1,5 +1,7 @@
 """The look at how the two Redis are configured, while one of them is away."""
 
+import contextlib
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,18 +15,31 @@ from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
 
 
-@pytest.mark.parametrize("away", ["cache", "keys"])
-async def test_a_store_that_is_away_does_not_hide_the_other(
-    short: Path, away: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is wrong with the one that answers is told; what was known of the other is not forgotten."""
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_checks, "_LOOK_SECONDS", 0.01)
-    server = ValkeyProcess(short / "there").start()  # appendonly no
-    nobody = f"unix://{short / 'nobody'}"
-    urls = (server.url, nobody) if away == "cache" else (nobody, server.url)
+
+
+@contextlib.asynccontextmanager
+async def checked(
+    short: Path, away: str = "", *, appendonly: bool = True
+) -> AsyncIterator[tuple[ValkeyProcess, StoreChecks]]:
+    """A server that is both stores, but for the one that is `away`."""
+    server = ValkeyProcess(short / "there", appendonly=appendonly).start()
+    urls = [f"unix://{short / 'nobody'}" if store == away else server.url for store in ("keys", "cache")]
     checks = StoreChecks(Endpoints(*urls, b"pepper of the tests"), short)
     await checks.start()
     try:
+        yield server, checks
+    finally:
+        await checks.stop()
+        server.kill()
+
+
+@pytest.mark.parametrize("away", ["cache", "keys"])
+async def test_a_store_that_is_away_does_not_hide_the_other(short: Path, away: str) -> None:
+    """What is wrong with the one that answers is told; what was known of the other is not forgotten."""
+    async with checked(short, away, appendonly=False) as (server, checks):
         if away == "cache":
             await eventually(lambda: any("appendonly is no" in problem for problem in checks.problems))
             server.kill()
@@ -34,38 +49,21 @@ async def test_a_store_that_is_away_does_not_hide_the_other(
             with Redis.from_url(server.url) as client:
                 client.config_set("maxmemory", "100mb")
             await eventually(lambda: any("noeviction" in problem for problem in checks.problems))
-    finally:
-        await checks.stop()
-        server.kill()
 
 
-async def test_stores_are_up_as_the_workers_say(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stores_are_up_as_the_workers_say(short: Path) -> None:
     """They notice first; before there is a worker, the last look says it. Of one that is away, no latency is told."""
-    monkeypatch.setattr(store_checks, "_LOOK_SECONDS", 0.01)
-    server = ValkeyProcess(short / "there", appendonly=True).start()
-    checks = StoreChecks(Endpoints(server.url, server.url, b"pepper of the tests"), short)
-    await checks.start()
-    try:
+    async with checked(short) as (_, checks):
         await eventually(lambda: all(store.up and store.memory and store.latency for store in checks.stores([])))
         keys, cache = checks.stores([WELL, but(cache_up=False, push_connected=False)])
         assert (keys.up, keys.pushed, cache.up, cache.latency) == (True, 1, False, None)
         await eventually(lambda: checks.keys.expire_within_7_days == 0)
-    finally:
-        await checks.stop()
-        server.kill()
 
 
-async def test_a_store_that_comes_back_is_looked_at_again(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_comes_back_is_looked_at_again(short: Path) -> None:
     """However often it was missed."""
-    monkeypatch.setattr(store_checks, "_LOOK_SECONDS", 0.01)
-    server = ValkeyProcess(short / "there", appendonly=True).start()
-    checks = StoreChecks(Endpoints(server.url, server.url, b"pepper of the tests"), short)
-    await checks.start()
-    try:
+    async with checked(short) as (server, checks):
         server.kill()
         await eventually(lambda: checks._keys.is_away)
         server.start()
         await eventually(lambda: all(store.up and store.latency for store in checks.stores([])))
-    finally:
-        await checks.stop()
-        server.kill()

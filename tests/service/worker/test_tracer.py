@@ -185,25 +185,6 @@ def test_a_caller_s_trace_is_taken_over(traced: Traced) -> None:
     assert f'"trace_id":"{TRACE}"' in msgspec.json.encode(line).decode()
 
 
-@pytest.mark.parametrize("sent", [f"00-{TRACE}-{CALLER}", f"ff-{TRACE}-{CALLER}-01", "nonsense"])
-def test_a_malformed_context_begins_a_new_trace(traced: Traced, sent: str) -> None:
-    spans = traced.ask(f"{FORECAST}?zip_code=36436", Traceparent=sent)
-    assert traced.answer.status == 200
-    assert spans.server is not None
-    assert spans.server.parent is None
-    assert f"{spans.server.context.trace_id:032x}" != TRACE
-
-
-def test_a_caller_who_records_nothing_is_not_traced(traced: Traced) -> None:
-    """Flag 00. It is answered as ever, and its line has no trace id."""
-    target = f"{FORECAST}?zip_code=36436"
-    traced.ask(target)
-    spans = traced.ask(target, Traceparent=f"00-{TRACE}-{CALLER}-00", X_Request_Id="quiet")
-    assert (traced.answer.status, spans.all) == (200, ())
-    (line,) = traced.running.app.watch.log.find("quiet")
-    assert line.trace_id is None
-
-
 def test_the_request_s_span_follows_the_conventions(traced: Traced) -> None:
     """Those for HTTP servers; what is ours is named so."""
     traced.ask(f"{FORECAST}/?zip_code=36436-0001", X_Request_Id="r-2")
