@@ -113,6 +113,19 @@ def test_a_scan_does_not_push_out_what_is_asked_for() -> None:
     assert codes.evictions == 1_000 + 42_094 - 3_000
 
 
+def test_a_map_in_which_everything_was_asked_for_takes_a_newcomer_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One put clears a bounded number of bits; the next goes on where it stood."""
+    monkeypatch.setattr(sieve, "MOST_SPARED", 10)
+    numbers: Sieve[int, int] = Sieve(100)
+    for key in range(100):
+        numbers.put(key, key, 1)
+        numbers.get(key)
+    numbers.put(100, 100, 1)
+    assert kept(numbers) == set(range(101)) - {10}
+    numbers.put(101, 101, 1)
+    assert kept(numbers) == set(range(102)) - {10, 21}
+
+
 @pytest.mark.parametrize("cost", [0, -1])
 def test_an_entry_without_cost_is_a_mistake(cost: int) -> None:
     """It would never have to go."""

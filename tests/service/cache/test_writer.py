@@ -38,6 +38,7 @@ async def test_entries_are_stored_under_their_names_for_a_time() -> None:
 
 async def test_a_failure_is_of_its_entry_alone(store: WiredStore) -> None:
     """It is counted by its reason."""
+    store.timeout = 0.05
     entries, stored = stores(store, 5)
     await settled()
     store.wires[0].arrive(b"+OK\r\n-OOM command not allowed\r\n-READONLY x\r\n")

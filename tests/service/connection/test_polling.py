@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import inspect
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
@@ -77,187 +78,170 @@ async def polled() -> AsyncIterator[Opened]:
                 client.close()
 
 
-def run(work: Callable[[Opened], Coroutine[Any, Any, None]]) -> None:
-    async def with_connections() -> None:
-        async with polled() as opened:
-            await work(opened)
+def on_connections(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Runs the test in uvloop, as workers do, with what opens a connection."""
 
-    looped.run(with_connections)
+    def run(**fixtures: Any) -> None:
+        async def work() -> None:
+            async with polled() as opened:
+                await test(opened, **fixtures)
 
+        looped.run(work)
 
-def test_each_of_many_gets_its_own_answers() -> None:
-    async def work(opened: Opened) -> None:
-        pairs = [opened() for _ in range(300)]
-        for turn in range(3):
-            for number, (_, client) in enumerate(pairs):
-                client.sendall(b"%d of %d" % (turn, number))
-            for number, (_, client) in enumerate(pairs):
-                assert await asyncio.to_thread(client.recv, 100) == b"%d of %d" % (turn, number)
-
-    run(work)
+    signature = inspect.signature(test)
+    _, *others = signature.parameters.values()
+    run.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]  # pytest goes by it
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
 
 
-def test_a_request_that_is_larger_than_most_is_read_in_one_piece() -> None:
-    async def work(opened: Opened) -> None:
-        echo, client = opened()
-        client.sendall(b"x" * 20_000)
-        answer = b""
-        while len(answer) < 20_000:
-            answer += await asyncio.to_thread(client.recv, 1 << 16)
-        assert echo.reads == [b"x" * 20_000]
+@on_connections
+async def test_each_of_many_gets_its_own_answers(opened: Opened) -> None:
+    pairs = [opened() for _ in range(300)]
+    for turn in range(3):
+        for number, (_, client) in enumerate(pairs):
+            client.sendall(b"%d of %d" % (turn, number))
+        for number, (_, client) in enumerate(pairs):
+            assert await asyncio.to_thread(client.recv, 100) == b"%d of %d" % (turn, number)
 
-    run(work)
+
+@on_connections
+async def test_a_request_that_is_larger_than_most_is_read_in_one_piece(opened: Opened) -> None:
+    echo, client = opened()
+    client.sendall(b"x" * 20_000)
+    answer = b""
+    while len(answer) < 20_000:
+        answer += await asyncio.to_thread(client.recv, 1 << 16)
+    assert echo.reads == [b"x" * 20_000]
 
 
 @pytest.mark.parametrize("resets", [False, True])
-def test_who_goes_away_is_lost_once_and_nobody_else(resets: bool) -> None:
-    async def work(opened: Opened) -> None:
-        (gone, client), (other, stays) = opened(), opened()
-        if resets:
-            reset_when_closed(client)
-        client.close()
-        await eventually(lambda: gone.ended == ["lost"])
-        stays.sendall(b"hello")
-        assert await asyncio.to_thread(stays.recv, 100) == b"hello"
-        assert (other.ended, gone.ended) == ([], ["lost"])
-        gone.channel.abort()
-        assert gone.ended == ["lost"]
-
-    run(work)
-
-
-def test_who_has_gone_before_the_answer_is_written_is_lost() -> None:
-    async def work(opened: Opened) -> None:
-        echo, client = opened()
+@on_connections
+async def test_who_goes_away_is_lost_once_and_nobody_else(opened: Opened, resets: bool) -> None:
+    (gone, client), (other, stays) = opened(), opened()
+    if resets:
         reset_when_closed(client)
+    client.close()
+    await eventually(lambda: gone.ended == ["lost"])
+    stays.sendall(b"hello")
+    assert await asyncio.to_thread(stays.recv, 100) == b"hello"
+    assert (other.ended, gone.ended) == ([], ["lost"])
+    gone.channel.abort()
+    assert gone.ended == ["lost"]
+
+
+@on_connections
+async def test_who_has_gone_before_the_answer_is_written_is_lost(opened: Opened) -> None:
+    echo, client = opened()
+    reset_when_closed(client)
+    client.sendall(b"silence")
+    await eventually(lambda: bool(echo.reads))
+    client.close()
+    echo.channel.write(b"", b"x" * 1000)
+    await eventually(lambda: echo.ended == ["lost"])
+
+
+@on_connections
+async def test_answers_that_are_made_later_keep_the_order_of_their_requests(opened: Opened) -> None:
+    echoes = [opened() for _ in range(20)]
+    for _, client in echoes:
         client.sendall(b"silence")
-        await eventually(lambda: bool(echo.reads))
-        client.close()
-        echo.channel.write(b"", b"x" * 1000)
-        await eventually(lambda: echo.ended == ["lost"])
-
-    run(work)
-
-
-def test_answers_that_are_made_later_keep_the_order_of_their_requests() -> None:
-    async def work(opened: Opened) -> None:
-        echoes = [opened() for _ in range(20)]
-        for _, client in echoes:
-            client.sendall(b"silence")
-        await eventually(lambda: all(echo.reads for echo, _ in echoes))
-        for echo, client in echoes:
-            client.sendall(b"second")
-            echo.channel.write(b"", b"first ")
-        for _, client in echoes:
-            assert await asyncio.to_thread(all_of, client, 12) == b"first second"
-
-    run(work)
+    await eventually(lambda: all(echo.reads for echo, _ in echoes))
+    for echo, client in echoes:
+        client.sendall(b"second")
+        echo.channel.write(b"", b"first ")
+    for _, client in echoes:
+        assert await asyncio.to_thread(all_of, client, 12) == b"first second"
 
 
-def test_a_connection_that_closes_before_its_answer_is_written_has_it_all_the_same() -> None:
+@on_connections
+async def test_a_connection_that_closes_before_its_answer_is_written_has_it_all_the_same(opened: Opened) -> None:
     """And nothing that is written later."""
-
-    async def work(opened: Opened) -> None:
-        echo, client = opened()
-        client.sendall(b"silence")
-        await eventually(lambda: bool(echo.reads))
-        echo.channel.write(b"", b"answer")
-        echo.channel.close()
-        echo.channel.write(b"", b"too late")
-        assert await asyncio.to_thread(client.recv, 100) == b"answer"
-        assert await asyncio.to_thread(client.recv, 100) == b""
-
-    run(work)
+    echo, client = opened()
+    client.sendall(b"silence")
+    await eventually(lambda: bool(echo.reads))
+    echo.channel.write(b"", b"answer")
+    echo.channel.close()
+    echo.channel.write(b"", b"too late")
+    assert await asyncio.to_thread(client.recv, 100) == b"answer"
+    assert await asyncio.to_thread(client.recv, 100) == b""
 
 
-def test_a_defect_ends_one_connection_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async def work(opened: Opened) -> None:
-        (defect, client), (other, stays) = opened(), opened()
-        client.sendall(b"defect")
-        stays.sendall(b"hello")
-        assert await asyncio.to_thread(client.recv, 100) == b""
-        assert await asyncio.to_thread(stays.recv, 100) == b"hello"
-        assert (defect.ended, other.ended) == (["lost"], [])
-
-    run(work)
+@on_connections
+async def test_a_defect_ends_one_connection_and_is_logged(opened: Opened, caplog: pytest.LogCaptureFixture) -> None:
+    (defect, client), (other, stays) = opened(), opened()
+    client.sendall(b"defect")
+    stays.sendall(b"hello")
+    assert await asyncio.to_thread(client.recv, 100) == b""
+    assert await asyncio.to_thread(stays.recv, 100) == b"hello"
+    assert (defect.ended, other.ended) == (["lost"], [])
     assert "could not be answered" in caplog.text
 
 
-def test_a_defect_in_one_that_is_lost_takes_nothing_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    async def work(opened: Opened) -> None:
-        (defect, client), others = opened(), [opened()[1] for _ in range(20)]
-        client.sendall(b"defect at the end")
-        assert await asyncio.to_thread(client.recv, 100) == b"defect at the end"
-        for one in others[:10]:  # they arrive in one turn
-            one.sendall(b"before")
-        client.close()
-        for one in others[10:]:
-            one.sendall(b"after")
-        answers = [await asyncio.to_thread(one.recv, 100) for one in others]
-        assert answers == [b"before"] * 10 + [b"after"] * 10
-        assert defect.ended == ["lost"]
-
-    run(work)
+@on_connections
+async def test_a_defect_in_one_that_is_lost_takes_nothing_from_the_others(
+    opened: Opened, caplog: pytest.LogCaptureFixture
+) -> None:
+    (defect, client), others = opened(), [opened()[1] for _ in range(20)]
+    client.sendall(b"defect at the end")
+    assert await asyncio.to_thread(client.recv, 100) == b"defect at the end"
+    for one in others[:10]:  # they arrive in one turn
+        one.sendall(b"before")
+    client.close()
+    for one in others[10:]:
+        one.sendall(b"after")
+    answers = [await asyncio.to_thread(one.recv, 100) for one in others]
+    assert answers == [b"before"] * 10 + [b"after"] * 10
+    assert defect.ended == ["lost"]
     assert "could not be ended" in caplog.text
 
 
-def test_what_a_reader_does_not_take_at_once_it_gets_when_it_does() -> None:
+@on_connections
+async def test_what_a_reader_does_not_take_at_once_it_gets_when_it_does(opened: Opened) -> None:
     """The connection hears that it is blocked, and that it is no more; then it goes on."""
-
-    async def work(opened: Opened) -> None:
-        echo, client = opened()
-        client.sendall(b"large")
-        await eventually(lambda: echo.heard == ["opened", "blocked"])
-        assert await asyncio.to_thread(all_of, client, 400_001) == b"l" + b"arge" * 100_000
-        await eventually(lambda: echo.heard == ["opened", "blocked", "unblocked"])
-        client.sendall(b"more")
-        assert await asyncio.to_thread(client.recv, 100) == b"more"
-
-    run(work)
+    echo, client = opened()
+    client.sendall(b"large")
+    await eventually(lambda: echo.heard == ["opened", "blocked"])
+    assert await asyncio.to_thread(all_of, client, 400_001) == b"l" + b"arge" * 100_000
+    await eventually(lambda: echo.heard == ["opened", "blocked", "unblocked"])
+    client.sendall(b"more")
+    assert await asyncio.to_thread(client.recv, 100) == b"more"
 
 
-def test_a_last_answer_that_its_reader_takes_slowly_arrives_whole_before_the_end() -> None:
+@on_connections
+async def test_a_last_answer_that_its_reader_takes_slowly_arrives_whole_before_the_end(opened: Opened) -> None:
     """However much arrives behind it."""
-
-    async def work(opened: Opened) -> None:
-        echo, client = opened()
-        client.sendall(b"large")
-        await eventually(lambda: "blocked" in echo.heard)
-        echo.channel.close()
-        client.sendall(b"something" * 1000)
-        assert await asyncio.to_thread(received, client) == b"l" + b"arge" * 100_000
-        assert echo.ended == []
-        client.close()
-        await eventually(lambda: echo.ended == ["lost"])
-
-    run(work)
+    echo, client = opened()
+    client.sendall(b"large")
+    await eventually(lambda: "blocked" in echo.heard)
+    echo.channel.close()
+    client.sendall(b"something" * 1000)
+    assert await asyncio.to_thread(received, client) == b"l" + b"arge" * 100_000
+    assert echo.ended == []
+    client.close()
+    await eventually(lambda: echo.ended == ["lost"])
 
 
-def test_what_is_not_to_be_read_stays_with_its_sender() -> None:
-    async def work(opened: Opened) -> None:
-        echo, client = opened()
-        echo.channel.read(False)
-        client.sendall(b"hello")
-        await asyncio.sleep(0.05)
-        assert echo.reads == []
-        echo.channel.read(True)
-        assert await asyncio.to_thread(client.recv, 100) == b"hello"
-
-    run(work)
+@on_connections
+async def test_what_is_not_to_be_read_stays_with_its_sender(opened: Opened) -> None:
+    echo, client = opened()
+    echo.channel.read(False)
+    client.sendall(b"hello")
+    await asyncio.sleep(0.05)
+    assert echo.reads == []
+    echo.channel.read(True)
+    assert await asyncio.to_thread(client.recv, 100) == b"hello"
 
 
-def test_many_pieces_arrive_in_order() -> None:
+@on_connections
+async def test_many_pieces_arrive_in_order(opened: Opened) -> None:
     """More than the kernel takes in one call."""
-
-    async def work(opened: Opened) -> None:
-        echo, client = opened()
-        for number in range(0, 3000, 2):
-            echo.channel.write(b"%05d" % number, b"%05d" % (number + 1))
-        echo.channel.write(b"large", b"x" * 10_000)
-        read = await asyncio.to_thread(all_of, client, 25_005)
-        assert read == b"".join(b"%05d" % number for number in range(3000)) + b"large" + b"x" * 10_000
-
-    run(work)
+    echo, client = opened()
+    for number in range(0, 3000, 2):
+        echo.channel.write(b"%05d" % number, b"%05d" % (number + 1))
+    echo.channel.write(b"large", b"x" * 10_000)
+    read = await asyncio.to_thread(all_of, client, 25_005)
+    assert read == b"".join(b"%05d" % number for number in range(3000)) + b"large" + b"x" * 10_000
 
 
 def all_of(client: socket.socket, size: int) -> bytes:
@@ -270,8 +254,9 @@ def all_of(client: socket.socket, size: int) -> bytes:
 def test_whoever_is_left_at_the_end_is_lost() -> None:
     seen: list[Echo] = []
 
-    async def work(opened: Opened) -> None:
-        seen.append(opened()[0])
+    async def work() -> None:
+        async with polled() as opened:
+            seen.append(opened()[0])
 
-    run(work)
+    looped.run(work)
     assert seen[0].ended == ["lost"]

@@ -30,13 +30,18 @@ async def checked_again(scene: Scene) -> str:
     return await scene.outcome()
 
 
-async def test_a_lost_revocation_revives_no_key(scene: Scene) -> None:
-    """Where it was seen; the second look-up tells, because the first may have been overtaken."""
+async def loses_revocation(scene: Scene) -> None:
+    """One that the worker has seen."""
     await scene.verified()
     before = await raw(scene)
     await scene.revoke(push=False)
     assert await checked_again(scene) == "revoked"
     await goes_back_to(scene, before)
+
+
+async def test_a_lost_revocation_revives_no_key(scene: Scene) -> None:
+    """Where it was seen; the second look-up tells, because the first may have been overtaken."""
+    await loses_revocation(scene)
     lost_writes = scene.verifier.lost_writes
     assert (await checked_again(scene), lost_writes.problem) == ("revoked", None)
     assert await checked_again(scene) == "revoked"
@@ -47,11 +52,7 @@ async def test_a_lost_revocation_revives_no_key(scene: Scene) -> None:
 
 async def test_it_is_no_alarm_any_more_when_the_store_has_it_again(scene: Scene) -> None:
     """As when it was revoked again."""
-    await scene.verified()
-    before = await raw(scene)
-    await scene.revoke(push=False)
-    await checked_again(scene)
-    await goes_back_to(scene, before)
+    await loses_revocation(scene)
     for _ in range(2):
         await checked_again(scene)
     await scene.store.revoke(scene.key.key_id)
@@ -61,11 +62,7 @@ async def test_it_is_no_alarm_any_more_when_the_store_has_it_again(scene: Scene)
 
 async def test_a_revoked_key_stays_so_whatever_is_done_to_its_record_later(scene: Scene) -> None:
     """A change after the loss has the number of the revocation, or a higher one."""
-    await scene.verified()
-    before = await raw(scene)
-    await scene.revoke(push=False)
-    await checked_again(scene)
-    await goes_back_to(scene, before)
+    await loses_revocation(scene)
     for _ in range(3):
         await changes.change_terms(scene.store, scene.key.key_id, other_areas)
         assert await checked_again(scene) == "revoked"
@@ -97,11 +94,7 @@ def terms_kept(scene: Scene) -> tuple[str, ...] | None:
 
 async def test_a_revocation_outlives_that_decision(scene: Scene) -> None:
     """No operator makes a revoked key good."""
-    await scene.verified()
-    before = await raw(scene)
-    await scene.revoke(push=False)
-    await checked_again(scene)
-    await goes_back_to(scene, before)
+    await loses_revocation(scene)
     await changes.adopt(scene.store)
     for _ in range(2):
         assert await checked_again(scene) == "revoked"

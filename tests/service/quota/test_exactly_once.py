@@ -199,10 +199,17 @@ async def play(steps: list[Step], data: Path) -> None:
 
 
 ONE: Step = ("count", 0, "a", "answered")
+OTHER: Step = ("count", 0, "b", "answered")
+AWAY: Step = ("stop", 0, True)
 
 
 @example([ONE, ("flush", 0, []), ("promote",)])
 @example([step for fate in ("reply lost", "not run", "reply lost") for step in (ONE, ("flush", 0, [fate]))])
+@example([ONE, OTHER, ("flush", 0, ["reply lost"]), ONE, AWAY, ("take over", 1, [])])
+# a take-over that ends in the middle of a file
+@example([ONE, OTHER, ("flush", 0, ["not run"]), ONE, OTHER, AWAY, ("take over", 1, ["ok", "reply lost"])])
+# what a living worker spooled is its own: its next file has the same counts under another number
+@example([ONE, ("flush", 0, ["not run"]), ("spool", 0, True), ("take over", 1, []), ONE, ("spool", 0, True)])
 @settings(max_examples=75, deadline=None)
 @given(st.lists(st.one_of(count, count, flush, flush, prime, spool, ends, take_over, midnight, failover), max_size=40))
 def test_nothing_is_lost_and_nothing_counts_twice(steps: list[Step]) -> None:

@@ -16,24 +16,6 @@ from tests.support.waiting import eventually
 RECORD = counts_name("a", "2026-11")
 
 
-async def test_what_cannot_be_stored_before_a_stop_is_taken_over(
-    usage: UsageWorker, other: UsageWorker, tmp_path: Path
-) -> None:
-    """By the next worker: the batch that may have run, and what came after it, once each."""
-    usage.redis.fates.append("reply lost")
-    count(usage, "a", "b")
-    await usage.flusher.flush()
-    usage.redis.away = True
-    count(usage)
-    await usage.flusher.stop(seconds=0.05)
-    assert spool_files(tmp_path) == ["json"]
-    assert await stored(usage) == 1
-    other.flusher.start()
-    await eventually(lambda: spool_files(tmp_path) == [])
-    await other.flusher.stop()
-    assert (await stored(usage, "a"), await stored(usage, "b")) == (2, 1)
-
-
 async def test_a_worker_that_runs_takes_over_what_appears(
     usage: UsageWorker, other: UsageWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,23 +67,6 @@ async def test_two_that_take_over_the_same_count_it_once(
     path.write_bytes(copy)
     await other.flusher.orphaned.once()
     assert await stored(usage) == 2
-    assert spool_files(tmp_path) == []
-
-
-async def test_taking_over_is_taken_up_again_after_an_outage(
-    usage: UsageWorker, other: UsageWorker, tmp_path: Path
-) -> None:
-    """In the middle of a file: the file stays until all of it is in."""
-    usage.redis.away = True
-    count(usage, "a", "b")
-    await usage.flusher.flush()
-    count(usage, "a", "b")
-    await usage.flusher.stop(seconds=0.05)
-    other.redis.fates.extend(["ok", "reply lost"])
-    await other.flusher.orphaned.once()
-    assert spool_files(tmp_path) == ["json"]
-    await other.flusher.orphaned.once()
-    assert (await stored(usage, "a"), await stored(usage, "b")) == (2, 2)
     assert spool_files(tmp_path) == []
 
 
@@ -215,20 +180,3 @@ def on_disk(data: Path) -> int:
     """How many counts the spool has."""
     files = [msgspec.json.decode(path.read_bytes(), type=Spooled) for path in (data / FOLDER).glob("*.json")]
     return sum(n for file in files for batches in file.keys.values() for batch in batches for *_, n in batch.cells)
-
-
-async def test_what_a_living_worker_spooled_is_its_own(usage: UsageWorker, other: UsageWorker, tmp_path: Path) -> None:
-    """Its next file has the same counts under another number: taken over meanwhile, they would count twice."""
-    usage.redis.away = True
-    for _ in range(2):
-        count(usage)
-        await usage.flusher.flush()
-        await usage.flusher._write(None)
-        await other.flusher.orphaned.once()
-    count(usage)
-    await usage.flusher._write(None)
-    assert (on_disk(tmp_path), await stored(usage)) == (3, 0)
-    usage.redis.away = False
-    await usage.flusher.flush()
-    await usage.flusher.flush()
-    assert await stored(usage) == 3

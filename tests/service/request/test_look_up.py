@@ -1,22 +1,16 @@
 """Where the current release fails, the one before answers, if that is set, and says so."""
 
-import asyncio
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
 from config.settings import Settings
-from service.request import look_up
 from tests.support.drops import LOCATIONS, location, people, project, write_drop
 from tests.support.problems import problem
 from tests.support.publishing import publish
 from tests.support.served import FORECAST, Served, served
-from tests.support.waiting import until
 from tests.support.wire import Answer
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.publishing.outcome import PublishOptions
@@ -105,24 +99,6 @@ def test_a_look_up_that_is_busy_or_slow_is_not_repeated_elsewhere(
     assert problem(worker.ask(GOOD)) == (503, "unavailable")
 
 
-def test_operators_are_told_while_look_ups_fail(
-    failing: tuple[Served, str, bool], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Partners may not notice, where the release before answers. It is logged once, not for each of them."""
-    worker = failing[0]
-    current = worker.app.follower.current
-    assert current is not None
-    monkeypatch.setattr(look_up, "_PROBLEM_SECONDS", 0.0)
-    worker.ask(GOOD)
-    assert worker.app.release_problem is None
-    monkeypatch.setattr(look_up, "_PROBLEM_SECONDS", 60.0)
-    caplog.clear()
-    for _ in range(3):
-        worker.ask(GOOD)
-    assert f"look-ups in release {current.id} fail" in (worker.app.release_problem or "")
-    assert [record.levelname for record in caplog.records].count("ERROR") == 1
-
-
 @pytest.fixture(scope="module")
 def standing_in(
     settings: Settings, tmp_path_factory: pytest.TempPathFactory
@@ -157,31 +133,3 @@ def test_a_release_that_stands_in_says_so_until_the_current_one_is_back(
     answer = worker.ask(GOOD)
     assert (answer.status, answer.header("age"), answer.header("x-data-release")) == (200, None, second)
     assert worker.ask(f"{FORECAST}?zip_code=36437").status == 200
-
-
-def test_a_look_up_of_an_older_release_that_fails_says_nothing_of_the_current_one(
-    settings: Settings, tmp_path: Path
-) -> None:
-    """As where a mended release is published while look-ups in the damaged one hang."""
-    data = tmp_path / "data"
-    published(data, write_drop(tmp_path / "first"))
-    own = msgspec.structs.replace(settings, data_dir=str(data))
-    with served(own) as worker, ThreadPoolExecutor(1) as threads:
-        assert worker.forecast(zip_code="36436").status == 200
-        current = worker.app.follower.current
-        assert current is not None
-        go, begun = threading.Event(), threading.Event()
-
-        async def entries(*_: Any) -> list[bytes]:
-            begun.set()
-            await asyncio.to_thread(go.wait)
-            raise LookupFailure("a file of the first release is damaged")
-
-        current.engine.entries = entries  # type: ignore[method-assign, assignment]
-        asked = threads.submit(worker.forecast, zip_code="09001")
-        until(begun.is_set)
-        worker.wait_for(published(data, write_drop(tmp_path / "second", population=[people("36436", 2023, 9)])))
-        go.set()
-        asked.result()
-        assert worker.app.release_problem is None
-        assert worker.forecast(zip_code="09001").status == 200

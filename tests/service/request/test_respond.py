@@ -1,24 +1,16 @@
 """Validators, codings and cache headers of answers that may be kept."""
 
 import gzip
-import shutil
-from pathlib import Path
 
 import msgspec
 import pytest
 
-from config.settings import Settings
 from service.cache.entry import CacheEntry, Found, Tier
 from service.request.request import Request
 from service.request.respond import CachePolicy, accepts_gzip
 from service.request.targets import Route, Target
-from tests.conftest import SPRINGFIELD
-from tests.support.drops import LOCATIONS, POPULATION, people, write_drop
-from tests.support.publishing import publish
-from tests.support.served import FORECAST, Served, served
+from tests.support.served import FORECAST, Served
 from tests.support.wire import Answer
-from warehouse.publishing.outcome import PublishOptions
-from warehouse.releases.catalog import Catalog
 
 SMALL = f"{FORECAST}?zip_code=36436"
 LARGE = f"{FORECAST}?city_name=Springfield&state_code=IL"
@@ -70,11 +62,6 @@ def test_a_caller_who_has_the_bytes_gets_a_304(worker: Served) -> None:
         assert wire.send(worker.head(SMALL)).answer().status == 200
 
 
-def test_an_error_is_never_a_304(worker: Served) -> None:
-    """The asterisk means: if there is anything; there is not."""
-    assert worker.ask(f"{FORECAST}?zip_code=99999", If_None_Match="*").status == 404
-
-
 # --- gzip --------------------------------------------------------------------------------------------------------
 
 
@@ -120,27 +107,6 @@ def test_accept_encoding_is_weighed(header: bytes, accepted: bool) -> None:
     assert accepts_gzip(header) is accepted
 
 
-# --- across releases ---------------------------------------------------------------------------------------------
-
-
-def test_an_answer_that_a_release_did_not_change_is_still_a_304(settings: Settings, tmp_path: Path) -> None:
-    """The ETag is of the bytes and not of the release; a changed answer has another."""
-    data = tmp_path / "data"
-    shutil.copytree(settings.data_path, data)
-    other = f"{FORECAST}?zip_code=63101"
-    with served(_in(settings, data)) as before:
-        tags = {target: etag(before.ask(target)) for target in (SMALL, other)}
-        release = before.ask(SMALL).header("x-data-release")
-    figures = [row for row in POPULATION if row["zip_code"] != "63101"] + [people("63101", 2023, 2621)]
-    drop = write_drop(tmp_path / "drop", locations=(*LOCATIONS, *SPRINGFIELD), population=figures)
-    assert publish(Catalog(data), [str(drop)], PublishOptions(attribution=("The tests",))).result == "published"
-    with served(_in(settings, data)) as after:
-        kept = after.ask(SMALL, If_None_Match=tags[SMALL])
-        assert (kept.status, kept.header("etag")) == (304, tags[SMALL])
-        assert kept.header("x-data-release") != release
-        assert after.ask(other, If_None_Match=tags[other]).status == 200
-
-
 def test_max_age_is_settable() -> None:
     """Zero is a value, too."""
     response = CachePolicy(0).own_response(Request(0.0, b""), CacheEntry.of(b"{}"), "r1")
@@ -155,10 +121,6 @@ def test_an_etag_is_a_digest_of_the_bytes() -> None:
         return dict(response.headers)[b"etag"]
 
     assert tag_of(b"a", "r1") == tag_of(b"a", "r2") != tag_of(b"b", "r1")
-
-
-def _in(settings: Settings, data: Path) -> Settings:
-    return msgspec.structs.replace(settings, data_dir=str(data))
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"total_results":1}' * 100, b""], ids=["small", "large", "empty"])

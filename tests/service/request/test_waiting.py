@@ -234,16 +234,39 @@ async def test_every_miss_is_in_the_rankings(steps: Steps) -> None:
     assert sum(one.count for one in missed) == 19
 
 
-async def test_operators_learn_of_a_look_up_that_fails(steps: Steps) -> None:
-    """With the release and the cause."""
+async def test_operators_learn_of_a_look_up_that_fails(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With the release and the cause, for a while. It is logged once, not for each of them."""
 
     async def fail() -> bytes:
         raise LookupFailure("a file is damaged")
 
     assert steps.look_ups.problem is None
     steps.fill = fail
+    monkeypatch.setattr("service.request.look_up._PROBLEM_SECONDS", 0.0)
     assert (await ask(steps, request_for())).status == 503
+    assert steps.look_ups.problem is None
+    monkeypatch.setattr("service.request.look_up._PROBLEM_SECONDS", 60.0)
+    caplog.clear()
+    for _ in range(3):
+        assert (await ask(steps, request_for())).status == 503
     assert steps.look_ups.problem == "look-ups in release r1 fail: a file is damaged"
+    assert [record.levelname for record in caplog.records].count("ERROR") == 1
+
+
+async def test_a_look_up_of_an_older_release_that_fails_says_nothing_of_the_current_one(steps: Steps) -> None:
+    """As where a mended release is published while look-ups in the damaged one hang."""
+    held = Held(steps)
+    held.error = LookupFailure("a file of the first release is damaged")
+    asking = asyncio.create_task(ask(steps, request_for()))
+    await eventually(lambda: held.begun == 1)
+    steps.switch("r2")
+    held.go.set()
+    assert (await asking).status == 503
+    assert steps.look_ups.problem is None
+    held.error = None
+    assert (await ask(steps, request_for())).status == 200
 
 
 async def test_while_the_store_of_quotas_is_away_what_is_known_decides(steps: Steps) -> None:

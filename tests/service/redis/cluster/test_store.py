@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from service.redis.cluster import store as cluster_store
-from service.redis.cluster.slots import SLOTS, slot_of
+from service.redis.cluster.slots import SLOTS
 from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreUnavailable
 from service.redis.name_store import NameCommand, ask_one, gathered
@@ -43,20 +43,6 @@ async def test_names_are_not_removed_where_a_node_is_away_and_others_are(
     with pytest.raises(StoreUnavailable):
         await store.unlink([name.encode() for name in NAMES])
     assert not any(one.data.exists(name) for one in cluster.nodes[1:] for name in NAMES)
-
-
-async def test_commands_are_sent_on(cluster: ClusterDouble, store: ClusterStore) -> None:
-    """To where a slot moved, or is moving; ASKING and the command in one pipeline."""
-    moving, moved = NAMES[0], next(name for name in NAMES if cluster.owner(name) is not cluster.owner(NAMES[0]))
-    cluster.known = cluster.slots()
-    cluster.begin_moving(moving, cluster.other(moving))
-    cluster.move(
-        [slot_of(moved)], cluster.nodes[2] if cluster.owner(moved) is not cluster.nodes[2] else cluster.nodes[0]
-    )
-    assert await store.pipelined([setting(name) for name in NAMES]) == [b"OK"] * 60
-    assert cluster.other(moving).data.get(moving) == moving.encode()
-    assert cluster.owner(moved).data.get(moved) == moved.encode()
-    assert await store.pipelined([getting(name) for name in NAMES]) == [name.encode() for name in NAMES]
 
 
 async def test_an_error_is_the_reply_to_its_command_alone(cluster: ClusterDouble, store: ClusterStore) -> None:
