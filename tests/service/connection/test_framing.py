@@ -98,6 +98,7 @@ def test_the_cuts_of_a_network_change_no_answer(worker: Served, kind: str) -> No
     written = worker.run(ask)
     assert written.count(b"HTTP/1.1 ") == 1
     assert b"\r\nconnection: close\r\n" in written
+    assert (status == 405) is (b"\r\nallow: GET, HEAD\r\n" in written)
     if kind not in ("second chunk", "end of a chunk", "of a POST"):
         assert written.startswith(b"HTTP/1.1 %d " % status)
         assert f'"code":"{code}"'.encode() in written or not code

@@ -59,24 +59,6 @@ def test_a_path_that_begins_with_two_slashes_is_a_path(worker: Served, wire: Wir
     assert wire.send(worker.head(f"//a{GOOD}")).answer().json()["code"] == "not_found"
 
 
-@pytest.mark.parametrize("method", ["OPTIONS", "PURGE"])
-def test_a_method_for_the_whole_server_is_a_405(worker: Served, wire: Wire, method: str) -> None:
-    """With a key that is good; the connection goes on."""
-    wire.send(worker.head("*", method, key=None) + worker.head("*", method) + worker.head(GOOD))
-    assert wire.answer().json()["code"] == "missing_api_key"
-    answer = wire.answer()
-    assert (answer.status, answer.header("allow")) == (405, "GET, HEAD")
-    assert wire.answer().status == 200
-
-
-def test_connect_is_a_405_and_the_end(worker: Served, wire: Wire) -> None:
-    """What follows may be another protocol."""
-    wire.send(worker.head("forecast.test:443", "CONNECT") + worker.head(GOOD))
-    answer = wire.answer()
-    assert (answer.status, answer.header("allow"), answer.header("connection")) == (405, "GET, HEAD", "close")
-    assert wire.closes()
-
-
 @pytest.mark.parametrize("host", ["a b/c", "x/", "x?y", "x#y", "é", "http://x", "<script>", "x:y"])
 def test_a_host_that_is_none_is_a_400(worker: Served, wire: Wire, host: str) -> None:
     """And not the framework's trouble with it."""

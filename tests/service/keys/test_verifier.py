@@ -173,10 +173,11 @@ async def test_what_nobody_keeps_up_to_date_is_good_no_more(scene: Scene, monkey
     assert scene.clock() >= known.good_before
 
 
-async def test_what_was_recalled_is_good_no_more_when_it_is_revoked_or_expires(scene: Scene) -> None:
+async def test_what_was_recalled_is_good_for_three_seconds_unless_it_is_revoked(scene: Scene) -> None:
     await scene.verified()
     known = scene.verifier.recall(scene.presented)
     assert isinstance(known, Verified)
+    assert known.good_before == scene.clock() + verifier.RECHECK_AFTER_SECONDS
     await scene.revoke(push=True)
     await scene.settle()
     assert scene.clock() >= known.good_before

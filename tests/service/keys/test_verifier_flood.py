@@ -48,15 +48,17 @@ async def test_look_ups_of_unverified_keys_are_limited(flooded: Scene) -> None:
     assert await flooded.outcome() == "accepted", "the places are free again"
 
 
-async def test_a_crowd_with_one_key_waits_for_one_look_up(flooded: Scene) -> None:
+@pytest.mark.parametrize("outcome", ["accepted", "invalid"])
+async def test_a_crowd_with_one_key_waits_for_one_look_up(flooded: Scene, outcome: str) -> None:
     """As after a restart: nobody is told that too many ask, and one that goes away takes nobody along."""
     flooded.store.holding = True
-    crowd = [asyncio.create_task(flooded.outcome()) for _ in range(3 * (LOOKUPS + WAITING))]
+    presented = flooded.presented if outcome == "accepted" else form.generate()[0]
+    crowd = [asyncio.create_task(flooded.outcome(presented)) for _ in range(3 * (LOOKUPS + WAITING))]
     await flooded.settle()
     assert flooded.store.asked == 1
     crowd.pop().cancel()
     await let_go(flooded)
-    assert set(await asyncio.gather(*crowd)) == {"accepted"}
+    assert set(await asyncio.gather(*crowd)) == {outcome}
     assert flooded.store.asked == 1
 
 

@@ -9,7 +9,6 @@ from tests.support.served import FORECAST, Served
 from tests.support.wire import Answer
 
 GOOD = f"{FORECAST}?zip_code=36436"
-METHODS = ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get", "Head", "FOO", "M-SEARCH"]
 
 
 # --- checks: test_pipeline.py has their order --------------------------------------------------------------------
@@ -29,23 +28,6 @@ def test_the_parameters_come_before_the_match(worker: Served) -> None:
 
 
 # --- methods and paths -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("path", [GOOD, "/v1/", "/v1/openapi.json"])
-def test_other_methods_are_405_with_allow(worker: Served, method: str, path: str) -> None:
-    """Also those that frameworks answer on their own, and those that no parser knows."""
-    answer = worker.ask_by_wire(path, method)
-    assert problem(answer) == (405, "method_not_allowed")
-    assert answer.header("allow") == "GET, HEAD"
-
-
-def test_a_post_with_a_body_is_told_that_its_method_is_wrong(worker: Served) -> None:
-    """The body is not what its sender must change; the connection goes on behind it."""
-    with worker.wire() as wire:
-        wire.send(worker.head(GOOD, "POST", Content_Type="application/json", Content_Length="2") + "{}")
-        assert problem(wire.answer()) == (405, "method_not_allowed")
-        assert wire.send(worker.head(GOOD)).answer().status == 200
 
 
 @pytest.mark.parametrize("path", [GOOD, f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=1", "/v1/", "/nowhere"])

@@ -42,7 +42,7 @@ def test_a_path_that_is_nearly_right_is_told_so(steps: Steps) -> None:
     assert f"Did you mean {PATH}?" in msgspec.json.decode(refusal.whole(b"r1")[1])["detail"]
 
 
-@pytest.mark.parametrize("method", ["POST", "OPTIONS", "get", "FOO"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "get", "Head", "FOO", "M-SEARCH"])
 def test_another_method_is_a_405(steps: Steps, method: str) -> None:
     """Also where a GET of the same line was answered before."""
     assert steps.resolver.resolve(steps.begin(request_for())) is None
