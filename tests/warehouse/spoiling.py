@@ -15,16 +15,11 @@ from tests.support.drops import (
     POPULATION,
     Rows,
     homes,
-    location,
     people,
     project,
     write_table,
 )
 from tests.warehouse.helpers import shorten
-from warehouse.drops.messages import ReadRequest, ReadResult
-from warehouse.drops.pipeline import read_drop
-from warehouse.drops.reader import read_in_subprocess
-from warehouse.schema.progress import ProgressCallback
 
 AT = "36436"
 GOOD: Mapping[str, Rows] = {
@@ -177,36 +172,9 @@ def column_twice(folder: Path) -> None:
     pq.write_table(pa.table(columns, names=names), folder / "zip_population.parquet")
 
 
-def bytes_as_text(folder: Path) -> None:
-    """A city in Latin-1, written without saying that it is text."""
-    row = {**location(AT, "", "AL"), "city_name": "Do\xf1a Ana".encode("latin-1")}
-    write_table(folder / "zip_locations.parquet", [row], {"city_name": pa.binary()})
-
-
 def no_rows(folder: Path) -> None:
     path = folder / "zip_housing.parquet"
     pq.write_table(pq.read_table(path).slice(0, 0), path)
-
-
-def dates_as_text(folder: Path) -> None:
-    rows = [project("A-1", start_date="2024-01-02"), project("A-2", start_date="soon")]
-    write_table(folder / "development_projects.parquet", rows, {"start_date": pa.string()})
-
-
-def still_written(request: ReadRequest, progress: ProgressCallback) -> ReadResult:
-    """Somebody writes the housing table once more while the population is read."""
-
-    def tell(step: str) -> None:
-        if step == "reading zip_population.parquet":
-            path = Path(request.paths[0]) / "zip_housing.parquet"
-            os.utime(path, (1, 1))
-        progress(step)
-
-    return read_drop(request, tell)
-
-
-def hardly_any_time(request: ReadRequest, progress: ProgressCallback) -> ReadResult:
-    return read_in_subprocess(request, progress, seconds=0.01)
 
 
 def nothing(_: Path) -> None:

@@ -10,6 +10,7 @@ from tests.warehouse.bad_drops import BAD_DROPS, TOGETHER, Bad
 from tests.warehouse.helpers import NO_LIMITS, contents, drops_of, errors
 from tests.warehouse.helpers import publish as publish_good
 from tests.warehouse.spoiling import good_drop
+from warehouse.drops.pipeline import read_drop
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import RULES
@@ -50,8 +51,7 @@ def refused(served: Catalog, tmp_path_factory: pytest.TempPathFactory) -> Callab
             bad.spoil(drop)
             limits |= limit_of(bad)
         before = contents(served.data)
-        (reader,) = {bad.reader for bad in faults}
-        outcome = publish(served, [str(drop)], PublishOptions(limits=NO_LIMITS | limits), reader=reader)
+        outcome = publish(served, [str(drop)], PublishOptions(limits=NO_LIMITS | limits), reader=read_drop)
         assert contents(served.data) == before
         assert set(errors(outcome)) == {bad.rule for bad in faults}
         return outcome
