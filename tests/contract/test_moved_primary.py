@@ -98,9 +98,7 @@ async def test_a_replica_is_noticed_without_a_request(
     assert not plain.is_away
 
 
-async def test_a_refusal_of_a_replica_is_no_answer_of_the_store(
-    servers: tuple[PortServer, PortServer],
-) -> None:
+async def test_a_refusal_of_a_replica_is_no_answer_of_the_store(servers: tuple[PortServer, PortServer]) -> None:
     """READONLY says at once that this is not the primary; another store on the URL connects again as well."""
     primary = Primary(servers[0].url)
     store, other = open_store("a store", primary, timeout=5), open_store("another", primary, timeout=5)

@@ -36,6 +36,10 @@ class Implausible(msgspec.Struct, frozen=True):
     first: bool = False  # there is no release to compare it with
 
 
+def _mistakes(*rows: tuple[str, str, str, Alter], first: bool = False) -> tuple[Implausible, ...]:
+    return tuple(Implausible(*row, first) for row in rows)
+
+
 def last_month(country: Country) -> None:
     """The drop of September, which October replaced: a part of the figures was revised since, two places are new."""
     noise(COUNTED, 0.004, share=0.3, mean=0.999)(country)
@@ -138,182 +142,156 @@ def _mojibake(name: str) -> str:
     return f"{name[:3]}ñ{name[3:]}".encode().decode("latin-1")
 
 
-ORDER = (
-    Implausible("rows-shuffled-in-a-state", "figures-shuffled", "in TX: population 20", shuffle(PEOPLE, "TX")),
-    Implausible("rows-shuffled", "figures-shuffled", "and 5 more", shuffle(FIGURES)),
-    Implausible("all-rows-shifted-by-one", "figures-shuffled", "tot_home_available_2021", shift((*HOMES, DEMAND))),
-    Implausible("a-year-shuffled", "figures-shuffled", "in TX: population 2017", shuffle(census(2017), "TX")),
-    Implausible("forecasts-shuffled", "figures-shuffled", "in OH: population 20", shuffle(FORECAST, "OH")),
-    Implausible("demand-shuffled", "figures-shuffled", "in CA: est_total_home_demand_2030", shuffle(DEMAND, "CA")),
-    Implausible("a-few-shuffled", "figures-shuffled", "likeness 0.8", shuffle(PEOPLE, share=0.04)),
-    Implausible(
-        "years-exchanged", "figures-exchanged", "like the former population 2020", exchange(census(2015), census(2020))
-    ),
-    Implausible(
+ORDER = _mistakes(
+    ("rows-shuffled-in-a-state", "figures-shuffled", "in TX: population 20", shuffle(PEOPLE, "TX")),
+    ("rows-shuffled", "figures-shuffled", "and 5 more", shuffle(FIGURES)),
+    ("all-rows-shifted-by-one", "figures-shuffled", "tot_home_available_2021", shift((*HOMES, DEMAND))),
+    ("a-year-shuffled", "figures-shuffled", "in TX: population 2017", shuffle(census(2017), "TX")),
+    ("forecasts-shuffled", "figures-shuffled", "in OH: population 20", shuffle(FORECAST, "OH")),
+    ("demand-shuffled", "figures-shuffled", "in CA: est_total_home_demand_2030", shuffle(DEMAND, "CA")),
+    ("a-few-shuffled", "figures-shuffled", "likeness 0.8", shuffle(PEOPLE, share=0.04)),
+    ("years-exchanged", "figures-exchanged", "like the former population 2020", exchange(census(2015), census(2020))),
+    (
         "years-exchanged-in-a-state",
         "figures-exchanged",
         "in CA looks like the former population 2023",
         exchange(census(2020), census(2023), "CA"),
     ),
-    Implausible(
-        "homes-of-other-years", "figures-exchanged", "former tot_home_available_2023", exchange(HOMES[0], HOMES[3])
-    ),
-    Implausible(
+    ("homes-of-other-years", "figures-exchanged", "former tot_home_available_2023", exchange(HOMES[0], HOMES[3])),
+    (
         "demand-exchanged-with-homes",
         "figures-exchanged",
         "est_total_home_demand_2030 in CA looks like the former tot_home",
         exchange(DEMAND, HOMES[1]),
     ),
-    Implausible(
+    (
         "people-exchanged-with-homes",
         "figures-exchanged",
         "tot_home_available_2022 in CA looks like the former population 2022",
         exchange(census(2022), HOMES[2]),
     ),
-    Implausible(
-        "forecasts-late-by-one", "figures-exchanged", "looks like the former population 20", columns_late(FORECAST)
-    ),
-    Implausible(
+    ("forecasts-late-by-one", "figures-exchanged", "looks like the former population 20", columns_late(FORECAST)),
+    ("cities-shifted", "other-city", "are in another city", shift("city_name", "TX")),
+    ("states-exchanged", "zip-of-other-state", "TX", _states_exchanged),
+    ("places-given-to-a-neighbour", "state-changed", "in NY, was in CT", _border_moved),
+    ("states-shuffled", "zip-of-other-state", "first three digits", shuffle("state_code", share=0.1)),
+    ("counties-shuffled-in-a-state", "other-county", "FL", shuffle(COUNTY, "FL")),
+    ("county-names-shuffled", "county-name-differs", "CA", shuffle("county_name", "CA")),
+    ("counties-shuffled", "county-of-other-state", "county code of another state", shuffle(COUNTY)),
+    ("points-shuffled-in-a-state", "moved-place", "CA", shuffle(POINT, "CA")),
+    ("aliases-shifted", "primary-alias-differs", "aliases or cities may be shuffled", _aliases_shifted),
+    ("aliases-of-another-state", "alias-of-other-state", "aliases are in another state", _aliases_like(("FL", "OH"))),
+)
+ORDER += _mistakes(
+    (
         "a-year-exported-twice",
         "repeated-figure",
         "population 2016 is population 2015",
         copy(census(2015), census(2016)),
-        first=True,
     ),
-    Implausible("a-year-shuffled-at-first", "series-shuffled", "likeness", shuffle(census(2017), "TX"), first=True),
-    Implausible("homes-shuffled-at-first", "homes-unlike-people", "FL", shuffle((*HOMES, DEMAND), "FL"), first=True),
-    Implausible("cities-shifted", "other-city", "moved to another city", shift("city_name", "TX")),
-    Implausible("states-exchanged", "zip-of-other-state", "TX", _states_exchanged),
-    Implausible("places-given-to-a-neighbour", "state-changed", "in NY, was in CT", _border_moved),
-    Implausible("states-shuffled", "zip-of-other-state", "first three digits", shuffle("state_code", share=0.1)),
-    Implausible("counties-shuffled-in-a-state", "other-county", "FL", shuffle(COUNTY, "FL")),
-    Implausible("county-names-shuffled", "county-name-differs", "CA", shuffle("county_name", "CA")),
-    Implausible("counties-shuffled", "county-of-other-state", "county code of another state", shuffle(COUNTY)),
-    Implausible("points-shuffled-in-a-state", "moved-place", "CA", shuffle(POINT, "CA")),
-    Implausible("points-shuffled-at-first", "scattered-place", "TX", shuffle(POINT, "TX"), first=True),
-    Implausible("aliases-shifted", "primary-alias-differs", "aliases or cities may be shuffled", _aliases_shifted),
-    Implausible(
-        "aliases-of-another-state", "alias-of-other-state", "aliases are in another state", _aliases_like(("FL", "OH"))
-    ),
-    Implausible(
-        "primary-aliases-shuffled", "primary-alias-differs", "not the city of their", _aliases_shuffled, first=True
-    ),
+    ("a-year-shuffled-at-first", "series-shuffled", "likeness", shuffle(census(2017), "TX")),
+    ("homes-shuffled-at-first", "homes-unlike-people", "FL", shuffle((*HOMES, DEMAND), "FL")),
+    ("points-shuffled-at-first", "scattered-place", "TX", shuffle(POINT, "TX")),
+    ("primary-aliases-shuffled", "primary-alias-differs", "not the city of their", _aliases_shuffled),
+    first=True,
 )
 
-SCALE = (
-    Implausible("a-state-in-thousands", "uniform-scale", "-99.9% in nearly every", scale(PEOPLE, 0.001, "TX")),
-    Implausible("a-state-doubled", "uniform-scale", "in OH: population 20", scale(PEOPLE, 2, "OH")),
-    Implausible(
-        "homes-of-a-state-doubled",
-        "uniform-scale",
-        "in CT: tot_home_available_2020",
-        scale((*HOMES, DEMAND), 2, "CT"),
-    ),
-    Implausible("everything-less", "uniform-scale", "-4.0% in nearly every ZIP code", scale(FIGURES, 0.96)),
-    Implausible("a-year-in-thousands", "uniform-scale", "population 2020", scale(census(2020), 0.01)),
-    Implausible("a-year-doubled-at-first", "series-drift", "in OH", scale(census(2018), 2, "OH"), first=True),
-    Implausible("forecasts-doubled", "uniform-scale", "+100.0% in nearly every", scale(FORECAST, 2)),
-    Implausible("less-in-every-place", "total-drift", "-4.", noise(COUNTED, 0.03, mean=0.96)),
-    Implausible("a-state-of-another-source", "state-drift", "in CA", noise(COUNTED, 0.1, "CA", mean=1.09)),
-    Implausible("another-source", "figures-moved", "changed by over a third", noise(COUNTED, 0.2, "TX")),
-    Implausible(
+SCALE = _mistakes(
+    ("a-state-in-thousands", "uniform-scale", "-99.9% in nearly every", scale(PEOPLE, 0.001, "TX")),
+    ("a-state-doubled", "uniform-scale", "in OH: population 20", scale(PEOPLE, 2, "OH")),
+    ("homes-of-a-state-doubled", "uniform-scale", "in CT: tot_home_available_2020", scale((*HOMES, DEMAND), 2, "CT")),
+    ("everything-less", "uniform-scale", "-4.0% in nearly every ZIP code", scale(FIGURES, 0.96)),
+    ("a-year-in-thousands", "uniform-scale", "population 2020", scale(census(2020), 0.01)),
+    ("forecasts-doubled", "uniform-scale", "+100.0% in nearly every", scale(FORECAST, 2)),
+    ("less-in-every-place", "total-drift", "-4.", noise(COUNTED, 0.03, mean=0.96)),
+    ("a-state-of-another-source", "state-drift", "in CA", noise(COUNTED, 0.1, "CA", mean=1.09)),
+    ("another-source", "figures-moved", "changed by over a third", noise(COUNTED, 0.2, "TX")),
+    (
         "some-a-hundred-times",
         "absurd-figure",
         "population 2021",
         edit(census(2021), lambda one: one * 100 if one < 9_000 else one, share=0.01),
     ),
-    Implausible("some-in-thousands", "leaping-figure", "such as", scale(census(2016), 0.001, share=0.02)),
-    Implausible(
-        "people-for-homes", "figures-exchanged", "looks like the former population 2023", copy(census(2023), HOMES[3])
-    ),
-    Implausible(
-        "homes-of-people-at-first", "people-per-home", "people for each home", scale((*HOMES, DEMAND), 2.25), first=True
-    ),
-    Implausible(
-        "demand-of-people-at-first",
-        "demand-beside-homes",
-        "demand may be another column",
-        scale(DEMAND, 2.25),
-        first=True,
-    ),
-    Implausible("unknown-as-99999", "sentinel-figure", "to 99,999", fill(census(2019), 99_999, share=0.006)),
-    Implausible("unknown-as-9999", "sentinel-figure", "to 9,999", fill(HOMES[1], 9_999, share=0.02)),
-    Implausible("unknown-as-0", "zeroed-figure", "population 2018", fill(census(2018), 0, share=0.015)),
-    Implausible("small-figures-as-0", "zeros-gained", "became 0 in many", edit(HOMES[1], _nothing_if_small, "TX")),
-    Implausible("a-default-at-first", "repeated-value", "2,500", fill(census(2020), 2_500, "CT"), first=True),
-    Implausible("a-total-for-many", "repeated-value", "such as 87", _total_everywhere),
-    Implausible(
-        "some-in-another-unit-at-first", "series-leap", "ZIP codes", scale(census(2016), 0.001, share=0.18), first=True
-    ),
+    ("some-in-thousands", "leaping-figure", "such as", scale(census(2016), 0.001, share=0.02)),
+    ("people-for-homes", "figures-exchanged", "looks like the former population 2023", copy(census(2023), HOMES[3])),
+    ("unknown-as-99999", "sentinel-figure", "to 99,999", fill(census(2019), 99_999, share=0.006)),
+    ("unknown-as-9999", "sentinel-figure", "to 9,999", fill(HOMES[1], 9_999, share=0.02)),
+    ("unknown-as-0", "zeroed-figure", "population 2018", fill(census(2018), 0, share=0.015)),
+    ("small-figures-as-0", "zeros-gained", "became 0 in many", edit(HOMES[1], _nothing_if_small, "TX")),
+    ("a-total-for-many", "repeated-value", "such as 87", _total_everywhere),
+)
+SCALE += _mistakes(
+    ("a-year-doubled-at-first", "series-drift", "in OH", scale(census(2018), 2, "OH")),
+    ("homes-of-people-at-first", "people-per-home", "people for each home", scale((*HOMES, DEMAND), 2.25)),
+    ("demand-of-people-at-first", "demand-beside-homes", "demand may be another column", scale(DEMAND, 2.25)),
+    ("a-default-at-first", "repeated-value", "2,500", fill(census(2020), 2_500, "CT")),
+    ("some-in-another-unit-at-first", "series-leap", "ZIP codes", scale(census(2016), 0.001, share=0.18)),
+    first=True,
 )
 
-ABSENCE = (
-    Implausible("a-state-gone", "zip-codes-lost", "VT 30", without("VT")),
-    Implausible("a-small-state-gone", "zip-codes-lost", "AE 8", without("AE")),
-    Implausible("a-part-file-gone", "zip-codes-lost", "are gone", without(share=0.12)),
-    Implausible("places-made-up", "zip-codes-gained", "40 ZIP codes are new", added(40, "TX")),
-    Implausible("people-of-a-state-gone", "coverage-lost-in-state", "in NM: population 20", lose(PEOPLE, "NM")),
-    Implausible("a-year-gone-in-places", "coverage-lost", "population 2018", lose(census(2018), share=0.04)),
-    Implausible("homes-of-a-county-gone", "coverage-lost-in-county", "County, TX: 1", _homes_of_a_county_gone),
-    Implausible("forecasts-gone", "vanished-figure", "population 2025", without_column(*FORECAST)),
-    Implausible("a-year-gone", "vanished-figure", "population 2017", without_column(census(2017))),
-    Implausible("last-month-again", "delivered-before", "was delivered before", last_month),
-    Implausible("people-of-last-month", "delivered-before", "population is that of", _of_last_month(*PEOPLE)),
-    Implausible("an-old-export", "older-than-current", "housing: 2026-10-01, after 2026-10-05", _earlier),
-    Implausible("counties-gone", "place-value-lost", "lost their county", lose(COUNTY, share=0.5)),
-    Implausible("points-of-a-state-gone", "place-value-lost", "DE 25", lose(POINT, "DE")),
-    Implausible("counties-gone-at-first", "place-value-missing", "no county", lose(COUNTY, share=0.5), first=True),
-    Implausible("aliases-of-a-status-gone", "aliases-lost", "aliases are gone", _primary_only),
-    Implausible(
+ABSENCE = _mistakes(
+    ("a-state-gone", "zip-codes-lost", "VT 30", without("VT")),
+    ("a-small-state-gone", "zip-codes-lost", "AE 8", without("AE")),
+    ("a-part-file-gone", "zip-codes-lost", "are gone", without(share=0.12)),
+    ("places-made-up", "zip-codes-gained", "40 ZIP codes are new", added(40, "TX")),
+    ("people-of-a-state-gone", "coverage-lost-in-state", "in NM: population 20", lose(PEOPLE, "NM")),
+    ("a-year-gone-in-places", "coverage-lost", "population 2018", lose(census(2018), share=0.04)),
+    ("homes-of-a-county-gone", "coverage-lost-in-county", "County, TX: 1", _homes_of_a_county_gone),
+    ("forecasts-gone", "vanished-figure", "population 2025", without_column(*FORECAST)),
+    ("a-year-gone", "vanished-figure", "population 2017", without_column(census(2017))),
+    ("last-month-again", "delivered-before", "was delivered before", last_month),
+    ("people-of-last-month", "delivered-before", "population is that of", _of_last_month(*PEOPLE)),
+    ("an-old-export", "older-than-current", "housing: 2026-10-01, after 2026-10-05", _earlier),
+    ("counties-gone", "place-value-lost", "lost their county", lose(COUNTY, share=0.5)),
+    ("points-of-a-state-gone", "place-value-lost", "DE 25", lose(POINT, "DE")),
+    ("aliases-of-a-status-gone", "aliases-lost", "aliases are gone", _primary_only),
+    (
         "aliases-of-a-state-gone",
         "aliases-lost",
         "TX",
         lambda country: country.keep_aliases(lambda zip_code: not zip_code.startswith("7")),
     ),
-    Implausible(
+    (
         "statuses-exchanged",
         "alias-status-changed",
         "is unacceptable, was acceptable",
         edit_aliases("usps_status", {"acceptable": "unacceptable", "unacceptable": "acceptable"}.__getitem__),
     ),
 )
+ABSENCE += _mistakes(
+    ("counties-gone-at-first", "place-value-missing", "no county", lose(COUNTY, share=0.5)), first=True
+)
 
-NONSENSE = (
-    Implausible("longitude-without-sign", "place-outside-state", "without a sign", edit("longitude", abs)),
-    Implausible("longitude-without-sign-in-a-state", "place-outside-state", "DE 25", edit("longitude", abs, "DE")),
-    Implausible("points-at-0", "zero-coordinate", "locations.latitude are 0", fill(POINT, 0.0, share=0.03)),
-    Implausible("points-exchanged", "place-outside-state", "VT", exchange(*POINT, "VT", "CT")),
-    Implausible(
-        "one-county-for-all", "county-of-other-state", "one may have been filled in", fill("county_fips_code", "48201")
-    ),
-    Implausible(
+NONSENSE = _mistakes(
+    ("longitude-without-sign", "place-outside-state", "without a sign", edit("longitude", abs)),
+    ("longitude-without-sign-in-a-state", "place-outside-state", "DE 25", edit("longitude", abs, "DE")),
+    ("points-at-0", "zero-coordinate", "locations.latitude are 0", fill(POINT, 0.0, share=0.03)),
+    ("points-exchanged", "place-outside-state", "VT", exchange(*POINT, "VT", "CT")),
+    ("one-county-for-all", "county-of-other-state", "one may have been filled in", fill("county_fips_code", "48201")),
+    (
         "one-county-for-a-state",
         "other-county",
         "TX",
         each(fill("county_fips_code", "48001", "TX"), fill("county_name", "Ashton County", "TX")),
     ),
-    Implausible(
+    (
         "county-codes-of-another-state",
         "county-of-other-state",
         "VT",
         edit("county_fips_code", lambda code: "33" + code[2:], "VT"),
     ),
-    Implausible("one-point-for-many", "same-place", "one point", added(520, "CA"), first=True),
-    Implausible("aliases-multiplied", "aliases-gained", "", _aliases_multiplied),
-    Implausible("unknown-territory", "unknown-state", "locations.state_code", fill("state_code", "ZZ", share=0.02)),
-    Implausible("another-state-nearby", "zip-of-other-state", "in RI", fill("state_code", "RI", "CT", share=0.1)),
-    Implausible("names-cut-off", "cut-to-length", "may have been cut off", edit("city_name", lambda name: name[:6])),
-    Implausible("counties-cut-off", "name-cut", "only the beginning", edit("county_name", lambda name: name[:8])),
-    Implausible(
-        "counties-without-their-last-word", "name-cut", "lost a word", edit("county_name", lambda name: name.split()[0])
-    ),
-    Implausible(
-        "city-and-county-exchanged", "city-like-county", "named as a county", exchange("city_name", "county_name")
-    ),
-    Implausible("codes-for-cities", "renamed-city", "another city name", edit("city_name", lambda name: f"{name} CDP")),
-    Implausible("mojibake", "garbled-name", "locations.city_name", edit("city_name", _mojibake, share=0.02)),
-    Implausible("nan-as-a-name", "placeholder-name", "locations.county_name", fill("county_name", "nan", share=0.02)),
+    ("aliases-multiplied", "aliases-gained", "", _aliases_multiplied),
+    ("unknown-territory", "unknown-state", "locations.state_code", fill("state_code", "ZZ", share=0.02)),
+    ("another-state-nearby", "zip-of-other-state", "in RI", fill("state_code", "RI", "CT", share=0.1)),
+    ("names-cut-off", "cut-to-length", "may have been cut off", edit("city_name", lambda name: name[:6])),
+    ("counties-cut-off", "name-cut", "only the beginning", edit("county_name", lambda name: name[:8])),
+    ("counties-without-their-last-word", "name-cut", "lost a word", edit("county_name", lambda name: name.split()[0])),
+    ("city-and-county-exchanged", "city-like-county", "named as a county", exchange("city_name", "county_name")),
+    ("codes-for-cities", "renamed-city", "another city name", edit("city_name", lambda name: f"{name} CDP")),
+    ("mojibake", "garbled-name", "locations.city_name", edit("city_name", _mojibake, share=0.02)),
+    ("nan-as-a-name", "placeholder-name", "locations.county_name", fill("county_name", "nan", share=0.02)),
 )
+NONSENSE += _mistakes(("one-point-for-many", "same-place", "one point", added(520, "CA")), first=True)
 
 IMPLAUSIBLE_DROPS = (*ORDER, *SCALE, *ABSENCE, *NONSENSE)
 

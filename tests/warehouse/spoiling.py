@@ -8,17 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.drops import (
-    ALIASES,
-    HOUSING,
-    LOCATIONS,
-    POPULATION,
-    Rows,
-    homes,
-    people,
-    project,
-    write_table,
-)
+from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, Rows, homes, people, project, write_table
 from tests.warehouse.helpers import shorten
 
 AT = "36436"

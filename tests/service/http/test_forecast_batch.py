@@ -198,11 +198,7 @@ def test_a_look_up_that_fails_spoils_no_other(worker: Served, monkeypatch: pytes
     purge(worker, shared=True)
     failing(worker, monkeypatch, LookupBusy("no"), "62702")
     answer = worker.ask(target("62701", "62702", "62703"))
-    assert [(one["status"], one["code"]) for one in results(answer)] == [
-        (200, None),
-        (503, "unavailable"),
-        (200, None),
-    ]
+    assert [(one["status"], one["code"]) for one in results(answer)] == [(200, None), (503, "unavailable"), (200, None)]
     assert (answer.header("cache-control"), answer.header("etag")) == ("no-store", None)
 
 

@@ -89,11 +89,7 @@ def test_a_parameter_is_known_by_its_other_names(name: str, parameter: str | Non
         ),
         ([("page", "2")], COUNTY, "There is no parameter page: did you mean cursor?"),
         ([("county_name", "Baldwin")], COUNTY, "There is no parameter county_name: did you mean county_fips_code?"),
-        (
-            [("fips", "01025")],
-            COUNTY,
-            "There is no parameter fips: did you mean county_fips_code=01025?",
-        ),
+        ([("fips", "01025")], COUNTY, "There is no parameter fips: did you mean county_fips_code=01025?"),
         (
             [("start_date", "2020-01-01")],
             ("start_date_from", "start_date_to"),
@@ -125,11 +121,7 @@ def test_a_key_in_the_address_is_told_and_not_repeated(name: str) -> None:
         ("al", [], f"All of a state: {FORECAST}/by-state?state_code=AL"),
         ("Alabama", [], f"All of a state: {FORECAST}/by-state?state_code=AL"),
         ("nowhere", [], None),
-        (
-            None,
-            [("county_fips_code", "01025")],
-            f"All of a county: {FORECAST}/by-county?county_fips_code=01025",
-        ),
+        (None, [("county_fips_code", "01025")], f"All of a county: {FORECAST}/by-county?county_fips_code=01025"),
         (
             None,
             [("county", "Baldwin")],

@@ -235,10 +235,7 @@ def test_the_same_socket_of_another_host_is_another_cache(ours: Settings, short:
 
 def test_nothing_warmed_while_instances_run_is_said(ours: Settings, short: Path) -> None:
     """A shell without the URL of the instances takes an embedded cache that nobody runs, which nobody noticed."""
-    embedded_, off = (
-        msgspec.structs.replace(ours, cache_url="embedded"),
-        msgspec.structs.replace(ours, warm="off"),
-    )
+    embedded_, off = (msgspec.structs.replace(ours, cache_url="embedded"), msgspec.structs.replace(ours, warm="off"))
     with serving(ours, "redis://cache:6379/0"):
         ((rule, message),) = told(published(embedded_, write_drop(short / "drop")))
         assert (rule, "no cache was warmed" in message, "slower" in message) == ("not-warmed", True, True)

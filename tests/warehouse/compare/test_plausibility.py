@@ -195,13 +195,7 @@ def test_a_uniform_change_is_told_from_its_limit_on(served: Catalog, made: Made)
 
 def test_figures_that_are_still_open_may_move_twice_as_far(served: Catalog, made: Made) -> None:
     """Open from the first open year on. Each state's total of one year moves by another share."""
-    moves = (
-        ("TX", OPEN - 1, 1.05),
-        ("CA", OPEN - 1, 1.07),
-        ("OH", OPEN, 1.07),
-        ("CT", OPEN, 1.11),
-        ("FL", OPEN, 1.13),
-    )
+    moves = (("TX", OPEN - 1, 1.05), ("CA", OPEN - 1, 1.07), ("OH", OPEN, 1.07), ("CT", OPEN, 1.11), ("FL", OPEN, 1.13))
     drop = made(each(*(noise(census(year), 0.02, state, mean=share) for state, year, share in moves)))
     found = finding(checked(served, drop), "state-drift")
     assert (found.severity, set(found.measured_in)) == ("error", {"CA", "FL"})

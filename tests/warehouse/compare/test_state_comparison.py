@@ -23,12 +23,7 @@ def test_a_state_has_its_rows_of_each_table_before_and_after(tmp_path: Path) -> 
     places = [*(row for row in LOCATIONS if row["zip_code"] != "63101"), location("36437", "Jackson", "AL")]
     rows = [row for row in POPULATION if row["zip_code"] != "63101"]
     found = differing(tmp_path, locations=places, population=[*rows, people("36437", 2023, 5)])
-    assert state(found, "AL").rows == {
-        "locations": (1, 2),
-        "population": (2, 3),
-        "housing": (1, 1),
-        "aliases": (1, 1),
-    }
+    assert state(found, "AL").rows == {"locations": (1, 2), "population": (2, 3), "housing": (1, 1), "aliases": (1, 1)}
     assert state(found, "MO").rows["locations"] == (3, 2)
     assert state(found, "MO").rows["population"] == (1, 0)
     assert (state(found, "AL").gained, state(found, "MO").lost) == (1, 1)

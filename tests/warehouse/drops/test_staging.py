@@ -6,17 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.drops import (
-    HOUSING,
-    LOCATIONS,
-    POPULATION,
-    alias,
-    homes,
-    location,
-    people,
-    wide_people,
-    write_table,
-)
+from tests.support.drops import HOUSING, LOCATIONS, POPULATION, alias, homes, location, people, wide_people, write_table
 from tests.warehouse.helpers import errors, examine, finding
 
 

@@ -8,12 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.drops import (
-    location,
-    people,
-    project,
-    write_table,
-)
+from tests.support.drops import location, people, project, write_table
 from tests.warehouse.helpers import Examined, errors, examine, finding
 
 

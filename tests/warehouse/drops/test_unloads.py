@@ -10,17 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.drops import (
-    ALIASES,
-    HOUSING,
-    LOCATIONS,
-    POPULATION,
-    Rows,
-    people,
-    project,
-    write_drop,
-    write_table,
-)
+from tests.support.drops import ALIASES, HOUSING, LOCATIONS, POPULATION, Rows, people, project, write_drop, write_table
 from tests.warehouse.helpers import NO_LIMITS, publish
 from warehouse.drops.messages import ReadRequest
 from warehouse.drops.pipeline import read_drop

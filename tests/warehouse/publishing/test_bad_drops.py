@@ -60,8 +60,7 @@ def refused(served: Catalog, tmp_path_factory: pytest.TempPathFactory) -> Callab
 
 
 @pytest.mark.parametrize(
-    ("kinds", "kind"),
-    [pytest.param(drop, kind, id=kind) for drop in drops_of(KINDS, TOGETHER) for kind in drop],
+    ("kinds", "kind"), [pytest.param(drop, kind, id=kind) for drop in drops_of(KINDS, TOGETHER) for kind in drop]
 )
 def test_a_bad_drop_is_refused_and_the_cause_named(
     served: Catalog, refused: Callable[[tuple[str, ...]], PublishOutcome], kinds: tuple[str, ...], kind: str

@@ -6,13 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.drops import (
-    LOCATIONS,
-    homes,
-    people,
-    write_drop,
-    write_table,
-)
+from tests.support.drops import LOCATIONS, homes, people, write_drop, write_table
 from tests.warehouse.helpers import contents, entries, errors, publish
 from warehouse.files.atomic import exclusive
 from warehouse.releases.catalog import Catalog, Manifest

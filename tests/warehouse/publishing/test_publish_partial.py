@@ -6,14 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.drops import (
-    HOUSING,
-    LOCATIONS,
-    homes,
-    people,
-    write_drop,
-    write_table,
-)
+from tests.support.drops import HOUSING, LOCATIONS, homes, people, write_drop, write_table
 from tests.warehouse.helpers import contents, entries, errors, figures, finding, flip_byte, keys, publish
 from warehouse.places.match import Match
 from warehouse.releases.catalog import Catalog, Manifest

@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.drops import (
-    people,
-    write_drop,
-)
+from tests.support.drops import people, write_drop
 from tests.warehouse.helpers import contents, flip_byte, publish
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.changes import roll_back

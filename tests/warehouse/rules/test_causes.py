@@ -130,10 +130,7 @@ def test_no_row_is_shown_twice_while_there_are_others(tmp_path: Path) -> None:
     write_drop(tmp_path, housing=None)
     write_table(tmp_path / "housing.parquet", rows, {"tot_home_available_2021": pa.string()})
     zip_codes, figures = unreadable(tmp_path)
-    assert (zip_codes.samples, figures.samples) == (
-        ("row 3 has 3643", "row 4 has 501"),
-        ("row 5 63101 has n/a",),
-    )
+    assert (zip_codes.samples, figures.samples) == (("row 3 has 3643", "row 4 has 501"), ("row 5 63101 has n/a",))
     assert figures.count == 3
 
 

@@ -7,15 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.drops import (
-    ALIASES,
-    alias,
-    homes,
-    location,
-    people,
-    project,
-    write_drop,
-)
+from tests.support.drops import ALIASES, alias, homes, location, people, project, write_drop
 from tests.warehouse.helpers import examine, finding
 from tests.warehouse.spoiling import Spoil, add, good_drop
 from warehouse.rules.row_rules import ROW_RULES as RULES

@@ -87,14 +87,7 @@ async def test_a_key_sees_its_own_usage(usage: UsageWorker) -> None:
         "period": {"from": "2026-11-01", "to": "2026-11-20"},
         "limits": {"rate": "500/s", "quota": "10/month", "remaining": 6},
         "days": [
-            {
-                "date": "2026-11-20",
-                "area": "forecast",
-                "answered": 3,
-                "not_modified": 1,
-                "not_found": 1,
-                "rejected": 2,
-            }
+            {"date": "2026-11-20", "area": "forecast", "answered": 3, "not_modified": 1, "not_found": 1, "rejected": 2}
         ],
     }
 
