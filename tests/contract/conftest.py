@@ -158,3 +158,10 @@ def backend(_any_process: ValkeyProcess | None) -> Backend:
     if _any_process:
         backend.command("FLUSHALL")
     return backend
+
+
+@pytest.fixture
+async def redis(backend: Backend) -> AsyncIterator[RedisStore]:
+    store = backend.store(timeout=5)
+    yield store
+    await store.stop()

@@ -1,7 +1,6 @@
 """KeyStore over every server: what is issued is found, what is revoked stays revoked, and both survive."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -25,13 +24,6 @@ from tests.contract.conftest import Backend
 from tests.support.key_store import PEPPER
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
-
-
-@pytest.fixture
-async def redis(backend: Backend) -> AsyncIterator[RedisStore]:
-    store = backend.store(timeout=5)
-    yield store
-    await store.stop()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """LastErrors over every server: the newest of each key, never for ever, and nothing that was damaged."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -10,17 +9,9 @@ from service.quota import last_errors
 from service.quota.last_errors import KEPT_SECONDS, MOST_KEPT, LastErrors
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
-from tests.contract.conftest import Backend
 from tests.support.last_errors import failed, keep, kept
 
 NAME = "e:{a}"
-
-
-@pytest.fixture
-async def redis(backend: Backend) -> AsyncIterator[RedisStore]:
-    store = backend.store(timeout=5)
-    yield store
-    await store.stop()
 
 
 @pytest.fixture

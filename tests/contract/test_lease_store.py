@@ -13,7 +13,6 @@ from service.base.terms import Rate
 from service.quota.gcra import Bucket, decide, pace_of
 from service.quota.lease_store import SCRIPT, LeaseStore, lease_name
 from service.redis.client import RedisStore
-from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
 from tests.support.waiting import eventually
 
@@ -135,30 +134,6 @@ async def test_a_refusal_changes_nothing(redis: RedisStore, leases: LeaseStore) 
     before = await redis.call(lambda client: client.get(NAME))
     assert (await leases.lease("k", RATE, 4, 1)).granted == 0
     assert await redis.call(lambda client: client.get(NAME)) == before
-
-
-async def test_a_server_that_forgot_the_script_is_sent_it(redis: RedisStore, leases: LeaseStore) -> None:
-    """A restart, a fail-over, a flush: in the same call."""
-    for _ in range(2):
-        await redis.call(lambda client: client.script_flush())
-        answers = await asyncio.gather(*(leases.lease(key, RATE, 1, 1) for key in ("k", "l", "k")))
-        assert [answer.granted for answer in answers] == [1, 1, 1]
-    assert (await leases.lease("k", RATE, 5, 1)).granted == 1
-
-
-async def test_a_full_server_grants_nothing_and_opens_no_circuit(real: Backend) -> None:
-    """It refuses to write; as soon as it has room, leases are granted again."""
-    store = real.store()
-    leases = LeaseStore(store)
-    real.command("CONFIG", "SET", "maxmemory", "1")
-    try:
-        for _ in range(5):
-            with pytest.raises(StoreUnavailable, match="it is full"):
-                await leases.lease("k", RATE, 1, 1)
-    finally:
-        real.command("CONFIG", "SET", "maxmemory", "0")
-    assert (await leases.lease("k", RATE, 1, 1)).granted == 1
-    await store.stop()
 
 
 async def test_workers_share_one_bucket(backend: Backend) -> None:

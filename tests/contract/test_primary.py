@@ -172,20 +172,15 @@ async def test_a_command_asks_once_and_fails_with_the_reason(sentinels: Sentinel
             pass
 
 
-async def test_a_service_that_nobody_knows_is_told() -> None:
-    """It is most likely misspelt."""
-    doubles = [await SentinelDouble(None).start() for _ in range(3)]
-    with pytest.raises(StoreUnavailable, match="know no service `keys`"):
-        async with primary_module.found(Doubles(doubles).url):
-            pass
-    for double in doubles:
-        double.stop()
-
-
-async def test_sentinels_that_differ_are_no_majority() -> None:
-    """Each names another server, as while they are cut off from each other."""
-    doubles = [await SentinelDouble(Node("127.0.0.1", 6000 + at)).start() for at in range(3)]
-    with pytest.raises(StoreUnavailable, match="no majority"):
+@pytest.mark.parametrize(
+    ("named", "says"), [([None] * 3, "know no service `keys`"), ([6000, 6001, 6002], "no majority")]
+)
+async def test_a_service_that_nobody_knows_is_told_and_sentinels_that_differ_are_no_majority(
+    named: list[int | None], says: str
+) -> None:
+    """It is most likely misspelt; each names another server, as while they are cut off from each other."""
+    doubles = [await SentinelDouble(port and Node("127.0.0.1", port)).start() for port in named]
+    with pytest.raises(StoreUnavailable, match=says):
         async with primary_module.found(Doubles(doubles).url):
             pass
     for double in doubles:

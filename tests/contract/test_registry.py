@@ -23,13 +23,6 @@ def peer(instance: str, workers: int = 2) -> Peer:
 
 
 @pytest.fixture
-async def redis(backend: Backend) -> AsyncIterator[RedisStore]:
-    store = backend.store(timeout=5)
-    yield store
-    await store.stop()
-
-
-@pytest.fixture
 def instances(redis: RedisStore) -> Registry:
     return Registry(redis)
 

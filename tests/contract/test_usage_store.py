@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +31,6 @@ COUNTING = "+evalsha +script|load +hget +hset +hincrby +hdel +time ~u:* ~s:*"
 
 def batch(number: int, amount: int = 1, outcome: UsageOutcome = "answered", day: int = DAY) -> Batch:
     return Batch(number, ((day, "forecast", outcome, amount),))
-
-
-@pytest.fixture
-async def redis(backend: Backend) -> AsyncIterator[RedisStore]:
-    store = backend.store(timeout=5)
-    yield store
-    await store.stop()
 
 
 @pytest.fixture
@@ -213,14 +205,6 @@ async def test_sequences_of_workers_long_gone_are_forgotten(redis: RedisStore, u
     assert (await usage.totals("a", DAY)).of_day == 1
 
 
-async def test_the_script_comes_back_after_it_was_forgotten(redis: RedisStore, usage: UsageStore) -> None:
-    """A restarted server knows no scripts; every batch of the pipeline is added all the same, once."""
-    await usage.add("w", [("a", batch(1))], DAY)
-    await redis.call(lambda client: client.script_flush())
-    batches = [(key_id, batch(2, 2)) for key_id in "abc"]
-    assert await usage.add("w", batches, DAY) == [Totals(DAY, 3, 3), Totals(DAY, 2, 2), Totals(DAY, 2, 2)]
-
-
 async def test_on_one_connection_each_call_has_its_reply(real: Backend) -> None:
     """A batch, its repetition, one that is refused, totals alone, a script that was forgotten, several at once, and a
     key whose id is not in ASCII; and the user who may SCRIPT LOAD, and not EVAL."""
@@ -303,20 +287,6 @@ async def test_nothing_that_bills_are_made_of_expires(redis: RedisStore, usage: 
     assert sorted(names) == [b"s:store", b"s:{a}", b"u:{a}:2026-11"]
     for name in names:
         assert await redis.call(lambda client, one=name: client.ttl(one)) == -1  # type: ignore[misc]
-
-
-async def test_a_user_with_few_rights_is_enough(real: Backend) -> None:
-    """For counting and for reading back; nothing else is used, on no other names."""
-    old = int(time.time()) - SEQUENCE_SECONDS - 60
-    real.command("HSET", "s:{a}", "old", f"5:{old}")
-    async with user_with(real, f"{COUNTING} +expire +hgetall +scan") as redis:
-        assert await UsageStore(redis).add("w", [("a", by_hour(1, 9))], DAY) == [Totals(DAY, 1, 1)]
-        report = UsageReport(redis)
-        assert await report.keys(date(2026, 11, 1), date(2026, 11, 30)) == {"a"}
-        assert len(await report.of_key("a", date(2026, 11, 1), date(2026, 11, 30))) == 1
-        assert len(await report.hours_of_key("a", date_of(DAY), date_of(DAY))) == 1
-        with pytest.raises(StoreUnavailable):
-            await redis.call(lambda client: client.get("k:{a}"))
 
 
 async def test_a_full_server_refuses_and_changes_nothing(real: Backend) -> None:

@@ -110,3 +110,11 @@ def instance(published: Site, short: Path) -> Iterator[Instance]:
 def published_data(made: Made) -> Path:
     """A data folder with a release, for those who only read it."""
     return made.whole / "data"
+
+
+@pytest.fixture(scope="module")
+def without_near(common: Site) -> Iterator[Instance]:
+    """Its every request asks the shared cache. Whoever takes a server away waits until it is well again."""
+    env = {**common.env, "FORECAST_NEAR_CACHE_BYTES": "0"}
+    with serving(env, common.data.parent / "serve.log") as running:
+        yield running

@@ -11,20 +11,12 @@ import pytest
 import redis
 
 from tests.faults.conftest import Site
-from tests.support.instance import FORECAST, Instance, serving
+from tests.support.instance import FORECAST, Instance
 from tests.support.waiting import until
 
 _CALLERS = 8
 _ZIP_CODES = ("36436", "63101", "90028")
 _HIT = "forecast; hit; detail=shared"
-
-
-@pytest.fixture(scope="module")
-def without_near(common: Site) -> Iterator[Instance]:
-    """Its every request asks the shared cache, which is well again after each test."""
-    env = {**common.env, "FORECAST_NEAR_CACHE_BYTES": "0"}
-    with serving(env, common.data.parent / "serve.log") as running:
-        yield running
 
 
 def shared_answers(instance: Instance) -> float:

@@ -22,8 +22,6 @@ from tests.support.sentinels import PortServer, Trio
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
 
-_ROUNDS = 10
-
 
 @dataclass
 class Moving:
@@ -137,20 +135,6 @@ def test_a_revocation_while_the_replica_is_stopped_is_not_confirmed(moving: Movi
         until(lambda: instance.zip_code(moving.key).status_code == 401)
         replica.go_on()
         until(lambda: moving.revoke(moving.key) == 0)
-
-
-@pytest.mark.soak
-def test_ten_killed_primaries(moving: Moving, short: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """As one, ten times: each that was killed comes back as a replica, and is promoted when the other is killed."""
-    took = []
-    with serving(moving.env, short / "serve.log") as instance:
-        for _ in range(_ROUNDS):
-            took.append(one_failover(moving, instance))
-            next(server for server in moving.trio.servers if not server.runs).start()
-            moving.trio.wait_whole()
-    figures = ", ".join(f"{seconds:.2f}" for seconds in took)
-    with capsys.disabled():
-        sys.stdout.write(f"\nseconds from promotion to the answer of a key that is not verified: {figures}\n")
 
 
 @contextmanager

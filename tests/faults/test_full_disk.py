@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from service.embedded.owner import EmbeddedServers
 from service.redis.server import disk_full
 from tests.faults.conftest import Site
 from tests.support.disks import fill, mounted
@@ -125,15 +124,3 @@ def test_a_key_store_that_does_not_stay_is_restarted_later_and_later(published: 
         verdict = json.loads(forecast(env, "status", "--json").stdout)
         assert "All is well" not in json.dumps(verdict)
         assert "restarted in the last minute" in json.dumps(verdict)
-
-
-def test_servers_are_told_apart_by_why_they_ended(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cause is the server's own last warning."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short))
-    folder = short / "data" / "embedded" / "keys" / "appendonlydir"
-    folder.mkdir(parents=True)
-    (folder / "appendonly.aof.manifest").write_text("")
-    servers = EmbeddedServers(short / "data", ("keys",))
-    with pytest.raises(Exception, match="forecast keys repair"):
-        servers.ensure()
-    servers.stop()

@@ -161,11 +161,11 @@ def _refused(watched: Watched) -> None:
     assert (figure(instance, watched.site), instance.ready().json()["status"]) == (2001, "ready")
 
 
-# As many as `_moments` tells.
+# As many as `moments` tells.
 _MOMENTS = 4
 
 
-def _moments(inbox: Path, data: Path) -> list[Callable[[], bool]]:
+def moments(inbox: Path, data: Path) -> list[Callable[[], bool]]:
     """On the way of the next drop: claimed, being read, built and not current yet, current and not moved yet."""
     pointer, releases = data / "current.json", len(list((data / "releases").iterdir()))
     before = pointer.read_bytes()
@@ -199,7 +199,7 @@ def test_a_killed_watcher_leaves_nothing_half_done(watched: Watched) -> None:
         until(lambda: len(watchers(instance)) == 1)
         (pid,) = watchers(instance)
         readers: list[int] = []
-        moment = _moments(inbox, watched.data)[met]
+        moment = moments(inbox, watched.data)[met]
         names.append(f"drop-{len(names):02}")
         put(inbox, names[-1], 3000 + len(names))
         met += _kill_at(moment, lambda: names[-1] in settled(inbox)["published"], pid, readers)

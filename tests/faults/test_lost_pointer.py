@@ -95,13 +95,6 @@ def test_an_instance_that_starts_without_its_pointer_or_release_does_not_say_tha
         assert instance.zip_code(twice.key).headers["x-data-release"] == release
 
 
-def test_before_the_first_publish_partners_read_that_nothing_was_published(site: Site, short: Path) -> None:
-    with serving(site.env, short / "serve.log") as instance:
-        until(lambda: instance.zip_code(site.key).status_code == 503)
-        assert instance.zip_code(site.key).json()["detail"].startswith("No data has been published yet.")
-        assert "no release has been published yet" in instance.ready().text
-
-
 def test_nothing_is_retired_or_rolled_back_while_nobody_knows_which_release_is_current(twice: Site) -> None:
     (twice.data / "current.json").unlink()
     for command in (("rollback",), ("retire", "--keep", "1"), ("publish", str(twice.data.parent / "other"))):
@@ -109,14 +102,3 @@ def test_nothing_is_retired_or_rolled_back_while_nobody_knows_which_release_is_c
         assert failed.returncode == 1
         assert "current.json is gone; `forecast extracts rollback RELEASE` writes a new one" in failed.stderr
     _go_back(twice, failed.stderr)
-
-
-def test_a_pointer_that_is_a_folder_is_removed_first(twice: Site) -> None:
-    pointer = twice.data / "current.json"
-    pointer.unlink()
-    pointer.mkdir()
-    told = forecast_here(twice.env, "extracts", "publish", str(twice.data.parent / "other")).stderr
-    assert f"{pointer}" in told
-    assert "remove it, then `forecast extracts rollback RELEASE` writes a new one" in told
-    pointer.rmdir()
-    _go_back(twice, told)

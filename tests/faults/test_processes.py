@@ -161,14 +161,6 @@ def test_a_worker_that_is_started_while_an_instance_stops_is_told_to_stop(publis
         assert instance.stop() == 0
 
 
-def test_an_instance_serves_without_standard_input(published: Site, short: Path) -> None:
-    """What it opens must not be taken for it."""
-    without = ["sh", "-c", 'exec "$@" <&-', "sh"]
-    with serving(published.env, short / "serve.log", prefix=without) as instance:
-        assert instance.zip_code(published.key).status_code == 200
-        assert instance.stop() == 0
-
-
 def test_nothing_survives_a_killed_supervisor_but_the_keys(short: Path) -> None:
     """Workers and embedded servers end with it, also when it is killed outright. A key that was issued works later.
 
@@ -261,7 +253,9 @@ def test_an_instance_without_a_release_waits_for_the_first(site: Site, short: Pa
         answer = instance.zip_code(site.key)
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         assert answer.json()["code"] == "unavailable"
+        assert answer.json()["detail"].startswith("No data has been published yet.")
         assert instance.ready().status_code == 503
+        assert "no release has been published yet" in instance.ready().text
         site.publish(write_drop(short / "drop"))
         until(lambda: instance.zip_code(site.key).status_code == 200)
         assert instance.ready().status_code == 200

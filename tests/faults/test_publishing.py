@@ -126,17 +126,6 @@ def test_of_two_publishers_one_wins_and_the_other_is_told(
     assert (first.returncode, out.strip()) == (0, assert_whole(short / "data")), err
 
 
-def test_ctrl_c_leaves_no_reader_and_nothing_staged(env: dict[str, str], short: Path, drops: tuple[Path, Path]) -> None:
-    publisher = start(env, drops[0])
-    until(lambda: bool(children_of(publisher.pid)))
-    (child,) = children_of(publisher.pid)
-    publisher.send_signal(signal.SIGINT)
-    _, err = publisher.communicate(timeout=PATIENCE)
-    assert (publisher.returncode, err) == (130, "forecast: interrupted; nothing was changed\n")
-    until(lambda: not is_alive(child))  # it ends because its parent has
-    assert list((short / "data" / "staging").iterdir()) == []
-
-
 # ---- a full disk ----
 
 

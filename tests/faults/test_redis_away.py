@@ -1,7 +1,6 @@
 """What partners get while a Redis is gone, stalled, emptied, or somebody else's."""
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,14 +14,6 @@ from tests.support.instance import Instance, forecast_here, issue_key, serving
 from tests.support.waiting import until
 
 _WHOLE_BUDGET = 5.0
-
-
-@pytest.fixture(scope="module")
-def without_near(common: Site) -> Iterator[Instance]:
-    """Its every request asks the shared cache. Whoever takes a server away waits until it is well again."""
-    env = {**common.env, "FORECAST_NEAR_CACHE_BYTES": "0"}
-    with serving(env, common.data.parent / "serve.log") as running:
-        yield running
 
 
 def test_without_the_cache_answers_come_from_the_warehouse(without_near: Instance, common: Site) -> None:
@@ -162,13 +153,3 @@ def _begun_anew(instance: Instance, published: Site, data: Path, how: str, argum
     assert instance.zip_code(newcomer).status_code == 200
     assert instance.zip_code(stranger).status_code == 401
     until(lambda: instance.zip_code(published.key).status_code == (200 if how == "import" else 401))
-
-
-def test_a_revoked_key_stops_working_at_once(without_near: Instance, common: Site) -> None:
-    """Revocation is pushed: well before the 5 s re-check, the next requests are 401 with the right code."""
-    instance, key = without_near, issue_key(common.env, "leaked")
-    assert instance.zip_code(key).status_code == 200
-    until(lambda: instance.metric("forecast_revocation_push_connections") == 1)
-    assert forecast_here(common.env, "keys", "revoke", key.split("_")[2]).returncode == 0
-    until(lambda: instance.zip_code(key).status_code == 401)
-    assert instance.zip_code(key).json()["code"] == "revoked_api_key"

@@ -128,15 +128,11 @@ def short_release(folder: Path) -> Path:
     return folder / "data"
 
 
+@pytest.mark.parametrize("rounds", [3, pytest.param(50, marks=pytest.mark.soak)])
 def test_of_eight_publishers_on_s3_one_wins_each_race_and_no_serial_is_left_out(
-    store: ReleasesStore, published_data: Path
+    store: ReleasesStore, published_data: Path, rounds: int
 ) -> None:
-    race(store, published_data, rounds=3)
-
-
-@pytest.mark.soak
-def test_of_eight_publishers_in_fifty_races_one_wins_each(store: ReleasesStore, published_data: Path) -> None:
-    race(store, published_data, rounds=50)
+    race(store, published_data, rounds)
 
 
 def race(store: ReleasesStore, data: Path, rounds: int) -> None:

@@ -188,46 +188,30 @@ async def take_over(server: ValkeyProcess, data: Path) -> None:
     await heir.stop()
 
 
-def test_a_killed_worker_loses_at_most_a_second_of_its_counts(server: ValkeyProcess, tmp_path: Path) -> None:
-    """By its own clock; and nothing of it counts twice, whoever comes after it."""
-    lines = killed_after(server, tmp_path, 3, lambda _: None)
+@pytest.mark.parametrize(("meanwhile", "seconds"), [("all is well", 3), ("it is killed", 4), ("it stalls", 3)])
+def test_a_killed_worker_loses_at_most_a_second_of_its_counts_whatever_the_server_does(
+    server: ValkeyProcess, tmp_path: Path, meanwhile: str, seconds: float
+) -> None:
+    """By its own clock; another worker stores what it spooled, and nothing counts twice.
+
+    What a stalled server was sent runs when it goes on, and what was spooled is the same under the same numbers.
+    """
+    hurt = {"all is well": lambda: None, "it is killed": server.kill, "it stalls": server.stall}[meanwhile]
+    done: list[float] = []
+
+    def after_a_second(at: float) -> None:
+        if not done and at > 1:
+            hurt()
+            done.append(at)
+
+    lines = killed_after(server, tmp_path, seconds, after_a_second)
+    if meanwhile == "it is killed":
+        # it may have been killed while it wrote: whoever takes over removes that as well
+        assert [end for end in spool_files(tmp_path) if not end.endswith(".new")] == ["json", "lock"]
+        server.start()
+    elif meanwhile == "it stalls":
+        server.go_on()
     # on a busy machine the store may have answered late, so that the last counts are in the spool
-    asyncio.run(take_over(server, tmp_path))
-    assert_a_second_lost(lines, asyncio.run(stored(server.url)))
-
-
-def test_a_worker_that_is_killed_while_the_store_is_away_loses_at_most_a_second(
-    server: ValkeyProcess, tmp_path: Path
-) -> None:
-    """Of an outage of any length: another worker stores what it spooled, when the store is back."""
-    away: list[float] = []
-
-    def kill_the_server(at: float) -> None:
-        if not away and at > 1:
-            server.kill()
-            away.append(at)
-
-    lines = killed_after(server, tmp_path, 4, kill_the_server)
-    # it may have been killed while it wrote: whoever takes over removes that as well
-    assert [end for end in spool_files(tmp_path) if not end.endswith(".new")] == ["json", "lock"]
-    server.start()
-    asyncio.run(take_over(server, tmp_path))
-    assert_a_second_lost(lines, asyncio.run(stored(server.url)))
-
-
-def test_a_worker_that_is_killed_when_a_stalled_server_had_its_batches_counts_once(
-    server: ValkeyProcess, tmp_path: Path
-) -> None:
-    """What was sent runs when the server goes on, and what was spooled is the same under the same numbers."""
-    stalled: list[float] = []
-
-    def stall_the_server(at: float) -> None:
-        if not stalled and at > 1:
-            server.stall()
-            stalled.append(at)
-
-    lines = killed_after(server, tmp_path, 3, stall_the_server)
-    server.go_on()
     asyncio.run(take_over(server, tmp_path))
     assert_a_second_lost(lines, asyncio.run(stored(server.url)))
 

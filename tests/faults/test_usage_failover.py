@@ -71,9 +71,13 @@ def replicated(short: Path) -> Iterator[ReplicatedStore]:
     made.stop()
 
 
-async def lose_writes(replicated: ReplicatedStore, data: Path, failovers: int) -> None:
+@pytest.mark.parametrize("failovers", [1, pytest.param(10, marks=pytest.mark.soak)])
+async def test_what_a_promoted_replica_lacks_is_stored_again(
+    replicated: ReplicatedStore, tmp_path: Path, failovers: int
+) -> None:
+    """Counting goes on meanwhile; nothing is lost, and nothing counts twice."""
     counted: Counts = Counter()
-    worker = Worker(replicated.url, data)
+    worker = Worker(replicated.url, tmp_path)
     await worker.start()
     for _ in range(failovers):
         await worker.count_for(1, counted)
@@ -84,13 +88,3 @@ async def lose_writes(replicated: ReplicatedStore, data: Path, failovers: int) -
         await asyncio.gather(worker.count_for(1, counted), asyncio.to_thread(replicated.promote))
     await worker.stop()
     assert await stored(replicated.primary.url) == counted
-
-
-async def test_what_a_promoted_replica_lacks_is_stored_again(replicated: ReplicatedStore, tmp_path: Path) -> None:
-    """Counting goes on meanwhile; nothing is lost, and nothing counts twice."""
-    await lose_writes(replicated, tmp_path, 1)
-
-
-@pytest.mark.soak
-async def test_ten_failovers_lose_no_usage(replicated: ReplicatedStore, tmp_path: Path) -> None:
-    await lose_writes(replicated, tmp_path, 10)

@@ -133,16 +133,6 @@ def test_a_mistyped_option_is_told_the_right_one(cli: Cli, path: tuple[str, ...]
             assert f"'{name}'" in done.err.partition("Did you mean")[2]
 
 
-@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
-def test_an_unknown_option_is_wrong_usage(cli: Cli, path: tuple[str, ...]) -> None:
-    """Exit code 2, and the usage on standard error alone."""
-    done = cli(*path, "--no-such-option")
-    assert done.code == 2
-    assert done.out == ""
-    assert "No such option '--no-such-option'" in done.err
-    assert done.err.startswith("Usage: ")
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -167,13 +157,6 @@ def test_a_group_alone_shows_its_help(cli: Cli, path: tuple[str, ...]) -> None:
     done = cli(*path)
     assert done.code == 2
     assert "Commands:" in done.err
-
-
-def test_an_unknown_command_is_wrong_usage(cli: Cli) -> None:
-    """Exit code 2, with the name that is unknown."""
-    done = cli("larder", "empty")
-    assert done.code == 2
-    assert "No such command 'larder'" in done.err
 
 
 def test_the_version_is_told(cli: Cli) -> None:

@@ -71,18 +71,6 @@ def test_what_is_not_safe_to_guess_is_a_400(query: str, code: str, parameter: st
     assert says in (error.detail or "zip_code, or city_name and state_code")
 
 
-@pytest.mark.parametrize(
-    ("given", "meant"),
-    [("zip", "zip_code"), ("zipcode", "zip_code"), ("ZIP_CODE", "zip_code"), ("zip-code", "zip_code"),
-     ("city", "city_name"), ("cityname", "city_name"), ("state", "state_code"), ("statecode", "state_code")],
-)  # fmt: skip
-def test_an_unknown_parameter_alone_is_told_the_nearest_known_one(given: str, meant: str) -> None:
-    """A misspelt name leaves the query empty; the 400 says which was meant."""
-    error = refusal(f"{given}=36436")
-    assert error.code == "missing_parameter"
-    assert f"no parameter {given}: did you mean {meant}=36436?" in (error.detail or "")
-
-
 def test_a_hint_shows_nothing_unprintable() -> None:
     """It is the caller's text, and may end up on a terminal."""
     assert "no parameter zipcode:" in (refusal("zip%1B%0Acode=1").detail or "")
@@ -94,6 +82,8 @@ def test_a_hint_shows_nothing_unprintable() -> None:
         ("zip_code=36436", LocationQuery("36436", None, None)),
         ("zip_code=00501-0001", LocationQuery("00501", None, None)),
         ("zip_code=+36436+", LocationQuery("36436", None, None)),
+        ("zip_code=%C2%A036436", LocationQuery("36436", None, None)),
+        ("zip%5Fcode=36436&city_name=&state_code=", LocationQuery("36436", None, None)),
         ("city_name=Los+Angeles&state_code=ca", LocationQuery(None, "Los Angeles", "CA")),
         ("city_name=%20Los%20Angeles%20&state_code=+cA", LocationQuery(None, "Los Angeles", "CA")),
         ("x=1&zip_code=36436&x=2&y", LocationQuery("36436", None, None)),
@@ -113,20 +103,14 @@ def test_what_is_safe_is_forgiven(query: str, parsed: LocationQuery) -> None:
     [
         ("city_name=Chicago&state=IL", "did you mean state_code=IL?"),
         ("city=Chicago&state_code=IL", "did you mean city_name=Chicago?"),
-        ("zip=2139", "did you mean zip_code=02139?"),
         ("q=Chicago,+IL", "did you mean city_name=Chicago&state_code=IL?"),
         ("city_name=Chicago", "Did you mean state_code=IL?"),
         ("city_name=Springfield", "in IL, MO"),
         ("city_name=Salem+OR", "Did you mean city_name=Salem&state_code=OR?"),
         ("city_name=Chicago&state_code=California", "Did you mean CA (California)?"),
-        ("city_name=Chicago&state_code=Ilinois", "Did you mean IL (Illinois)?"),
         ("city_name=IL&state_code=Chicago", "city_name=Chicago&state_code=IL"),
         ("zip_code=021394307", "Did you mean 02139?"),
-        ("zip_code=2139.0", "Did you mean 02139?"),
-        ("zip_code=%2202139%22", "Did you mean 02139?"),
         ("zip_code=02139,02140", "one at a time, zip_code=02139"),
-        ("zip_code=undefined", "variable"),
-        ("zip_code={zip}", "placeholder"),
         ("api_key=phf_live_abc", "header x-api-key"),
         ("zip_code=1&api_key=phf_live_abc", "header x-api-key"),
         ("state_code=AL", "zip_code. All of a state: /v1/population-housing-forecast/by-state?state_code=AL"),

@@ -111,12 +111,6 @@ def test_whatever_changes_in_a_drop_begins_the_quiet_time_anew(
     assert is_complete(arrivals, drop)
 
 
-def test_a_marker_completes_a_drop_at_once(arrivals: Arrivals, drop: Path) -> None:
-    assert not is_complete(arrivals, drop)
-    (drop / "_SUCCESS").touch()
-    assert is_complete(arrivals, drop)
-
-
 def test_a_marker_of_one_table_is_not_that_of_the_drop(arrivals: Arrivals, drop: Path) -> None:
     """Writers leave one in every folder that they wrote; the others may still be on their way."""
     (drop / "state=AL" / "_SUCCESS").touch()

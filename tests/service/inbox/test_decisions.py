@@ -23,11 +23,6 @@ from warehouse.schema.findings import Finding, make_report
 Act = Callable[[Site], Decided]
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
 def approve(site: Site, name: str = "2026-10", *, over_newer: bool = False, reason: str = "census base") -> Decided:
     return decisions.approve(
         site.settings, site.inbox, name, reason, text_of, lambda _: None, over_newer=over_newer, publish=site.publish
@@ -258,7 +253,7 @@ def test_the_same_data_folder_by_another_path_is_the_same(site: Site) -> None:
 @pytest.mark.parametrize("act", [approve, discard])
 def test_while_another_decides_nothing_is_decided(site: Site, act: Act) -> None:
     site.hold("2026-10")
-    with deciding(site.inbox), pytest.raises(BusyError):
+    with deciding(site.inbox), pytest.raises(BusyError, match="deciding"):
         act(site)
     assert site.placed("held") == ["2026-10"]
 

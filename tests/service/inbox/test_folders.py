@@ -182,21 +182,16 @@ def test_an_inbox_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_inbox_that_is_no_folder_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(InboxError, match="file is not a folder"):
-        Inbox(tmp_path / "file", marker="_SUCCESS", quiet=30).prepare()
-
-
 def test_an_inbox_that_cannot_be_written_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its permissions, or because the folders in it cannot be made."""
+    """By its permissions, because the folders in it cannot be made, or because it is a file."""
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda *_: False)
         with pytest.raises(InboxError, match="cannot be read and written by this user"):
             Inbox(folder, marker="_SUCCESS", quiet=30).prepare()
     (folder / "quarantine").touch()
-    with pytest.raises(InboxError, match="quarantine: File exists"):
-        Inbox(folder, marker="_SUCCESS", quiet=30).prepare()
+    for path, says in ((folder, "quarantine: File exists"), (folder / "quarantine", "quarantine is not a folder")):
+        with pytest.raises(InboxError, match=says):
+            Inbox(path, marker="_SUCCESS", quiet=30).prepare()
 
 
 def test_an_inbox_that_vanished_is_an_error_at_every_step(inbox: Inbox, folder: Path) -> None:

@@ -9,13 +9,7 @@ import pytest
 from service.inbox.decisions import deciding, find_held, list_held, read_held_times
 from service.inbox.status import read_status
 from tests.support.inbox import BAD, GOOD, HELD, Site
-from warehouse.schema.errors import BusyError, InboxError
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
+from warehouse.schema.errors import InboxError
 
 # --- a drop that is held ---------------------------------------------------------------------------------------------
 
@@ -191,12 +185,6 @@ def test_of_two_drops_with_one_name_the_id_tells(tmp_path: Path) -> None:
     with pytest.raises(InboxError, match="use one of 2026-10-20261005T123015Z, 2026-10-20261006T123015Z"):
         find_held(tmp_path, "2026-10")
     assert find_held(tmp_path, "2026-10-20261006T123015Z").since.day == 6
-
-
-def test_one_decision_is_made_at_a_time(site: Site) -> None:
-    site.hold("2026-10")
-    with deciding(site.inbox), pytest.raises(BusyError, match="deciding"), deciding(site.inbox):
-        pass
 
 
 def test_a_watcher_goes_on_while_a_decision_is_made(site: Site) -> None:

@@ -11,11 +11,6 @@ from service.inbox.status import read_status
 from tests.support.inbox import BAD, Site, stop
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
 def python(program: str, *arguments: str) -> str:
     quoted = " ".join(f"'{argument}'" for argument in arguments)
     return f'{sys.executable} -c "{program}" {quoted}'

@@ -10,11 +10,6 @@ from service.inbox.status import StatusFile, read_status
 from tests.support.inbox import BAD, CURRENT, GOOD, Site
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
 def test_figures_are_kept_over_restarts(site: Site) -> None:
     for name, answer in (("a", GOOD), ("b", BAD), ("c", CURRENT)):
         site.put(name)

@@ -22,11 +22,6 @@ from warehouse.schema.findings import make_report
 from warehouse.schema.progress import ProgressCallback
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path)
-
-
 def test_complete_drops_are_published_and_others_wait(site: Site) -> None:
     """Each is moved away with its report; what arrives stays."""
     site.put("2026-09")

@@ -24,12 +24,9 @@ from tests.support.valkey import ValkeyProcess
 from tests.support.wire import Answer
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.areas import forecast
-from warehouse.areas.paging import Cursors
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.deliveries import last_delivery
 from warehouse.releases.instances import InstanceFile, InstanceRecord
-
-Publish = Callable[[Path], Published]
 
 
 @pytest.fixture
@@ -138,32 +135,6 @@ def test_a_cache_that_is_away_is_a_warning_and_the_release_goes_live(
     assert release_of(outcome) == Catalog(ours.data_path).current().id
     assert len(not_warmed(outcome)) == 1
     assert outcome.outcome.report.findings[0].severity == "warning"
-
-
-def test_a_cache_that_dies_while_it_is_warmed_is_a_warning_too(
-    ours: Settings, cache: ValkeyProcess, short: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answers = forecast.FORECAST_AREA.answers_to_warm
-
-    def dying(folder: Path, cursors: Cursors) -> Iterator[tuple[str, bytes]]:
-        yield from list(answers(folder, cursors)) * 20
-        cache.kill()
-        yield from answers(folder, cursors)
-
-    areas = (msgspec.structs.replace(forecast.FORECAST_AREA, answers_to_warm=dying),)
-    monkeypatch.setattr("service.publishing.warming.DATA_AREAS", areas)
-    outcome = published(ours, write_drop(short / "drop"))
-    assert release_of(outcome) == Catalog(ours.data_path).current().id
-    assert len(not_warmed(outcome)) == 1
-
-
-def test_warming_that_takes_too_long_is_a_warning_too(
-    ours: Settings, short: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("service.publishing.warming._WARM_SECONDS", -1.0)
-    outcome = published(ours, write_drop(short / "drop"))
-    assert release_of(outcome) == Catalog(ours.data_path).current().id
-    assert "longer than" in not_warmed(outcome)[0]
 
 
 def test_an_embedded_cache_that_nobody_runs_is_nothing_to_warm(short: Path) -> None:

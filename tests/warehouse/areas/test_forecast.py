@@ -4,14 +4,12 @@ from pathlib import Path
 
 import msgspec
 import pyarrow.parquet as pq
-import pytest
 
 from tests.support.drops import LOCATIONS, NOWHERE, homes, location, people, write_drop
-from tests.warehouse.helpers import engine_of, entries, keys, publish
+from tests.warehouse.helpers import entries, keys, publish
 from warehouse.areas import forecast
 from warehouse.places.match import Match, UnknownCity
 from warehouse.releases.catalog import Catalog, Manifest
-from warehouse.schema.errors import LookupFailure
 
 
 def encoded(catalog: Catalog) -> dict[str, bytes]:
@@ -19,45 +17,8 @@ def encoded(catalog: Catalog) -> dict[str, bytes]:
     return {row["zip_code"]: row["entry"] for row in pq.read_table(path).to_pylist()}
 
 
-def test_the_body_of_the_contract_is_met_byte_by_byte(catalog: Catalog, first: Manifest) -> None:
-    """Members, their order, no space between tokens."""
-    assert forecast.forecast_body([encoded(catalog)["36436"]]).decode() == (
-        '{"total_results":1,"zip_codes":[{"location":{"zip_code":"36436","county_name":"Clarke County",'
-        '"county_fips_code":"01025","city":"Dickinson, AL","state_code":"AL","latitude":31.7061,"longitude":-87.9999},'
-        '"population":[{"year":2010,"tot_population":531},{"year":2023,"tot_population":783}],'
-        '"housing":{"tot_home_available_2020":216,"tot_home_available_2021":333,"tot_home_available_2022":334,'
-        '"tot_home_available_2023":281,"est_total_home_demand_2030":467}}]}'
-    )
-
-
-def test_a_place_without_figures_has_every_member(catalog: Catalog, first: Manifest) -> None:
-    """Null where there is nothing, no member absent, and no years."""
-    assert encoded(catalog)["09001"].decode() == (
-        '{"location":{"zip_code":"09001","county_name":null,"county_fips_code":null,"city":"APO, AE",'
-        '"state_code":"AE","latitude":null,"longitude":null},"population":[],'
-        '"housing":{"tot_home_available_2020":null,"tot_home_available_2021":null,"tot_home_available_2022":null,'
-        '"tot_home_available_2023":null,"est_total_home_demand_2030":null}}'
-    )
-
-
-def test_several_entries_are_one_body_in_order(catalog: Catalog, first: Manifest) -> None:
-    entry = encoded(catalog)
-    body = msgspec.json.decode(forecast.forecast_body([entry["63101"], entry["63102"]]))
-    assert list(body) == ["total_results", "zip_codes"]
-    assert body["total_results"] == 2
-    assert [one["location"]["zip_code"] for one in body["zip_codes"]] == ["63101", "63102"]
-
-
 def test_no_entry_is_still_a_body() -> None:
     assert forecast.forecast_body([]) == b'{"total_results":0,"zip_codes":[]}'
-
-
-async def test_an_entry_that_is_not_there_is_a_failure_not_a_shorter_answer(catalog: Catalog, first: Manifest) -> None:
-    """The key set said that it is there; half a city must not be served."""
-    engine = engine_of(catalog, forecast.FORECAST_AREA)
-    with pytest.raises(LookupFailure, match="found 1 of 2 entries"):
-        await forecast.look_up_forecast(engine, Match("city:AL:dickinson", ("36436", "99999")))
-    engine.close()
 
 
 def test_a_body_decodes_as_the_structure_that_is_documented(catalog: Catalog, first: Manifest) -> None:
@@ -86,13 +47,6 @@ def test_zero_is_a_figure_and_null_is_none(catalog: Catalog, tmp_path: Path) -> 
     assert served["population"] == [{"year": 2022, "tot_population": 0}]
     assert served["housing"]["tot_home_available_2020"] == 0
     assert served["housing"]["tot_home_available_2021"] is None
-
-
-def test_neither_nan_nor_infinity_can_be_in_an_entry(catalog: Catalog, first: Manifest) -> None:
-    """Every number parses as JSON, which knows neither; coordinates at the edges stay numbers."""
-    for entry in encoded(catalog).values():
-        assert b"NaN" not in entry
-        assert b"nfinity" not in entry
 
 
 def test_the_file_of_entries_is_sorted_in_small_groups(catalog: Catalog, tmp_path: Path) -> None:

@@ -178,11 +178,6 @@ def test_what_has_no_project_matches_nothing_and_hints_at_what_has(current: Cata
     assert found.similar == ("Manhattan, NY",)
 
 
-def test_two_spellings_of_a_city_are_one_and_the_commoner_is_its_name(current: Catalog) -> None:
-    found = match(current, None, "MANHATTAN")
-    assert (found.query, keys(current).records(found.keys)) == ("city:NY:manhattan", 3)
-
-
 def many(number: int) -> Rows:
     return [at(f"P-{index:05}", "10001", "Manhattan") for index in range(number)]
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.support import publishing as publisher
-from tests.support.drops import HOUSING, LOCATIONS, POPULATION, homes, location, people, project, write_drop
+from tests.support.drops import HOUSING, LOCATIONS, POPULATION, location, people, project, write_drop
 from tests.warehouse.comparisons import UNCHANGED, compared, figure, places
 from tests.warehouse.helpers import ATTRIBUTION, NO_LIMITS, errors, finding
 from tests.warehouse.helpers import publish as publish_unlimited
@@ -188,18 +188,6 @@ def test_drift_beyond_a_limit_refuses_the_drop(catalog: Catalog, drop: Path, tmp
     assert outcome.manifest == first.manifest == catalog.current()
 
 
-def test_accepted_drift_is_a_warning_with_its_reason(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
-    """And the manifest records which rules, why, who and when."""
-    publish_unlimited(catalog, drop)
-    outcome = publish(catalog, without_some_places(tmp_path / "less"), ACCEPTED, zip_codes_lost=0.3)
-    assert outcome.result == "published"
-    found = finding(outcome, "zip-codes-lost")
-    assert (found.severity, found.accepted) == ("warning", "closed post offices")
-    assert catalog.current().acceptance == ACCEPTED
-    kept = finding(catalog.findings(catalog.current().id), "zip-codes-lost")
-    assert (kept.severity, kept.accepted) == ("warning", "closed post offices")
-
-
 def test_accepting_one_rule_lets_no_other_through(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
     publish_unlimited(catalog, drop)
     less = write_drop(tmp_path / "less", locations=LOCATIONS[:-3], population=[people("36436", 2023, 9)])
@@ -212,17 +200,6 @@ def test_accepting_one_rule_lets_no_other_through(catalog: Catalog, drop: Path, 
 def test_only_rules_that_say_so_can_be_accepted(catalog: Catalog, drop: Path, rule: str) -> None:
     with pytest.raises(WarehouseError, match=f"{rule} cannot be accepted: .*`forecast extracts rules`"):
         publish(catalog, drop, msgspec.structs.replace(ACCEPTED, rules=(rule,)))
-
-
-def test_a_missing_housing_figure_is_published_as_null_when_accepted(catalog: Catalog, tmp_path: Path) -> None:
-    """And only then."""
-    short = [{name: value for name, value in homes("36436").items() if name != "tot_home_available_2021"}]
-    drop = write_drop(tmp_path / "short", housing=short)
-    assert errors(publish(catalog, drop)) == ["missing-figure"]
-    accepted = msgspec.structs.replace(ACCEPTED, rules=("missing-figure",), limits={})
-    outcome = publish(catalog, drop, accepted)
-    assert outcome.result == "published"
-    assert finding(outcome, "missing-figure").severity == "warning"
 
 
 def test_a_figure_that_the_release_has_takes_two_options_to_publish_without_it(

@@ -26,6 +26,7 @@ from tests.support.drops import (
     write_drop,
     write_table,
 )
+from tests.warehouse.footers import change_footer, varint
 from tests.warehouse.helpers import NO_LIMITS, examine
 from tests.warehouse.helpers import errors as refusals
 from warehouse.drops import pipeline
@@ -165,10 +166,7 @@ def test_row_groups_that_hold_more_than_the_footer_says_count_as_well(tmp_path: 
     """A footer that says one row is no way past the limit."""
     drop = write_drop(tmp_path / "drop")
     path = repeated(drop / "zip_housing.parquet", homes("36436"), 1_000, 3)
-    data = path.read_bytes()
-    length = struct.unpack("<i", data[-8:-4])[0]
-    footer = data[-8 - length : -8].replace(b"\x16\xf0\x2e", b"\x16\x02", 1)  # 3,000 rows become one
-    path.write_bytes(data[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1")
+    change_footer(path, lambda footer: footer.replace(varint(3_000), varint(1), 1))
     assert pq.read_metadata(path).num_rows == 1
     read = pipeline.read_drop(asked(drop, {**NO_LIMITS, "too-many-rows": 2_000}))
     assert only(read, "too-many-rows").samples[0] == "zip_housing.parquet: 3,000 rows"
@@ -211,13 +209,11 @@ def test_a_column_chunk_that_claims_gigabytes_is_refused(tmp_path: Path) -> None
     drop = write_drop(tmp_path / "drop")
     path = write_table(drop / "zip_housing.parquet", HOUSING, compression="none", use_dictionary=False)
     whole = path.read_bytes()
-    length = struct.unpack("<i", whole[-8:-4])[0]
     chunk = pq.read_metadata(path).row_group(0).column(1)
     for number in (chunk.total_compressed_size, chunk.data_page_offset):
-        zigzag = bytes([number << 1 & 0x7F | 0x80, number << 1 >> 7])
-        footer = whole[-8 - length : -8].replace(zigzag, b"\xfe\xff\xff\xff\x0f")
-        assert footer != whole[-8 - length : -8]
-        path.write_bytes(whole[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1")
+        path.write_bytes(whole)
+        change_footer(path, lambda footer: footer.replace(varint(number)[1:], b"\xfe\xff\xff\xff\x0f"))  # noqa: B023
+        assert path.read_bytes() != whole
         read = apart(drop)
         assert errors(read) or read.tables["housing"].rows == len(HOUSING)
 
@@ -260,10 +256,7 @@ def test_what_nobody_needs_does_no_harm_however_much_there_is(tmp_path: Path) ->
 def padded(path: Path, rows: Rows) -> None:
     """A footer that is larger than that of any export."""
     written(path, pa.Table.from_pylist(list(rows)))
-    whole = path.read_bytes()
-    length = struct.unpack("<i", whole[-8:-4])[0]
-    footer = whole[-8 - length : -8] + b"\0" * (65 << 20)
-    path.write_bytes(whole[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1")
+    change_footer(path, lambda footer: footer + b"\0" * (65 << 20))
 
 
 def in_groups(path: Path, rows: Rows) -> None:
@@ -285,20 +278,8 @@ def of_columns(path: Path, rows: Rows) -> None:
 def claiming(path: Path, rows: Rows) -> None:
     """A row group whose pages unpack to terabytes, as its footer says it."""
     written(path, pa.Table.from_pylist(list(rows)))
-    whole = path.read_bytes()
-    length = struct.unpack("<i", whole[-8:-4])[0]
     size = pq.read_metadata(path).row_group(0).total_byte_size
-    footer = whole[-8 - length : -8].replace(varint(size), varint(1 << 42))
-    path.write_bytes(whole[: -8 - length] + footer + struct.pack("<i", len(footer)) + b"PAR1")
-
-
-def varint(number: int) -> bytes:
-    """A 64-bit field of a footer: its zigzag number in groups of seven bits, behind its type."""
-    groups, left = [], number << 1
-    while left > 0x7F:
-        groups.append(left & 0x7F | 0x80)
-        left >>= 7
-    return b"\x16" + bytes([*groups, left])
+    change_footer(path, lambda footer: footer.replace(varint(size), varint(1 << 42)))
 
 
 @pytest.mark.parametrize(
@@ -392,14 +373,6 @@ def test_numbers_and_days_beyond_all_bounds_are_refused_with_their_row(tmp_path:
     assert found.samples[0].startswith("row 1 ")
 
 
-def test_text_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
-    drop = write_drop(tmp_path / "drop")
-    rows = [location("36436", b"Do\xf1a Ana", "AL"), *LOCATIONS[1:]]  # type: ignore[arg-type]
-    encoded = [{**row, "city_name": row["city_name"] if row is rows[0] else row["city_name"].encode()} for row in rows]
-    write_table(drop / "zip_locations.parquet", encoded, {"city_name": pa.binary()})
-    assert errors(read_here(drop))[0].file == "zip_locations.parquet"
-
-
 # ---- names ----
 
 _HOSTILE = "x\x1b]0;owned\x07\x1b[2J\n\u202e"
@@ -423,14 +396,6 @@ def test_no_name_or_value_commands_a_terminal(tmp_path: Path) -> None:
     said += [*read.attribution, *(file for info in read.tables.values() for file in info.files)]
     assert sum("\\u001b" in text for text in said) >= 8
     assert [text for text in said if printable(text) != text] == []
-
-
-def test_a_name_that_is_not_text_is_refused(tmp_path: Path) -> None:
-    """File names are any bytes; findings, JSON and DuckDB want text."""
-    drop = write_drop(tmp_path / "drop")
-    (drop / "zip_housing.parquet").rename(drop / os.fsdecode(b"\xff\xfe.parquet"))
-    found = only(read_here(drop), "unreadable-file")
-    assert (found.file, "not UTF-8" in found.message) == ("\\xff\\xfe.parquet", True)
 
 
 # ---- files that are not what they were ----
@@ -478,15 +443,6 @@ def test_a_pipe_that_takes_a_files_place_holds_nobody_up(tmp_path: Path) -> None
         if steps and found:
             return
     raise AssertionError("the pipe was never in time")
-
-
-def test_devices_and_sockets_are_no_files(tmp_path: Path) -> None:
-    drop = write_drop(tmp_path / "drop", housing=None)
-    (drop / "zip_housing.parquet").symlink_to("/dev/zero")
-    (drop / "pipe.parquet").unlink(missing_ok=True)
-    os.mkfifo(drop / "pipe.parquet")
-    found = {(error.rule, error.file) for error in errors(apart(drop))}
-    assert {("link-out-of-drop", "zip_housing.parquet"), ("unreadable-file", "pipe.parquet")} <= found
 
 
 def test_a_device_given_by_its_name_is_no_file() -> None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.drops import Rows, people, write_table
+from tests.warehouse.footers import change_footer, varint
 from tests.warehouse.helpers import errors, examine, finding
 from warehouse.drops.parquet_integrity import find_damage
 
@@ -61,26 +62,16 @@ def test_a_footer_that_lies_about_rows_is_refused(tmp_path: Path, claimed: int, 
     One that says fewer everywhere is a file of so many rows.
     """
     path = written(tmp_path)
-    data = path.read_bytes()
-    length = struct.unpack("<i", data[-8:-4])[0]
-    footer = data[-8 - length : -8]
-    between = footer.split(b"\x16" + varint(500))
     places = ["file", "zip_code", "year", "tot_population", "row group"]
-    assert len(between) == len(places) + 1
-    counts = [varint(claimed if which in (place, "all") else 500) for place in places]
-    lying = between[0] + b"".join(b"\x16" + count + rest for count, rest in zip(counts, between[1:], strict=True))
-    path.write_bytes(data[: -8 - length] + lying + struct.pack("<i", len(lying)) + b"PAR1")
+
+    def lying(footer: bytes) -> bytes:
+        first, *between = footer.split(varint(500))
+        counts = [varint(claimed if which in (place, "all") else 500) for place in places]
+        return first + b"".join(count + rest for count, rest in zip(counts, between, strict=True))
+
+    change_footer(path, lying)
     found = examine(tmp_path).report
     assert "unreadable-file" in errors(found) or (which == "all" and claimed < 500), found
-
-
-def varint(number: int) -> bytes:
-    """As Thrift's compact protocol writes a 64-bit integer."""
-    zigzag, out = number << 1, bytearray()
-    while zigzag > 0x7F:
-        out.append(zigzag & 0x7F | 0x80)
-        zigzag >>= 7
-    return bytes([*out, zigzag])
 
 
 def test_statistics_that_lie_hide_no_value(tmp_path: Path) -> None:

@@ -166,11 +166,6 @@ def test_columns_that_nobody_needs_are_ignored_and_named(tmp_path: Path) -> None
     assert "exported_by, rt_growth" in note.message
 
 
-def test_padded_column_names_are_the_names_within(tmp_path: Path) -> None:
-    write_table(tmp_path / "a.parquet", [{f" {name} ": value for name, value in row.items()} for row in HOUSING])
-    assert tables(tmp_path) == {"a.parquet": "housing"}
-
-
 @pytest.mark.parametrize("twin", ["ZIP_CODE", " zip_code "])
 def test_a_needed_column_that_is_there_twice_is_an_error(tmp_path: Path, twin: str) -> None:
     """Which of the two is right, nobody can know."""
@@ -206,13 +201,6 @@ def test_a_wide_file_with_a_total_of_its_own_is_read_by_year(tmp_path: Path) -> 
     write_table(tmp_path / "a.parquet", beside(WIDE_POPULATION[:1], {"TOT_POPULATION": 999}))
     found = examine(tmp_path)
     assert [year for (year,) in found.rows("population", "year")] == [2010, 2023, 2030]
-
-
-def test_a_file_that_only_looks_like_parquet_is_an_error(tmp_path: Path) -> None:
-    """Markers at both ends, nothing sensible between."""
-    (tmp_path / "a.parquet").write_bytes(b"PAR1" + b"\xff" * 40 + b"PAR1")
-    found = finding(make_report(list(recognised(tmp_path).findings)), "unreadable-file")
-    assert (found.severity, found.file) == ("error", "a.parquet")
 
 
 def test_all_broken_files_are_reported_at_once(tmp_path: Path) -> None:

@@ -3,20 +3,10 @@
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from tests.support.drops import HOUSING, LOCATIONS, POPULATION, alias, homes, location, people, wide_people, write_table
+from tests.support.drops import LOCATIONS, POPULATION, location, people, wide_people, write_table
 from tests.warehouse.helpers import errors, examine, finding
-
-
-def test_parts_of_different_types_do_not_decide_for_one_another(tmp_path: Path) -> None:
-    """An INTEGER part beside a VARCHAR part: 501 and 00501 are the same ZIP code."""
-    write_table(tmp_path / "part-0.parquet", [people(501, 2022, 1)], {"zip_code": pa.int32()})  # type: ignore[arg-type]
-    write_table(tmp_path / "part-1.parquet", [people("00501", 2023, 2)])
-    found = examine(tmp_path)
-    assert found.rows("population", "zip_code", "year") == [("00501", 2022), ("00501", 2023)]
-    assert not errors(found.report)
 
 
 def test_a_part_whose_text_lost_its_zeros_is_an_error_beside_a_right_one(tmp_path: Path) -> None:
@@ -24,22 +14,6 @@ def test_a_part_whose_text_lost_its_zeros_is_an_error_beside_a_right_one(tmp_pat
     write_table(tmp_path / "part-1.parquet", [people("501", 2023, 2)])
     found = finding(examine(tmp_path).report, "unreadable-value")
     assert (found.file, found.samples) == ("part-1.parquet", ("row 1 2023 has 501",))
-
-
-def test_many_parts_are_one_table(tmp_path: Path) -> None:
-    for number in range(40):
-        write_table(tmp_path / f"part-{number:03}.parquet", [people(f"{number:05}", 2023, number)])
-    found = examine(tmp_path)
-    assert found.values("population", "tot_population") == list(range(40))
-    assert not errors(found.report)
-
-
-def test_parts_may_have_no_row_as_long_as_one_has(tmp_path: Path) -> None:
-    write_table(tmp_path / "part-0.parquet", [people("36436", 2023, 783)])
-    pq.write_table(pq.read_table(tmp_path / "part-0.parquet").slice(0, 0), tmp_path / "part-1.parquet")
-    found = examine(tmp_path)
-    assert found.values("population", "zip_code") == ["36436"]
-    assert not found.report.findings
 
 
 @pytest.mark.parametrize(
@@ -54,14 +28,6 @@ def test_a_column_without_a_value_may_have_any_type(tmp_path: Path, kind: pa.Dat
     found = examine(tmp_path)
     assert ("36437", None, None) in found.rows("locations", "zip_code", "county_name", "latitude")
     assert not errors(found.report)
-
-
-def test_key_value_folders_are_read_as_text_columns(tmp_path: Path) -> None:
-    """The year of a partitioned unload is in the folder's name alone."""
-    for year in (2022, 2023):
-        rows = [{"zip_code": "00501", "tot_population": year}]
-        write_table(tmp_path / f"year={year}" / "part-0.parquet", rows)
-    assert examine(tmp_path).rows("population", "year", "tot_population") == [(2022, 2022), (2023, 2023)]
 
 
 def test_a_zip_code_in_a_folder_name_keeps_its_zeros(tmp_path: Path) -> None:
@@ -122,29 +88,8 @@ def test_an_unreadable_cell_of_the_wide_shape_names_its_column(tmp_path: Path) -
     )
 
 
-def test_a_file_that_breaks_off_inside_is_an_error(tmp_path: Path) -> None:
-    """Its footer is right, its pages are not."""
-    path = write_table(tmp_path / "a.parquet", [people(f"{n:05}", 2023, n) for n in range(5000)], compression="gzip")
-    data = bytearray(path.read_bytes())
-    data[200:2000] = bytes(1800)
-    path.write_bytes(data)
-    found = finding(examine(tmp_path).report, "unreadable-file")
-    assert (found.severity, found.table, found.file) == ("error", "population", "a.parquet")
-
-
 def test_a_column_named_as_the_reader_numbers_rows_does_no_harm(tmp_path: Path) -> None:
     write_table(tmp_path / "a.parquet", [{**row, "file_row_number": "7"} for row in POPULATION])
     found = examine(tmp_path)
     assert len(found.rows("population", "zip_code")) == len(POPULATION)
     assert not errors(found.report)
-
-
-def test_figures_of_all_tables_arrive_where_they_belong(tmp_path: Path) -> None:
-    """Columns are taken by name: the order in which a file has them means nothing."""
-    row = homes("36436")
-    write_table(tmp_path / "h.parquet", [dict(reversed(row.items()))])
-    write_table(tmp_path / "a.parquet", [alias("90028", "Hollywood", "CA", "Acceptable")])
-    found = examine(tmp_path)
-    assert found.rows("housing", *row) == [tuple(row.values())]
-    assert found.rows("aliases", "zip_code", "city_name", "usps_status") == [("90028", "Hollywood", "Acceptable")]
-    assert HOUSING[0] == row

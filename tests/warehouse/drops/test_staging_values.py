@@ -132,13 +132,6 @@ def test_coordinates_are_finite(tmp_path: Path, bad: float) -> None:
     assert finding(examine(tmp_path).report, "unreadable-value").column == "latitude"
 
 
-def test_coordinates_may_be_decimals_or_text(tmp_path: Path) -> None:
-    row = location("36436", "Dickinson", "AL", latitude=Decimal("31.7061"), longitude=" -87.9999 ")
-    kinds = {"latitude": pa.decimal128(9, 4), "longitude": pa.string()}
-    write_table(tmp_path / "a.parquet", [row], kinds)
-    assert examine(tmp_path).rows("locations", "latitude", "longitude") == [(31.7061, -87.9999)]
-
-
 def test_text_is_trimmed_and_blank_text_is_no_value(tmp_path: Path) -> None:
     """Fixed-width exports pad; no-break spaces come from spreadsheets."""
     row = location(" 36436", "  Dickinson\u00a0", "al ", county_name="   ", county_fips_code=" 01025 ")

@@ -12,9 +12,9 @@ import duckdb
 import msgspec
 import pytest
 
-from tests.support.drops import HOUSING, LOCATIONS, write_drop, write_table
+from tests.support.drops import HOUSING, write_drop, write_table
 from tests.support.waiting import eventually
-from tests.warehouse.helpers import publish, shorten
+from tests.warehouse.helpers import publish
 from warehouse.areas import entry_file
 from warehouse.areas.forecast import FORECAST_AREA
 from warehouse.lookup.batching import MAX_KEYS_PER_STATEMENT
@@ -115,14 +115,6 @@ def test_statements_run_with_the_settings_of_their_connection(raw: duckdb.DuckDB
 
 async def test_no_keys_have_no_entries(engine: Engine) -> None:
     assert await look_up(engine) == []
-
-
-async def test_many_look_ups_at_once_get_their_own_answers(file: Path) -> None:
-    engine = opened(file, queue=100)
-    zips = [row["zip_code"] for row in LOCATIONS] * 10
-    answers = await asyncio.gather(*(look_up(engine, zip_code) for zip_code in zips))
-    assert all(f'"zip_code":"{zip_code}"'.encode() in answer[0] for zip_code, answer in zip(zips, answers, strict=True))
-    engine.close()
 
 
 async def test_a_look_up_ends_at_its_deadline_and_the_engine_goes_on(file: Path) -> None:
@@ -282,14 +274,6 @@ def test_memory_that_loading_took_is_given_back(tmp_path: Path) -> None:
 async def test_a_deleted_file_is_a_failure(file: Path) -> None:
     engine = opened(file, in_memory=False)
     file.unlink()  # noqa: ASYNC240 - nobody else uses the loop
-    with pytest.raises(LookupFailure):
-        await look_up(engine, "36436")
-    engine.close()
-
-
-async def test_a_file_damaged_under_us_is_a_failure_and_never_an_answer(file: Path) -> None:
-    engine = opened(file, in_memory=False)
-    shorten(file)
     with pytest.raises(LookupFailure):
         await look_up(engine, "36436")
     engine.close()

@@ -305,13 +305,3 @@ async def test_a_file_cut_short_under_us_fails_all(reading: Shared, file: Path) 
     shorten(file)
     results = await asyncio.gather(*(reading.look_up(zip_code) for zip_code in TOWN[::300]), return_exceptions=True)
     assert {type(result) for result in results} == {LookupFailure}
-
-
-async def test_closing_fails_all_that_share_a_statement(shared: Shared) -> None:
-    running = [shared.ask(zip_code, lookup="endless") for zip_code in TOWN[:3]]
-    await eventually(lambda: len(shared.engine._running) == 1)
-    waiting = [shared.ask(zip_code) for zip_code in TOWN[:3]]
-    await asyncio.sleep(0)
-    shared.engine.close()
-    results = await asyncio.gather(*running, *waiting, return_exceptions=True)
-    assert {(type(result), str(result)) for result in results} == {(LookupFailure, "the release was closed")}

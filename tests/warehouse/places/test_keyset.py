@@ -29,6 +29,14 @@ ALIASES = (
 )
 
 
+def having(*places: tuple[str, str, str]) -> KeySetBuilder:
+    """A builder with places that have figures."""
+    builder = KeySetBuilder()
+    for zip_code, city, state in places:
+        builder.add(zip_code, f"{city}, {state}", state, has_figures=True)
+    return builder
+
+
 @pytest.fixture(params=["built", "decoded"])
 def keys(request: pytest.FixtureRequest) -> KeySet:
     """A key set just built, and the same after it was written and read."""
@@ -221,9 +229,7 @@ def test_hints_are_cities_with_similar_names_and_states_that_have_the_name(keys:
 
 
 def test_hints_are_at_most_three() -> None:
-    builder = KeySetBuilder()
-    for number in range(9):
-        builder.add(f"1000{number}", f"Springfield {number}, IL", "IL", has_figures=True)
+    builder = having(*((f"1000{number}", f"Springfield {number}", "IL") for number in range(9)))
     found = builder.build().resolve(None, "Springfield", "IL")
     assert isinstance(found, UnknownCity)
     assert found.similar == ("Springfield 0, IL", "Springfield 1, IL", "Springfield 2, IL")
@@ -253,9 +259,7 @@ def test_a_name_as_people_type_it_is_the_whole_city(keys: KeySet, typed: str, st
 
 
 def test_a_variant_of_a_city_s_name_comes_before_an_alias_of_one_zip_code() -> None:
-    builder = KeySetBuilder()
-    for zip_code in ("10001", "10002"):
-        builder.add(zip_code, "New York, NY", "NY", has_figures=True)
+    builder = having(("10001", "New York", "NY"), ("10002", "New York", "NY"))
     builder.add_alias("10001", "New York City", "NY")
     found = builder.build().resolve(None, "New York City", "NY")
     assert found == Match("city:NY:newyork", ("10001", "10002"), ("New York, NY",))
@@ -263,9 +267,7 @@ def test_a_variant_of_a_city_s_name_comes_before_an_alias_of_one_zip_code() -> N
 
 @pytest.mark.parametrize("alias", ["Va Beach", "Va Bch", "VB", "Virg Beach"])
 def test_an_abbreviation_that_some_zip_codes_of_a_city_list_means_all_of_them(alias: str) -> None:
-    builder = KeySetBuilder()
-    for zip_code in ("23450", "23451", "23452"):
-        builder.add(zip_code, "Virginia Beach, VA", "VA", has_figures=True)
+    builder = having(*((zip_code, "Virginia Beach", "VA") for zip_code in ("23450", "23451", "23452")))
     builder.add_alias("23451", alias, "VA")
     builder.add_alias("23452", "Princess Anne", "VA")
     keys = builder.build()
@@ -290,21 +292,13 @@ def test_in_an_area_with_its_own_cities_an_abbreviation_means_the_postal_city() 
 
 
 def test_a_misspelt_variant_suggests_the_city_that_it_means() -> None:
-    builder = KeySetBuilder()
-    builder.add("10001", "New York, NY", "NY", has_figures=True)
-    found = builder.build().resolve(None, "Manhatten", "NY")
+    found = having(("10001", "New York", "NY")).build().resolve(None, "Manhatten", "NY")
     assert found == UnknownCity("Manhatten", "NY", ("New York, NY",), ())
 
 
 def test_a_right_name_with_a_kind_of_municipality_suggests_that_city_alone() -> None:
     """And not those that other states have."""
-    builder = KeySetBuilder()
-    for zip_code, city, state in (
-        ("02445", "Brookline", "MA"),
-        ("02446", "Brooklines", "MA"),
-        ("03033", "Brookline", "NH"),
-    ):
-        builder.add(zip_code, f"{city}, {state}", state, has_figures=True)
+    builder = having(("02445", "Brookline", "MA"), ("02446", "Brooklines", "MA"), ("03033", "Brookline", "NH"))
     found = builder.build().resolve(None, "Town of Brookline", "MA")
     assert found == UnknownCity("Town of Brookline", "MA", ("Brookline, MA",), ())
 

@@ -3,7 +3,6 @@
 import itertools
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.publishing.working_copy import WorkingCopy
 from warehouse.releases.catalog import RELEASE_FORMAT, Catalog
 from warehouse.releases.instances import InstanceFile, InstanceRecord, wait_until_served
-from warehouse.schema.errors import CatalogError, LostRaceError, NoSuchReleaseError, StoreError
+from warehouse.schema.errors import CatalogError, NoSuchReleaseError, StoreError
 from warehouse.upstream import changes
 from warehouse.upstream.documents import POINTER, Beat, StoredPointer, sealed
 from warehouse.upstream.mirror import Mirror
@@ -105,63 +104,6 @@ def test_a_table_that_a_drop_does_not_bring_is_kept_from_the_release_in_the_stor
     tables = store.release(second).manifest.tables
     assert tables["population"].carried_from == first
     assert tables["housing"].carried_from is None
-
-
-def test_of_publishers_who_began_together_one_wins_and_serials_have_no_gap(
-    store: ReleasesStore, tmp_path: Path, drops: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Announcing raises the serial by one, and so does switching."""
-    publishers = [Publisher(store, tmp_path / str(at)) for at in range(4)]
-    together = threading.Barrier(len(publishers))
-    upload = store.upload
-
-    def upload_together(*arguments: Any) -> Any:
-        done = upload(*arguments)
-        together.wait()
-        return done
-
-    monkeypatch.setattr(store, "upload", upload_together)
-    serials: list[int] = []
-    change = store.change
-
-    def noted(known: KnownPointer, pointer: StoredPointer) -> KnownPointer:
-        done = change(known, pointer)
-        serials.append(done.pointer.serial)
-        return done
-
-    monkeypatch.setattr(store, "change", noted)
-    manifests = []
-    for publisher, drop in zip(publishers, drops[:4], strict=True):
-        outcome = publish(publisher.copy.catalog, [drop], OPTIONS)
-        assert outcome.manifest is not None
-        manifests.append(outcome.manifest)
-
-    def race(at: int) -> bool:
-        publisher, manifest = publishers[at], manifests[at]
-        try:
-            publisher.going_live.make_current(publisher.copy.catalog.folder(manifest.id), manifest, ())
-        except LostRaceError:
-            return False
-        return True
-
-    with ThreadPoolExecutor(len(publishers)) as threads:
-        won = list(threads.map(race, range(len(publishers))))
-    assert won.count(True) == 1
-    pointer = store.pointer().pointer
-    assert pointer.release == manifests[won.index(True)].id
-    assert pointer.releases == (pointer.release,)
-    assert sorted(serials) == [1, 2]
-    check_whole(store)
-
-
-def test_who_began_before_a_rollback_loses(store: ReleasesStore, tmp_path: Path, drops: list[str]) -> None:
-    first = published(store, tmp_path / "one", drops[0])
-    published(store, tmp_path / "one", drops[1])
-    late = Publisher(store, tmp_path / "two")
-    changes.roll_back(store, None, "ops")
-    with pytest.raises(LostRaceError):
-        late.publish(drops[2])
-    assert store.pointer().pointer.release == first
 
 
 def test_a_publisher_who_announced_is_not_stopped_by_who_retires(

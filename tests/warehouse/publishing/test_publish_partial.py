@@ -13,13 +13,6 @@ from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import CatalogError
 
 
-def test_the_findings_are_kept_with_the_release(catalog: Catalog, tmp_path: Path) -> None:
-    outcome = publish(catalog, write_drop(tmp_path / "drop", housing=[*HOUSING, homes("17270")]))
-    assert outcome.manifest is not None
-    assert catalog.findings(outcome.manifest.id) == outcome.report
-    assert finding(outcome, "orphan-rows").samples == ("17270",)
-
-
 @pytest.mark.parametrize("table", ["locations", "population", "housing"])
 def test_a_first_drop_needs_every_table_of_the_answer(catalog: Catalog, tmp_path: Path, table: str) -> None:
     outcome = publish(catalog, write_drop(tmp_path / "drop", **{table: None}))

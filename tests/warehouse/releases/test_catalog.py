@@ -2,11 +2,10 @@
 
 import resource
 import shutil
-from pathlib import Path
 
 import pytest
 
-from tests.support.drops import people, write_drop
+from tests.support.drops import write_drop
 from tests.warehouse.helpers import flip_byte, publish
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import CatalogError, NoReleaseError
@@ -35,15 +34,9 @@ def test_before_the_first_publish_there_is_no_release(catalog: Catalog) -> None:
         catalog.current()
 
 
-def test_the_pointer_names_the_release_and_the_one_before(catalog: Catalog, manifest: Manifest, tmp_path: Path) -> None:
-    changed = publish(catalog, write_drop(tmp_path / "b", population=[people("36436", 2023, 1)])).manifest
-    pointer = catalog.pointer()
-    assert pointer is not None
-    assert changed is not None
-    assert (pointer.release, pointer.previous) == (changed.id, manifest.id)
-
-
-@pytest.mark.parametrize("damage", [b"", b"{", b"null", b'{"release": 1}', b'{"release": "\xff"}', b"\x00" * 64])
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"null", b'{"release": 1}', b'{"release": "\xff"}', b"\x00" * 64, b"[" * 100_000]
+)
 def test_a_damaged_pointer_is_an_error_that_names_it_and_its_repair(
     catalog: Catalog, manifest: Manifest, damage: bytes
 ) -> None:
@@ -57,7 +50,7 @@ def test_a_damaged_pointer_is_an_error_that_names_it_and_its_repair(
 
 def test_a_pointer_that_is_a_folder_is_an_error(catalog: Catalog) -> None:
     (catalog.data / "current.json").mkdir(parents=True)
-    with pytest.raises(CatalogError, match="cannot be read"):
+    with pytest.raises(CatalogError, match=r"cannot be read.*; remove it, then `forecast extracts rollback RELEASE`"):
         catalog.pointer()
 
 
@@ -92,10 +85,6 @@ def test_damaged_records_of_a_release_are_errors(catalog: Catalog, manifest: Man
         (catalog.folder(manifest.id) / name).write_bytes(damage)
         with pytest.raises(CatalogError, match=name):
             read(manifest.id)
-
-
-def test_an_intact_release_verifies(catalog: Catalog, manifest: Manifest) -> None:
-    catalog.verify(manifest)
 
 
 @pytest.mark.parametrize("file", ["forecast.parquet", "forecast.keys"])

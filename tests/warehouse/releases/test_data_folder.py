@@ -8,7 +8,6 @@ import pytest
 from service.inbox.folders import Inbox
 from tests.support.disks import mounted
 from tests.support.drops import people, write_drop
-from tests.support.instance import environment, forecast_here
 from tests.warehouse.helpers import a_month_apart, publish
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.changes import retire_all_but, roll_back
@@ -58,18 +57,6 @@ def test_a_record_that_is_not_text_is_passed_over(tmp_path: Path) -> None:
         (tmp_path / "instances" / "a.json").write_bytes(damaged)
         assert live_instances(tmp_path) == []
     file.close()
-
-
-@pytest.mark.parametrize(
-    "damaged", [b'{"release": "\xff", "previous": null, "switched_at": ""}', b"[" * 100_000, b"\0" * 4096]
-)
-def test_a_damaged_pointer_is_one_line(short: Path, drop: Path, damaged: bytes) -> None:
-    data = short / "data"
-    publish(Catalog(data), drop)
-    (data / "current.json").write_bytes(damaged)
-    for command in (("list",), ("show",), ("publish", str(drop)), ("rollback",)):
-        done = forecast_here(environment(data), "extracts", *command)
-        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
 
 
 @pytest.mark.parametrize("place", ["published", "held", "quarantine", ".claimed"])

@@ -55,13 +55,6 @@ def test_a_data_folder_without_instances_has_none(tmp_path: Path) -> None:
     assert live_instances(tmp_path / "nothing") == []
 
 
-def test_a_damaged_record_is_passed_over(tmp_path: Path) -> None:
-    file = InstanceFile(tmp_path, "a")
-    (tmp_path / "instances" / "a.json").write_bytes(b'{"instance": "\xff')
-    assert live_instances(tmp_path) == []
-    file.close()
-
-
 def test_an_instance_that_starts_is_never_cleared_away(tmp_path: Path) -> None:
     """While others look, without a pause, who is alive."""
     stop = threading.Event()

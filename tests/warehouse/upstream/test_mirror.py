@@ -45,6 +45,13 @@ def mirror(store: ReleasesStore, catalog: Catalog, instance: InstanceFile) -> Mi
     return Mirror(store, catalog, "ab", lambda _folder, manifest: (f"warmed {manifest.id}",))
 
 
+@pytest.fixture
+def first(store: ReleasesStore, published: Path) -> str:
+    """A release that the store has, and OTHER beside it."""
+    upload(store, published, OTHER)
+    return upload(store, published).id
+
+
 def settle(mirror: Mirror) -> None:
     """Until there is nothing left to do, as its two threads would."""
     mirror.look()
@@ -122,10 +129,8 @@ def test_all_releases_of_the_pointer_are_fetched_and_those_that_it_drops_are_rem
 
 
 def test_a_rollback_to_a_release_that_is_here_is_followed_at_the_next_look(
-    store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path
+    store: ReleasesStore, catalog: Catalog, mirror: Mirror, first: str
 ) -> None:
-    first = upload(store, published).id
-    upload(store, published, OTHER)
     point(store, OTHER, first)
     settle(mirror)
     point(store, first, OTHER)
@@ -154,10 +159,8 @@ def test_releases_that_were_in_the_folder_before_stay(
 
 
 def test_an_announced_release_is_made_ready_and_warmed_by_whom_it_names(
-    store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path
+    store: ReleasesStore, catalog: Catalog, mirror: Mirror, first: str
 ) -> None:
-    first = upload(store, published).id
-    upload(store, published, OTHER)
     point(store, first, announced=OTHER, warm_by="ab")
     settle(mirror)
     assert current(catalog) == first
@@ -168,10 +171,8 @@ def test_an_announced_release_is_made_ready_and_warmed_by_whom_it_names(
 
 
 def test_an_announcement_that_names_another_instance_is_not_warmed(
-    store: ReleasesStore, mirror: Mirror, published: Path
+    store: ReleasesStore, mirror: Mirror, first: str
 ) -> None:
-    first = upload(store, published).id
-    upload(store, published, OTHER)
     point(store, first, announced=OTHER, warm_by="cd")
     settle(mirror)
     assert store.live(store.now())["ab"].warmed == {}
@@ -237,11 +238,9 @@ def test_a_release_that_is_damaged_in_the_folder_is_fetched_again_before_it_is_c
 
 
 def test_a_pointer_that_goes_back_is_not_followed_not_even_by_the_next_mirror(
-    store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path
+    store: ReleasesStore, catalog: Catalog, mirror: Mirror, first: str
 ) -> None:
     """A bucket that was restored, say. Nobody knows whether what it names is right."""
-    first = upload(store, published).id
-    upload(store, published, OTHER)
     point(store, first)
     before = store.objects.get(POINTER)
     point(store, OTHER, first)
@@ -339,11 +338,9 @@ def test_answers_of_releases_that_nobody_uses_are_forgotten_once_the_new_one_is_
 
 
 def test_a_repaired_pointer_is_followed_whatever_was_seen_and_one_of_before_the_repair_is_not(
-    store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path
+    store: ReleasesStore, catalog: Catalog, mirror: Mirror, first: str
 ) -> None:
     """An earlier version could follow a serial of 64 bits, and keep it."""
-    first = upload(store, published).id
-    upload(store, published, OTHER)
     point(store, OTHER, first)
     (catalog.data / "mirror").mkdir()
     (catalog.data / "mirror" / "state.json").write_text('{"serial": 18446744073709551615, "fetched": []}')
@@ -369,10 +366,8 @@ def test_a_repaired_pointer_is_followed_whatever_was_seen_and_one_of_before_the_
 
 
 def test_a_pointer_at_the_last_serial_can_still_be_changed(
-    store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path
+    store: ReleasesStore, catalog: Catalog, mirror: Mirror, first: str
 ) -> None:
-    first = upload(store, published).id
-    upload(store, published, OTHER)
     point(store, OTHER, first)
     known = store.pointer().pointer
     store.objects.put(POINTER, sealed(msgspec.structs.replace(known, serial=LAST_SERIAL)))

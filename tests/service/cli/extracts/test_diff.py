@@ -89,12 +89,6 @@ def test_diff_writes_no_other_form(cli: Cli, two: tuple[str, str], tmp_path: Pat
     assert "--to must end in .csv or .parquet" in done.err
 
 
-def test_diff_names_a_release_that_there_is_not(cli: Cli, two: tuple[str, str]) -> None:
-    done = cli("extracts", "diff", UNKNOWN, "--json")
-    assert done.code == 1
-    assert UNKNOWN in done.error()
-
-
 def test_list_says_first_which_release_is_current(cli: Cli, two: tuple[str, str]) -> None:
     lines = cli("extracts", "list").out.splitlines()
     assert lines[0] == f"2 releases; current is {two[1]}"

@@ -7,7 +7,6 @@ import pytest
 
 from tests.service.conftest import Cli, Done
 from tests.support.drops import homes, location, people, write_drop
-from warehouse.files.atomic import exclusive
 
 
 def published(cli: Cli, drop: Path) -> str:
@@ -87,29 +86,6 @@ def test_publishing_nothing_is_exit_code_1(cli: Cli, tmp_path: Path, given: str)
     done = cli("extracts", "publish", str(tmp_path / given), "--json")
     assert done.code == 1
     assert str(tmp_path / given) in done.error()
-
-
-def test_a_file_that_is_no_parquet_is_a_finding(cli: Cli, tmp_path: Path) -> None:
-    """Something else under that name is refused by name."""
-    (tmp_path / "zip_locations.parquet").write_text("zip_code,city_name\n")
-    done = cli("extracts", "publish", str(tmp_path), "--json")
-    assert done.code == 1
-    assert ("not-parquet", "zip_locations.parquet") in {(f["rule"], f.get("file")) for f in done.json["findings"]}
-
-
-@pytest.mark.parametrize("arguments", [("publish", "{drop}"), ("rollback",)], ids=" ".join)
-@pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
-def test_another_publisher_is_exit_code_3(
-    cli: Cli, release: str, drop: Path, arguments: tuple[str, ...], more: tuple[str, ...]
-) -> None:
-    """Who comes second is told, and nothing changes."""
-    with exclusive(cli.data / "publish.lock") as held:
-        assert held
-        done = cli("extracts", *(word.format(drop=drop) for word in arguments), *more)
-    assert done.code == 3
-    assert done.error().startswith("another publisher is at work on ")
-    assert bool(done.out) is bool(more)
-    assert current(cli) == [release]
 
 
 def test_list_shows_releases_newest_first(cli: Cli, release: str, tmp_path: Path) -> None:

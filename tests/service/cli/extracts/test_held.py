@@ -9,7 +9,6 @@ from service.base.whoami import whoami
 from tests.service.conftest import Cli
 from tests.support.drops import people, write_drop
 from tests.support.instance import NO_DRIFT_LIMITS
-from warehouse.files.atomic import exclusive
 
 REASON = "2030 census base"
 
@@ -107,22 +106,6 @@ def test_over_a_newer_drop_it_is_approved_only_with_the_option(site: Cli, inbox:
     assert site("extracts", "approve", "2026-10", "--reason", REASON, "--over-newer").code == 0
 
 
-def test_a_drop_that_changes_more_than_was_seen_stays_held(site: Cli, inbox: Path, drop: Path) -> None:
-    """Its new report says what; the next approval covers that, also in a shell without the watcher's rules to hold."""
-    site.settings |= {"inbox_hold": "total-drift", "limits": f"{NO_DRIFT_LIMITS}, total-drift=5%"}
-    write_drop(inbox / "2026-10", population=[people("36436", 2023, 40_000)])
-    (inbox / "2026-10" / "_SUCCESS").touch()
-    assert site("extracts", "watch", "--once").code == 1
-    other = write_drop(inbox.parent / "other", population=[people("36436", 2023, 700)])
-    (id_of,) = [one["id"] for one in site("extracts", "held", "--json").json]
-    assert site("extracts", "publish", str(other), limits=NO_DRIFT_LIMITS).code == 0
-    del site.settings["inbox_hold"]
-    done = site("extracts", "approve", id_of, "--reason", REASON, "--over-newer", "--json")
-    assert (done.code, done.json["result"]) == (1, "held")
-    assert "approve it again to accept its new report" in done.err
-    assert site("extracts", "approve", id_of, "--reason", REASON, "--over-newer").code == 0
-
-
 def test_a_drop_that_no_approval_lets_through_is_published_by_hand_as_the_text_says(site: Cli, inbox: Path) -> None:
     """It is live then: an approval only moves it, and it cannot be discarded."""
     drop = hold(site, inbox, figure=40_000)
@@ -192,36 +175,6 @@ def test_another_inbox_can_be_named(site: Cli, inbox: Path) -> None:
     assert len(site("extracts", "held", "--inbox", str(moved), "--json").json) == 1
     assert site("extracts", "held").code == 1
     assert site("extracts", "approve", "2026-10", "--reason", REASON, "--inbox", str(moved)).code == 0
-
-
-@pytest.mark.parametrize("command", ["approve", "discard"])
-def test_while_another_decides_it_is_exit_code_3(site: Cli, inbox: Path, command: str) -> None:
-    hold(site, inbox)
-    with exclusive(inbox / "held" / ".lock") as held:
-        assert held
-        done = site("extracts", command, "2026-10", "--reason", REASON)
-    assert done.code == 3
-    assert "deciding" in done.error()
-
-
-def test_while_another_publishes_an_approval_is_exit_code_3(site: Cli, inbox: Path) -> None:
-    hold(site, inbox)
-    with exclusive(site.data / "publish.lock") as held:
-        assert held
-        done = site("extracts", "approve", "2026-10", "--reason", REASON)
-    assert done.code == 3
-    assert "another publisher" in done.error()
-    assert len(site("extracts", "held", "--json").json) == 1
-
-
-@pytest.mark.parametrize("name", ["-x", "a b", "[red]x", "\u202ex"])
-def test_odd_names_are_shown_safely_and_can_be_typed(site: Cli, inbox: Path, name: str) -> None:
-    """As the list prints the command, or by name behind `--`."""
-    hold(site, inbox, name)
-    out = site("extracts", "held").out
-    assert "\u202e" not in out
-    assert name.replace("\u202e", "\\u202e") in out
-    assert site("extracts", "approve", "--reason", REASON, "--", name).code == 0
 
 
 def test_a_rule_that_cannot_hold_a_drop_is_told_before_anything_is_claimed(site: Cli, inbox: Path) -> None:

@@ -80,12 +80,6 @@ def test_once_with_a_refused_drop_is_exit_code_1(cli: Cli, inbox: Path) -> None:
     assert Path(said["bad"]["place"]).is_dir()
 
 
-def test_the_folder_can_come_from_the_setting(cli: Cli, inbox: Path) -> None:
-    put(inbox, "2026-10")
-    assert cli("extracts", "watch", "--once", inbox=inbox).code == 0
-    assert not (inbox / "2026-10").exists()
-
-
 def test_no_folder_is_wrong_usage(cli: Cli) -> None:
     done = cli("extracts", "watch", "--once")
     assert done.code == 2
@@ -139,16 +133,3 @@ def test_other_signals_end_it_as_well(inbox: Path, tmp_path: Path, number: int) 
     with watching(inbox, tmp_path / "data") as process:
         assert said_until(process, "watching") == ["watching"]
         stops(process, number)
-
-
-def test_stopping_in_the_middle_leaves_the_drop_to_the_next(cli: Cli, inbox: Path, tmp_path: Path) -> None:
-    """Told to stop as soon as a drop was claimed: it ends at once, and the drop is published next time."""
-    with watching(inbox, cli.data) as process:
-        said_until(process, "watching")
-        put(inbox, "2026-10")
-        said_until(process, "publishing")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(5) == 0
-    assert list(inbox.glob(".claimed/*/2026-10"))
-    assert cli("extracts", "watch", str(inbox), "--once").code == 0
-    assert list(inbox.glob("published/2026-10-*"))

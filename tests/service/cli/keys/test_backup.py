@@ -237,28 +237,15 @@ def test_what_a_foreign_store_holds_is_shown_and_the_loss_told(cli: Cli, running
         assert "begun anew" in done.err
 
 
-@pytest.mark.parametrize("fault", ["cut off", "edited", "another file", "another pepper"])
-def test_a_wrong_file_is_refused_and_changes_nothing(cli: Cli, running: list[int], file: Path, fault: str) -> None:
+def test_a_wrong_file_is_refused_and_changes_nothing(cli: Cli, running: list[int], file: Path) -> None:
     """Exit code 1 and the reason in one line."""
     issue(cli)
     cli("keys", "export", str(file))
-    data = file.read_bytes()
-    match fault:
-        case "cut off":
-            file.write_bytes(data[:-200])
-        case "edited":
-            file.write_bytes(data.replace(b"acme", b"acne"))
-        case "another file":
-            file.write_bytes(b"\0" * 3_000_000)
-        case _:
-            empty(cli)
-            cli.settings["keys_pepper"] = "another pepper altogether"
+    file.write_bytes(file.read_bytes().replace(b"acme", b"acne"))
     empty(cli)
     done = cli("keys", "import", str(file), "--json")
     assert done.code == 1
-    assert {"another file": "is no backup", "another pepper": "another pepper"}.get(
-        fault, "the file is"
-    ) in done.error()
+    assert "the file is" in done.error()
     assert ids(cli) == []
 
 
@@ -267,14 +254,3 @@ def test_a_file_that_is_not_there_is_wrong_usage(cli: Cli, file: Path) -> None:
     done = cli("keys", "import", str(file))
     assert done.code == 2
     assert str(file) in done.err.replace("\n", "")
-
-
-def test_an_import_mends_a_damaged_sentinel(cli: Cli, running: list[int], file: Path) -> None:
-    """Usage is no obstacle: its generation is noted elsewhere."""
-    issue(cli)
-    assert cli("keys", "export", str(file)).code == 0
-    with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
-        redis.set("k:control", b"{\xff")
-    done = cli("keys", "import", str(file))
-    assert done.code == 0, done.err
-    assert len(ids(cli)) == 1

@@ -148,16 +148,6 @@ def test_without_the_base_a_backup_is_needed_and_newer_changes_stay(rewritten: d
     assert found["status"] == "revoked"
 
 
-def test_a_store_without_its_manifest_does_not_start_as_if_it_was_new(env: dict[str, str]) -> None:
-    """The server would; every command says what to do instead."""
-    first = issue(env, "first")
-    manifest(folder_of(env)).unlink()
-    done = forecast_here(env, "keys", "list")
-    assert (done.returncode, "forecast keys repair" in done.stderr) == (1, True)
-    assert run(env, "repair", "--yes")[0] == 0
-    assert ids(env) == {first}
-
-
 def test_files_that_are_in_use_are_not_repaired(env: dict[str, str]) -> None:
     """Nor those of a store that has none, or is elsewhere."""
     assert run(env, "repair")[0] == 1
@@ -215,13 +205,15 @@ def test_an_interrupted_repair_is_finished(
     assert ids(env) == {first}
 
 
-def test_an_error_names_the_damage_and_the_command(env: dict[str, str]) -> None:
-    """Not a tool that is not there."""
+@pytest.mark.parametrize(
+    ("damage", "named"), [(zeros, "appendonly.aof.1.incr.aof"), (lambda folder: manifest(folder).unlink(), "manifest")]
+)
+def test_a_damaged_store_does_not_start_and_the_error_names_the_damage_and_the_command(
+    env: dict[str, str], damage: Callable[[Path], object], named: str
+) -> None:
+    """Not a tool that is not there; nor is a store without its manifest a new one, as the server would have it."""
     issue(env, "first")
-    zeros(folder_of(env))
-    said = forecast_here(env, "keys", "list").stderr
-    assert ("appendonly.aof.1.incr.aof" in said, "forecast keys repair" in said, "check-aof" in said) == (
-        True,
-        True,
-        False,
-    )
+    damage(folder_of(env))
+    done = forecast_here(env, "keys", "list")
+    told = (named in done.stderr, "forecast keys repair" in done.stderr, "check-aof" in done.stderr)
+    assert (done.returncode, told) == (1, (True, True, False)), done.stderr

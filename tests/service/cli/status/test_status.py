@@ -122,13 +122,6 @@ def test_answers_of_the_previous_release_are_shown_where_there_are_any(cli: Cli,
     assert "previous release" in cli("status").out
 
 
-def test_names_cannot_control_the_terminal(cli: Cli, start: Start) -> None:
-    start(overview(verdict=Verdict("degraded", "Bad: \x1b[2J.", NOW, (Reason("[bold]\x1b[2J", NOW),))))
-    done = cli("status")
-    assert "\x1b" not in done.out
-    assert "[bold]" in done.out
-
-
 def test_no_instance_is_one_line_and_its_own_code(cli: Cli) -> None:
     """It is not unavailable: nobody could be asked."""
     for more in ((), ("--json",)):
