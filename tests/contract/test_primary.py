@@ -179,7 +179,7 @@ async def test_a_service_that_nobody_knows_is_told_and_sentinels_that_differ_are
     named: list[int | None], says: str
 ) -> None:
     """It is most likely misspelt; each names another server, as while they are cut off from each other."""
-    doubles = [await SentinelDouble(port and Node("127.0.0.1", port)).start() for port in named]
+    doubles = [await SentinelDouble(Node("127.0.0.1", port) if port else None).start() for port in named]
     with pytest.raises(StoreUnavailable, match=says):
         async with primary_module.found(Doubles(doubles).url):
             pass
