@@ -75,6 +75,15 @@ def start(folder: Path, *command: str) -> "subprocess.Popen[str]":
     return _started[-1]
 
 
+def interrupted(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    """Presses Ctrl-C when it is slow; its exit code and standard error."""
+    assert process.stdout is not None
+    assert process.stdout.readline() == "slow\n"
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, err
+
+
 def maps_our_libraries(pid: int) -> bool:
     """Whether the command imports what it needs: before that, the interpreter itself is still starting."""
     try:
@@ -156,12 +165,8 @@ def test_ctrl_c_within_a_query_is_no_error_of_it(folder: Path, module: str, name
     old = sorted(Catalog(folder / "data").names())[0]
     program = _SLOW.format(module=module, name=name)
     process = start(folder, sys.executable, "-c", program, "extracts", *(word.format(old=old) for word in words))
-    assert process.stdout is not None
-    assert process.stdout.readline() == "slow\n"
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE)
     changed = "; nothing was changed" if words[0] == "publish" else ""
-    assert (process.returncode, err) == (130, f"forecast: interrupted{changed}\n")
+    assert interrupted(process) == (130, f"forecast: interrupted{changed}\n")
     assert state(folder) == before
 
 
@@ -176,11 +181,7 @@ def test_ctrl_c_that_a_library_loses_comes_again(folder: Path) -> None:
     with connect"""
     program = _SLOW.format(module="publishing.publish", name="compare").replace("    with connect", lost, 1)
     process = start(folder, sys.executable, "-c", program, "extracts", "check", "drop-1")
-    assert process.stdout is not None
-    assert process.stdout.readline() == "slow\n"
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, err) == (130, "forecast: interrupted\n")
+    assert interrupted(process) == (130, "forecast: interrupted\n")
 
 
 def test_ctrl_c_within_an_import_waits_for_its_end(folder: Path) -> None:
@@ -205,11 +206,7 @@ def test_ctrl_c_after_the_switch_says_what_is_current(folder: Path) -> None:
     """The release is live, whatever else was still to be done."""
     program = _SLOW.format(module="releases.instances", name="live_instances")  # it waits for the instances
     process = start(folder, sys.executable, "-c", program, "extracts", "rollback")
-    assert process.stdout is not None
-    assert process.stdout.readline() == "slow\n"
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, err) == (130, f"forecast: interrupted; {state(folder)[0]} is current now\n")
+    assert interrupted(process) == (130, f"forecast: interrupted; {state(folder)[0]} is current now\n")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
