@@ -248,7 +248,7 @@ def test_names_that_no_client_reads_keep_nobody_from_the_store(
     folder, manifest = Catalog(published_data).folder(first), store.release(OTHER).manifest
     assert going_live.make_current(folder, manifest, ()) == []
     assert store.pointer().pointer.release == OTHER
-    with pytest.raises(CatalogError, match="Delete what no instance of yours wrote below instances/"):
+    with pytest.raises(CatalogError, match="Delete objects that no instance wrote below instances/"):
         retire(store, [first])
     store.objects.put(POINTER, b"\0" * (17 << 20))
     assert roll_back(store, first, "ann").id == first

@@ -26,8 +26,8 @@ async def checked(
 ) -> AsyncIterator[tuple[ValkeyProcess, StoreChecks]]:
     """A server that is both stores, but for the one that is `away`."""
     server = ValkeyProcess(short / "there", appendonly=appendonly).start()
-    urls = [f"unix://{short / 'nobody'}" if store == away else server.url for store in ("keys", "cache")]
-    checks = StoreChecks(Endpoints(*urls, b"pepper of the tests"), short)
+    keys, cache = (f"unix://{short / 'nobody'}" if store == away else server.url for store in ("keys", "cache"))
+    checks = StoreChecks(Endpoints(keys, cache, b"pepper of the tests"), short)
     await checks.start()
     try:
         yield server, checks

@@ -131,7 +131,7 @@ def test_thousands_of_beats_delay_a_publish_and_keep_what_would_be_retired(
     forge()
     told = run("retire", releases[0], code=1)
     assert "beats of more than 500 instances" in told
-    assert "Delete what no instance of yours wrote below instances/" in told
+    assert "Delete objects that no instance wrote below instances/" in told
     for path in (tmp_path / "bucket" / "instances").iterdir():
         path.unlink()
     assert run("retire", releases[0]) == releases[0]
