@@ -9,6 +9,7 @@ import pytest
 
 from service.base.single_flight import SingleFlight
 from tests.support.virtual import VirtualLoop
+from tests.support.waiting import settled
 
 
 class Fill:
@@ -29,16 +30,11 @@ class Fill:
         return f"result {self.runs}"
 
 
-async def _settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
-
-
 async def test_many_callers_share_one_fill() -> None:
     """All get its result."""
     flights, fill = SingleFlight[str](0), Fill()
     callers = [asyncio.create_task(flights.run("k", fill)) for _ in range(100)]
-    await _settle()
+    await settled()
     fill.may_end.set()
     assert await asyncio.gather(*callers) == ["result 1"] * 100
     assert fill.runs == 1
@@ -58,12 +54,12 @@ async def test_a_caller_that_goes_away_harms_nobody() -> None:
     """The first one too: its fill is not its own."""
     flights, fill = SingleFlight[str](0), Fill()
     first = asyncio.create_task(flights.run("k", fill))
-    await _settle()
+    await settled()
     others = [asyncio.create_task(flights.run("k", fill)) for _ in range(3)]
-    await _settle()
+    await settled()
     first.cancel()
     others[1].cancel()
-    await _settle()
+    await settled()
     fill.may_end.set()
     assert (await others[0], await others[2], fill.runs) == ("result 1", "result 1", 1)
     assert first.cancelled()
@@ -73,10 +69,10 @@ async def test_a_fill_that_nobody_waits_for_any_more_still_comes_to_its_end() ->
     """The next caller profits."""
     flights, fill = SingleFlight[str](60), Fill()
     only = asyncio.create_task(flights.run("k", fill))
-    await _settle()
+    await settled()
     only.cancel()
     fill.may_end.set()
-    await _settle()
+    await settled()
     assert fill.ends == 1
     assert await flights.run("k", fill) == "result 1"
 
@@ -86,7 +82,7 @@ async def test_an_error_reaches_everyone_and_is_forgotten() -> None:
     flights, fill = SingleFlight[str](60), Fill()
     fill.error = ValueError("no")
     callers = [asyncio.create_task(flights.run("k", fill)) for _ in range(5)]
-    await _settle()
+    await settled()
     fill.may_end.set()
     results = await asyncio.gather(*callers, return_exceptions=True)
     assert [str(result) for result in results] == ["no"] * 5
@@ -110,7 +106,7 @@ async def test_nothing_is_kept_of_finished_flights() -> None:
     fill.may_end.set()
     for number in range(20):
         await flights.run(str(number), fill)
-    await _settle()
+    await settled()
     assert not flights._flights
     assert not flights._landed
 
@@ -151,15 +147,15 @@ async def test_a_fill_that_nobody_waits_for_is_cancelled_if_so_wanted() -> None:
     """Not before the last one has gone; whoever comes then begins another."""
     flights, fill = SingleFlight[str](abandons=True), Fill()
     callers = [asyncio.create_task(flights.run("k", fill)) for _ in range(3)]
-    await _settle()
+    await settled()
     for caller in callers[:-1]:
         caller.cancel()
-    await _settle()
+    await settled()
     first = flights._flights["k"].task
     assert not first.done()
     callers[-1].cancel()
     again = asyncio.create_task(flights.run("k", fill))
-    await _settle()
+    await settled()
     assert first.cancelled()
     fill.may_end.set()
     assert await again == "result 2"
@@ -186,7 +182,7 @@ async def test_a_fill_that_fails_leaves_nothing_to_the_garbage_collector() -> No
     gc.disable()
     try:
         await caller()
-        await _settle()
+        await settled()
         assert [error() for error in left] == [None]
     finally:
         gc.enable()

@@ -12,18 +12,11 @@ from service.cache.entry import CacheEntry, Found
 from service.cache.key import CacheKey, cache_key
 from service.cache.near import NearCache, cost_of
 from service.cache.sieve import STEP
+from tests.support.key_store import Clock
 from tests.support.waiting import eventually
 
 ENTRY = CacheEntry.of(b'{"total_results":1}')
 ROOM = 64 << 20
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def near_of(release: str = "r1", room: int = ROOM, clock: Clock | None = None) -> NearCache:

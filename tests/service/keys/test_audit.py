@@ -28,6 +28,10 @@ async def lines(store: HeldKeyStore) -> list[Line]:
     return [line async for line in audit.oldest_first(store.redis)]
 
 
+async def told_in(store: HeldKeyStore) -> list[str]:
+    return [line.change.what for line in await lines(store) if line.change]
+
+
 async def test_every_change_has_its_line(store: HeldKeyStore) -> None:
     """Who, what, which key, and what was before and after."""
     _, key = await store.issue("acme", "batch", None)
@@ -67,7 +71,7 @@ async def test_what_changes_nothing_has_no_line(store: HeldKeyStore) -> None:
     await store.revoke(key.key_id)
     with pytest.raises(KeyStoreError, match="is revoked"):
         await changes.extend(store, key.key_id, TOMORROW)
-    assert [line.change.what for line in await lines(store) if line.change] == ["issued", "revoked"]
+    assert await told_in(store) == ["issued", "revoked"]
 
 
 async def test_adopting_a_store_is_told_each_time(store: HeldKeyStore) -> None:
@@ -140,8 +144,7 @@ async def test_a_record_that_was_changed_meanwhile_is_read_again(store: HeldKeyS
     store.raw = raw  # type: ignore[method-assign]
     with pytest.raises(KeyStoreError, match="is revoked"):
         await changes.change_terms(store, key.key_id, edit)
-    told = [line.change.what for line in await lines(store) if line.change]
-    assert told == ["issued", "revoked"]
+    assert await told_in(store) == ["issued", "revoked"]
 
 
 async def test_a_change_that_was_sent_twice_is_made_once(store: HeldKeyStore) -> None:
@@ -155,7 +158,7 @@ async def test_a_change_that_was_sent_twice_is_made_once(store: HeldKeyStore) ->
 
     store.client.eval = twice  # type: ignore[assignment]
     assert (await store.revoke(key.key_id)).revision == 1
-    assert [line.change.what for line in await lines(store) if line.change] == ["issued", "revoked"]
+    assert await told_in(store) == ["issued", "revoked"]
 
 
 async def test_a_damaged_line_does_not_hide_the_others(store: HeldKeyStore) -> None:

@@ -209,7 +209,7 @@ AWAY: Step = ("stop", 0, True)
 # a take-over that ends in the middle of a file
 @example([ONE, OTHER, ("flush", 0, ["not run"]), ONE, OTHER, AWAY, ("take over", 1, ["ok", "not run"])])
 # what a living worker spooled is its own: its next file has the same counts under another number
-@example([ONE, ("flush", 0, ["not run"]), ("spool", 0, True), ("take over", 1, []), ONE, ("spool", 0, True)])
+@example([ONE, ("flush", 0, ["not run"]), ONE, ("spool", 0, True), ("take over", 1, []), ONE, ("spool", 0, True)])
 @settings(max_examples=75, deadline=None)
 @given(st.lists(st.one_of(count, count, flush, flush, prime, spool, ends, take_over, midnight, failover), max_size=40))
 def test_nothing_is_lost_and_nothing_counts_twice(steps: list[Step]) -> None:

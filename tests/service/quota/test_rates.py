@@ -231,14 +231,6 @@ async def test_a_refusal_without_redis_says_when(worker: OneWorker) -> None:
     assert await worker.limiter.take("k", hourly) == Decision(False, 0, 1440, 1440)
 
 
-async def test_an_outage_brings_a_key_at_its_limit_no_burst() -> None:
-    """It goes on with its rate."""
-    worker = OneWorker(workers=1)
-    await worker.drive(FAST, 2000, 1)
-    worker.leases.away = True
-    assert await worker.drive(FAST, 2000, 1) <= 500 * 1.05
-
-
 async def test_the_end_of_an_outage_brings_no_second_burst() -> None:
     """What was granted without Redis is charged to the bucket, so that both together are one burst and the rate."""
     worker = OneWorker(workers=1)
@@ -248,15 +240,6 @@ async def test_the_end_of_an_outage_brings_no_second_burst() -> None:
     passed += await worker.drive(FAST, 5000, 2)
     assert passed <= FAST.burst + 500 * 2.2
     assert passed >= 0.9 * 500 * 2
-
-
-async def test_a_long_outage_within_the_rate_leaves_nothing_to_pay(worker: OneWorker) -> None:
-    """The burst is there when Redis is back."""
-    worker.leases.away = True
-    await worker.drive(Rate(10, 1, 10), 2, 20)
-    worker.leases.away = False
-    worker.clock.now += LOCAL_SECONDS
-    assert await worker.take(Rate(10, 1, 10), 12) == 10
 
 
 async def test_an_unsteady_redis_brings_no_bursts() -> None:

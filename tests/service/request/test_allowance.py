@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -17,6 +16,7 @@ from service.request.request import Request
 from service.request.response import Response
 from service.request.targets import Route
 from tests.support.leasing import FakeLeases
+from tests.support.pipeline import key_with
 from tests.support.usage import UsageWorker, double
 
 RATE = Rate(500, 1, 100)
@@ -52,6 +52,17 @@ class Scene:
             outcome.close()
         return request.allowance
 
+    def passes(self, key: ApiKey, area: str = AREA) -> Allowance:
+        allowance = self.admit(key, area)
+        assert allowance is not None
+        return allowance
+
+    async def passes_in_the_end(self, key: ApiKey, area: str = AREA) -> Allowance:
+        """Though the worker's share is spent, so that it asks the store."""
+        while (allowance := self.admit(key, area)) is None:
+            await self.usage.quotas.prime("a")
+        return allowance
+
     def count(self, allowance: Allowance, outcome: str = "answered", area: str = AREA) -> None:
         request = self.request(allowance.key, area)
         request.allowance = allowance
@@ -60,10 +71,6 @@ class Scene:
     async def primed(self, quota: Quota) -> ApiKey:
         await self.usage.quotas.prime("a")
         return key_with(Terms(quota=quota))
-
-
-def key_with(terms: Terms) -> ApiKey:
-    return ApiKey(key_id="a", partner="acme", digest="0" * 64, created_at=datetime(2026, 1, 1, tzinfo=UTC), terms=terms)
 
 
 @pytest.fixture
@@ -79,10 +86,7 @@ async def test_of_a_quota_hardly_less_is_told_than_there_is(scene: Scene, reques
     key = await scene.primed(Quota(requests, "month"))
     for used in range(500):
         area = AREA if used % 7 else "projects"
-        allowance = scene.admit(key, area)
-        while allowance is None:  # the worker's share is spent: it asks the store
-            await scene.usage.quotas.prime("a")
-            allowance = scene.admit(key, area)
+        allowance = await scene.passes_in_the_end(key, area)
         assert 0 <= requests - used - 1 - of_quota(allowance)[0] <= requests // 1000
         if used % 50 == 49:
             scene.usage.quotas.check("a", key.terms.quota, scene.usage.clock())  # type: ignore[arg-type]
@@ -93,9 +97,8 @@ async def test_of_a_quota_hardly_less_is_told_than_there_is(scene: Scene, reques
 
 async def test_while_nothing_changes_nothing_is_written_anew(scene: Scene) -> None:
     key = await scene.primed(QUOTA)
-    first, second = scene.admit(key), scene.admit(key)
-    assert first is second
-    assert first is not None
+    first = scene.passes(key)
+    assert scene.admit(key) is first
     lines = first.tail
     scene.admit(key)
     assert first.tail is lines
@@ -104,8 +107,7 @@ async def test_while_nothing_changes_nothing_is_written_anew(scene: Scene) -> No
 async def test_what_was_told_does_not_outlive_its_second(scene: Scene) -> None:
     """The time to the end of the period is counted down."""
     key = await scene.primed(QUOTA)
-    allowance = scene.admit(key)
-    assert allowance is not None
+    allowance = scene.passes(key)
     before = of_quota(allowance)[1]
     scene.usage.clock.now += 5
     await scene.usage.quotas.prime("a")
@@ -126,17 +128,11 @@ async def test_the_answer_that_reaches_the_level_of_a_warning_says_so(scene: Sce
     """Or it is the refusal of a quota that is used up."""
     key = await scene.primed(quota)
     for _ in range(passed):
-        allowance = None
-        while allowance is None:
-            allowance = scene.admit(key)
-            if allowance is None:
-                await scene.usage.quotas.prime("a")
+        allowance = await scene.passes_in_the_end(key)
         assert b"x-quota-warning" not in allowance.tail
         scene.count(allowance)
     await scene.usage.quotas.prime("a")
-    last = scene.admit(key)
-    assert last is not None
-    assert b"x-quota-warning: %d of %d used" % (passed + 1, quota.requests) in last.tail
+    assert b"x-quota-warning: %d of %d used" % (passed + 1, quota.requests) in scene.passes(key).tail
 
 
 @pytest.mark.parametrize("warn_at", [0.0002, 0.0015, 0.01])
@@ -157,9 +153,7 @@ async def test_what_is_told_as_left_without_a_warning_needs_none(scene: Scene, w
 async def test_terms_that_changed_hold_from_the_next_request(scene: Scene) -> None:
     assert scene.admit(key_with(Terms(areas=(AREA,)))) is not None
     assert scene.admit(key_with(Terms(areas=("projects",)))) is None
-    unlimited = scene.admit(key_with(Terms()))
-    assert unlimited is not None
-    assert unlimited.tail == b"\r\n\r\n"
+    assert scene.passes(key_with(Terms())).tail == b"\r\n\r\n"
 
 
 async def test_a_tally_counts_for_its_day_and_until_it_is_stored(scene: Scene) -> None:
@@ -169,9 +163,7 @@ async def test_a_tally_counts_for_its_day_and_until_it_is_stored(scene: Scene) -
     today = int(clock.now // 86_400)
 
     def count() -> None:
-        allowance = scene.admit(key)
-        assert allowance is not None
-        scene.count(allowance)
+        scene.count(scene.passes(key))
 
     count()
     count()
@@ -191,9 +183,7 @@ async def test_a_tally_counts_for_its_hour(scene: Scene) -> None:
     key, clock = key_with(Terms()), scene.usage.clock
     clock.now += 3_600 - clock.now % 3_600 - 0.3
     for _ in range(3):
-        allowance = scene.admit(key)
-        assert allowance is not None
-        scene.count(allowance)
+        scene.count(scene.passes(key))
         clock.now += 0.2
     hour = int(clock.now // 3_600)
     sent = scene.usage.counters.to_send_of("a")
