@@ -9,13 +9,10 @@ import msgspec
 import pytest
 
 from service.embedded.runtime import server_program
-from service.keys import audit, backup, changes, form
+from service.keys import audit, changes, form
 from service.keys import store as key_store
-from service.keys.backup import Dump
-from service.keys.changes import adopt
-from service.keys.errors import ForeignStoreError, KeyStoreError
+from service.keys.errors import KeyStoreError
 from service.keys.record import IDENTITY, ApiKey, State, record_name
-from service.keys.restore import Restore
 from service.keys.store import KeyStore, every_key
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
@@ -48,14 +45,6 @@ async def test_an_issued_key_is_found_by_its_id(keys: KeyStore) -> None:
     keys.check_identity(found.identity)
 
 
-async def test_an_unknown_id_is_not_found(keys: KeyStore) -> None:
-    """While the identity is."""
-    await keys.issue("acme", "", None)
-    found = await keys.find("0" * 12)
-    assert found.key is None
-    keys.check_identity(found.identity)
-
-
 async def test_a_revoked_key_is_revoked_once(keys: KeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Revoking again keeps the first time; other keys are as they were."""
     (_, key), (_, other) = await keys.issue("acme", "", None), await keys.issue("acme", "", None)
@@ -80,13 +69,6 @@ async def test_revoking_from_two_places_at_once_loses_nothing(backend: Backend, 
     await second.stop()
 
 
-async def test_revoking_an_unknown_key_fails_and_writes_nothing(keys: KeyStore) -> None:
-    """No record comes from nowhere."""
-    with pytest.raises(KeyStoreError, match="no key"):
-        await keys.revoke("0" * 12)
-    assert await _listed(keys) == []
-
-
 async def test_all_keys_are_listed_once(redis: RedisStore, keys: KeyStore) -> None:
     """More than one page of them; the identity is none, nor is what else lies there."""
     _, key = await keys.issue("acme", "", None)
@@ -109,17 +91,6 @@ async def test_the_identity_is_set_once_however_many_begin(backend: Backend, tmp
     assert len(await _listed(keys)) == 4
     for store in stores:
         await store.stop()
-
-
-async def test_a_store_that_lost_everything_is_foreign_until_it_is_adopted(redis: RedisStore, keys: KeyStore) -> None:
-    """It refuses to issue; after adopting, it issues."""
-    await keys.issue("acme", "", None)
-    await redis.call(lambda client: client.flushall())
-    with pytest.raises(ForeignStoreError):
-        await keys.issue("acme", "", None)
-    await adopt(keys)
-    _, key = await keys.issue("acme", "", None)
-    assert await _listed(keys) == [key]
 
 
 async def test_every_change_has_its_line_however_many_change_at_once(
@@ -175,33 +146,6 @@ async def test_a_full_store_takes_nothing_but_revocations_and_rotations(real: Ba
     assert (await keys.find(new.key_id)).key == new
     assert (await keys.find(key.key_id)).key == await keys.revoke(key.key_id)
     await store.stop()
-
-
-async def test_a_backup_restores_an_emptied_store(redis: RedisStore, keys: KeyStore) -> None:
-    """Records, identity and trail; what was revoked stays revoked."""
-    _, key = await keys.issue("acme", "", None)
-    _, new, old = await changes.rotate(keys, key.key_id, timedelta(days=7))
-    revoked = await keys.revoke(new.key_id)
-    lines = [line async for line in Dump(keys)]
-    trail = [line async for line in audit.oldest_first(redis)]
-    await redis.call(lambda client: client.flushall())
-    done = await Restore(keys, backup.check(lines, PEPPER), lambda: lines, dry_run=False).run()
-    assert (done.added, done.lines, done.made_ours) == (2, 4, True)
-    assert {one.key_id: one for one in await _listed(keys)} == {old.key_id: old, new.key_id: revoked}
-    assert [line async for line in audit.oldest_first(redis)][:4] == trail
-    keys.check_identity((await keys.find("0" * 12)).identity)
-
-
-async def test_a_record_that_is_none_is_unavailable(redis: RedisStore, keys: KeyStore) -> None:
-    """Damaged, or of another type: nothing is known about the key."""
-    for write in (
-        lambda client: client.set(record_name("0" * 12), "damaged"),
-        lambda client: client.lpush(record_name("1" * 12), "x"),
-    ):
-        await redis.call(write)
-    for key_id in ("0" * 12, "1" * 12):
-        with pytest.raises(StoreUnavailable):
-            await keys.find(key_id)
 
 
 @pytest.mark.parametrize("change", ["issue", "revoke"])
