@@ -5,7 +5,7 @@ import contextlib
 import inspect
 import socket
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -52,7 +52,9 @@ class Echo:
             raise ValueError(self.reads)
 
 
-Opened = Callable[[], tuple[Echo, socket.socket]]
+class Opened(Protocol):
+    def __call__(self, client: socket.socket | None = None) -> tuple[Echo, socket.socket]:
+        """Opens a connection of a new client, or accepts that of `client`."""
 
 
 @contextlib.asynccontextmanager
@@ -60,8 +62,8 @@ async def polled() -> AsyncIterator[Opened]:
     polling, clients = Polling(), list[socket.socket]()
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
-        def opened() -> tuple[Echo, socket.socket]:
-            client = socket.create_connection(listening.getsockname(), timeout=60)
+        def opened(client: socket.socket | None = None) -> tuple[Echo, socket.socket]:
+            client = client or socket.create_connection(listening.getsockname(), timeout=60)
             clients.append(client)
             accepted, _ = listening.accept()
             accepted.setblocking(False)
@@ -139,6 +141,23 @@ async def test_who_has_gone_before_the_answer_is_written_is_lost(opened: Opened)
     client.close()
     echo.channel.write(b"", b"x" * 1000)
     await eventually(lambda: echo.ended == ["lost"])
+
+
+@on_connections
+async def test_an_answer_to_a_lost_connection_does_not_reach_the_next_one_with_its_descriptor(opened: Opened) -> None:
+    """Neither one that was about to be written, nor one that comes later."""
+    lost, client = opened()
+    client.sendall(b"silence")
+    await eventually(lambda: bool(lost.reads))
+    descriptor, waiting = lost.channel.file, socket.create_connection(client.getpeername(), timeout=60)
+    lost.channel.write(b"", b"waits to be written")
+    lost.channel.abort()
+    new, waiting = opened(waiting)
+    assert new.channel.file == descriptor
+    lost.channel.write(b"", b"comes later")
+    waiting.sendall(b"hello")
+    assert await asyncio.to_thread(waiting.recv, 100) == b"hello"
+    assert (lost.ended, new.ended) == (["lost"], [])
 
 
 @on_connections
