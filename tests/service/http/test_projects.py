@@ -105,8 +105,9 @@ def test_the_second_answer_comes_from_the_cache(projects: Served) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 7, 24, 25, 26, 1000])
-def test_walking_the_pages_finds_each_project_once(projects: Served, limit: int) -> None:
-    query: dict[str, str | int] = {"city_name": "Saint Louis", "state_code": "MO", "limit": limit}
+@pytest.mark.parametrize("filters", [{}, {"status": "completed", "project_type": "housing"}], ids=["all", "filtered"])
+def test_walking_the_pages_finds_each_project_once(projects: Served, limit: int, filters: dict[str, str]) -> None:
+    query: dict[str, str | int] = {"city_name": "Saint Louis", "state_code": "MO", "limit": limit, **filters}
     found: list[str] = []
     while True:
         status, body = ask(projects, **query)
@@ -218,20 +219,6 @@ def test_filters_leave_those_that_pass_all_of_them(projects: Served, filters: di
     assert body["next_cursor"] is None
 
 
-def test_the_pages_of_a_filtered_answer_have_each_match_once(projects: Served) -> None:
-    filters = {"status": "completed", "project_type": "housing"}
-    found: list[str] = []
-    more: dict[str, str] = {}
-    while True:
-        status, body = ask(projects, **MISSOURI, **filters, limit=10, **more)
-        assert (status, body["total_matching"]) == (200, 25)
-        found += ids(body)
-        if body["next_cursor"] is None:
-            break
-        more = {"cursor": str(body["next_cursor"])}
-    assert found == [row["project_id"] for row in SAINT_LOUIS]
-
-
 def test_a_cursor_is_bound_to_its_filters(projects: Served) -> None:
     """In any order and letter case they are the same."""
     _, body = ask(projects, **MISSOURI, status="completed", project_type="Housing", limit=5)
@@ -271,11 +258,6 @@ def test_a_filter_that_cannot_be_is_named(projects: Served, filters: dict[str, s
     status, problem = ask(projects, **DICKINSON, **filters)
     assert (status, problem["parameter"]) == (400, parameter)
     assert said in str(problem["detail"])
-
-
-def test_forecasts_know_neither_limit_nor_cursor(projects: Served) -> None:
-    """Unknown parameters are ignored there, whatever they hold."""
-    assert projects.ask(f"{FORECAST}?zip_code=36436&limit=x&cursor=x").status == 200
 
 
 def test_projects_are_counted_as_an_area_of_their_own(projects: Served) -> None:

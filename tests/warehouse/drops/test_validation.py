@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tests.support.drops import (
@@ -112,15 +111,6 @@ def test_orphans_are_looked_for_among_all_locations(tmp_path: Path) -> None:
     nameless = {**location(AT, "Jackson", "AL"), "zip_code": None}
     found = examine(write_drop(tmp_path, locations=[*LOCATIONS, nameless], housing=[*HOUSING, homes("17270")])).report
     assert finding(found, "orphan-rows").samples == ("17270",)
-
-
-def test_a_table_without_any_row_is_an_error(tmp_path: Path) -> None:
-    """An export that went wrong must not empty a table."""
-    write_drop(tmp_path)
-    path = tmp_path / "zip_housing.parquet"
-    pq.write_table(pq.read_table(path).slice(0, 0), path)
-    found = finding(examine(tmp_path).report, "empty-table")
-    assert (found.severity, found.table) == ("error", "housing")
 
 
 def test_cities_that_answer_to_the_same_query_are_reported(tmp_path: Path) -> None:

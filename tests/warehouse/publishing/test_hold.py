@@ -4,11 +4,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from warehouse.publishing.approval import SeenWhenHeld
 
 from tests.support.drops import POPULATION, people, write_drop
 from tests.support.publishing import publish
-from tests.warehouse.helpers import NO_LIMITS, finding
+from tests.warehouse.helpers import NO_LIMITS, errors, finding
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome, SeenWhenHeld
+from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog, Origin
 from warehouse.rules.acceptance import accept_found
 from warehouse.schema.errors import WarehouseError
@@ -43,10 +45,6 @@ def newer(tmp_path: Path, figure: int, name: str = "newer") -> Path:
     """A drop in which one figure is another."""
     first, *others = POPULATION
     return write_drop(tmp_path / name, population=[{**first, "tot_population": figure}, *others])
-
-
-def errors(outcome: PublishOutcome) -> list[str]:
-    return [finding.rule for finding in outcome.report.findings if finding.severity == "error"]
 
 
 # --- required tables -------------------------------------------------------------------------------------------------

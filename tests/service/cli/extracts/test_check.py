@@ -160,6 +160,16 @@ def test_severity_is_a_word_where_there_is_no_colour() -> None:
     assert printed(60, LONG)[0] == "warning ignored-column"
 
 
+def test_names_that_would_steer_the_terminal_are_shown_escaped() -> None:
+    """A file can be called anything; markup is no markup there, and control characters control nothing."""
+    hostile = Finding(
+        severity="error", rule="not-parquet", message="\x1b[2J\x07[red]x[/red]\nnext\u202e.parquet is none"
+    )
+    text = "\n".join(printed(100, hostile))
+    assert "\\u001b[2J\\u0007[red]x[/red]\\nnext\\u202e.parquet is none" in text
+    assert "\x1b" not in text
+
+
 @pytest.mark.parametrize("width", [60, 100])
 def test_only_figures_that_changed_are_listed(width: int) -> None:
     """One line says how many did not."""
