@@ -110,7 +110,7 @@ def main() -> None:
     Settings come from the file in FORECAST_CONFIG, FORECAST_* variables and options; the last one wins. `forecast
     config` shows them. Results go to standard output; progress, warnings and logs go to standard error.
 
-    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 another publish finished first, 4 degraded and 5
+    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 another publisher was first, 4 degraded and 5
     unavailable (`forecast status`), 130 interrupted with Ctrl-C.
 
     \b

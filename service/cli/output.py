@@ -27,7 +27,7 @@ P = ParamSpec("P")
 
 # Exit codes.
 FAILED = 1
-LOST = 3  # another publish finished first
+LOST = 3  # another publisher is at work or finished first
 
 _WANTS_JSON = f"{__name__}.wants_json"
 

@@ -1,8 +1,8 @@
 """Publishes the drops of an inbox: oldest first, and one at a time.
 
-A claimed drop is never returned to the inbox. It is retried, also by the next watcher, until it is published or
-refused. While one keeps failing, newer drops may overtake it; once a newer one is live, the failing one is refused. So
-no older drop goes live after a newer one, and none is lost.
+A claimed drop is never returned to the inbox. It is retried, also by the next watcher, until it is published, refused
+or held. While one keeps failing, newer drops may overtake it; once a newer one is live, the failing one is refused. So
+no drop is lost, and none replaces a newer one unless a person approves that.
 """
 
 import logging
@@ -256,13 +256,13 @@ class InboxDrops:
             self._run_command()
 
     def _unless_held_already(self, outcome: PublishOutcome) -> PublishOutcome:
-        """Refuses a drop to be held if one with the same contents is held: a person decides only once."""
+        """Refuses a drop that would be held if a held drop has the same contents, so that nobody decides twice."""
         if outcome.result != "held":
             return outcome
         same = next((held for held in list_held(self._inbox.folder) if held.has(outcome.tables)), None)
         if same is None:
             return outcome
-        message = f"it has the same contents as {same.name}, which is held since {same.since:%Y-%m-%d %H:%M} UTC"
+        message = f"it has the same contents as {same.name}, which has been held since {same.since:%Y-%m-%d %H:%M} UTC"
         return refuse(self._settings.data_path, "already-held", message)
 
     def _run_command(self) -> None:

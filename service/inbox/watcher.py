@@ -136,7 +136,7 @@ class Watcher:
             yield status
 
     def _failed(self, problem: str, wake: Callable[[], bool] | None = None) -> None:
-        """Waits after a failure that no drop caused, such as a full disk. `wake` ends the wait early."""
+        """Waits with back-off after a failure that must be retried. Returns early once `wake()` is true."""
         self._backoff = min(_LONGEST_BACKOFF_SECONDS, max(_FIRST_BACKOFF_SECONDS, self._backoff * 2))
         self._report_problem(problem)
         self._events.forget()

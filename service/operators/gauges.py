@@ -67,11 +67,11 @@ def workers(state: InstanceState) -> Iterator[Metric]:
     yield gauge("forecast_connections", text, sum(report.connections for report in reports))
     text = "Workers of all known instances; they share rates and quotas."
     yield gauge("forecast_all_workers", text, state.all_workers)
-    text = "Most connections that the workers serve."
+    text = "Maximum number of open connections, over all workers."
     yield gauge("forecast_connections_limit", text, sum(report.connections_limit for report in reports))
     text = "Look-ups in the warehouse that wait or run."
     yield gauge("forecast_warehouse_waiting_lookups", text, sum(report.waiting for report in reports))
-    text = "Most look-ups that may wait or run; more are answered 503."
+    text = "Maximum number of look-ups that wait or run; more get a 503."
     yield gauge("forecast_warehouse_waiting_lookups_limit", text, state.lookup_queue * state.wanted_workers)
 
 
@@ -98,7 +98,12 @@ def _nodes(state: InstanceState) -> Iterator[Metric]:
     for kind, name, text, values in (
         (GaugeMetricFamily, "up", "1 if every worker reaches the node.", [node.up for node in nodes]),
         (GaugeMetricFamily, "memory_bytes", "Memory that the node uses.", [node.memory for node in nodes]),
-        (GaugeMetricFamily, "memory_limit_bytes", "Its maxmemory.", [node.memory_limit for node in nodes]),
+        (
+            GaugeMetricFamily,
+            "memory_limit_bytes",
+            "Its maxmemory, if any.",
+            [node.memory_limit for node in nodes],
+        ),
         (GaugeMetricFamily, "latency_seconds", "Duration of its last check.", [node.latency for node in nodes]),
         (CounterMetricFamily, "evicted_keys", "Keys evicted since it started.", [node.evicted for node in nodes]),
     ):
@@ -140,7 +145,7 @@ def keys(state: InstanceState) -> Iterator[Metric]:
 
 
 def events(counted: Mapping[EventKind, int]) -> Iterator[Metric]:
-    """`counted` is by kind."""
+    """Yields the metric of events. `counted` has their number by kind."""
     happened = CounterMetricFamily("forecast_events", "Events of the instance.", labels=("kind",))
     for kind in EVENT_KINDS:
         happened.add_metric((kind,), counted.get(kind, 0))

@@ -37,6 +37,7 @@ _ERRORS, _ERROR_SHARE = 5, 0.01
 _SENTENCES = {
     "ready": "All is well.",
     "degraded": "Partners get answers.",
+    "errors": "Partners get errors.",
     "unavailable": "Partners get no answers.",
 }
 
@@ -142,7 +143,7 @@ class Observer:
     # --- the verdict ---------------------------------------------------------------------------------------------
 
     def _problems(self, state: InstanceState) -> tuple[Status, list[Problem]]:
-        """Returns the problems of readiness, causes first, then the errors that partners get."""
+        """Returns the status and its problems: those of readiness, then restarted processes, then errors."""
         status, problems = problems_of(state)
         if state.restarted:  # the process may end again
             problems = [*problems, Problem("restarts", f"restarted in the last minute: {', '.join(state.restarted)}")]
@@ -156,8 +157,8 @@ class Observer:
         return status, problems
 
     def _record_problems(self, tick: float, found: tuple[Status, list[Problem]]) -> None:
-        """Records when each problem began. While the instance is unavailable, earlier problems stay recorded: no others
-        are looked for."""
+        """Records when each problem began. While the instance is unavailable, `problems_of` finds only the cause,
+        and earlier problems stay recorded."""
         status, problems = found
         kinds = {problem.kind for problem in problems}
         if self._since and not kinds:
@@ -175,7 +176,8 @@ class Observer:
         if not reasons:
             return Verdict("ok", _SENTENCES["ready"], self._well_since + self._offset)
         first = reasons[0].text
-        sentence = f"{_SENTENCES[status]} {first[:1].upper()}{first[1:]}."
+        failing = status == "degraded" and any(problem.kind == "errors" for problem in problems)
+        sentence = f"{_SENTENCES['errors' if failing else status]} {first[:1].upper()}{first[1:]}."
         return Verdict("degraded" if status == "degraded" else "unavailable", sentence, reasons[0].since, reasons)
 
     # --- parts ---------------------------------------------------------------------------------------------------
@@ -252,8 +254,8 @@ def installed_version() -> str:
 
 
 def _essence(state: InstanceState) -> tuple[str | None, Status, frozenset[str]]:
-    """Returns the parts of the state that must never be stale. Problems are named by kind, as figures in their texts
-    change all the time."""
+    """Returns the parts of the state that must never be stale. Problems are identified by kind, because figures in
+    their texts change all the time; by text while the instance is unavailable."""
     status, problems = problems_of(state)
     named = (problem.text if status == "unavailable" else problem.kind for problem in problems)
     return state.served, status, frozenset(named)

@@ -1,7 +1,7 @@
 """The overview of an instance: one `Overview` a second, the same for the page, `forecast status` and `top`.
 
-Every number here is also a metric. Times are Unix seconds, durations seconds, sizes bytes, rates per second, shares 0
-to 1. None means "not known yet".
+Except for rankings and switches, every number is also a metric. Times are Unix seconds, durations seconds, sizes bytes,
+rates per second, shares 0 to 1. None means "not known yet".
 """
 
 from typing import Literal
@@ -82,12 +82,12 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     before: str
     after: str
-    rate_before: float | None  # hit rate in the 5 minutes before
+    rate_before: float | None  # hit rate in up to 5 minutes before
     rate_after: float | None  # hit rate in up to 5 minutes after
 
 
 class Ranked(msgspec.Struct, frozen=True):
-    """One line of a ranking. The true count is at least `count - error`; both are estimates from a sample."""
+    """One line of a ranking, estimated from a sample, in which the count is at least `count - error`."""
 
     name: str
     count: int
@@ -157,7 +157,7 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inbox(msgspec.Struct, frozen=True, kw_only=True):
-    """The inbox, and when the next drop is due."""
+    """The inbox, and by how much the next drop is overdue."""
 
     watched: bool  # by this instance
     published: int
@@ -178,7 +178,7 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """An event of the instance: a release, a rollback, a purge, or of a key, a worker, a store."""
+    """An event of the instance, such as a release switch, a purge, or a change of a key, worker, store or inbox."""
 
     at: float
     kind: EventKind

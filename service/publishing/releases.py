@@ -77,7 +77,7 @@ class ReleaseReader:
 
 class Releases(Protocol):
     """The releases of one place. All methods raise CatalogError if the place cannot be read or written, and BusyError
-    if another publish finished first."""
+    if another publisher is at work or finished first."""
 
     kind: str  # "data folder" or "store of releases"
     place: str  # its path or URL

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 _BLOCK = 1 << 20
 
-# A pointer with a higher serial is damaged: a change would raise it beyond the numbers of JSON.
+# A pointer with a higher serial is damaged: a change would raise it beyond 2^53.
 LAST_SERIAL = 1 << 53
 # Real stores have dozens. Instances fetch every release that the pointer names.
 MOST_RELEASES = 1000
@@ -66,10 +66,10 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredPointer(msgspec.Struct, frozen=True, kw_only=True):
-    """Which release is current. Replaced by compare-and-swap alone; each change raises the serial.
+    """Which release is current. Replaced only by compare-and-swap; each change raises the serial.
 
-    So no two versions are equal, and an ETag that is a digest of the content never repeats. A mirror follows no serial
-    below one that it has followed, unless it has not seen the lineage: a repair starts a new one.
+    So no two versions are equal, and an ETag that is a digest of the content never repeats. A mirror ignores a lower
+    serial of the same lineage. A repair starts a new lineage, which mirrors always follow.
     """
 
     serial: Annotated[int, Meta(ge=0, le=LAST_SERIAL)]
@@ -81,7 +81,7 @@ class StoredPointer(msgspec.Struct, frozen=True, kw_only=True):
     # all releases, newest first; any other one in the store is a left-over
     releases: Annotated[tuple[ReleaseId, ...], Meta(max_length=MOST_RELEASES)] = ()
     next: Announcement | None = None
-    writer: str = ""  # random: identifies the writer of a version whose reply was lost
+    writer: str = ""  # random; a writer whose reply was lost recognises its own write by it
 
 
 class Followed(msgspec.Struct, frozen=True):
@@ -105,9 +105,9 @@ class Beat(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one instance, as its mirror writes it. Its age is by the store's clock."""
 
     instance: InstanceRecord
-    serial: Count  # of the pointer that it has seen; earlier versions compare it with the pointer's
+    serial: Count  # of the pointer that this mirror follows; 0 if another mirror on the folder leads
     ready: tuple[str, ...]  # releases that are complete in its data folder
-    warmed: dict[str, tuple[str, ...]] = {}  # by announced release: warnings; empty without any
+    warmed: dict[str, tuple[str, ...]] = {}  # warnings of warming, by release; an empty tuple if there were none
     problem: str | None = None
     folder: str = ""  # its data folder
     astray: bool = False  # the pointer is older than the one that it follows
@@ -120,7 +120,7 @@ def sealed(content: msgspec.Struct | bytes) -> bytes:
 
 
 def unsealed(name: str, data: bytes, of: type[T]) -> T:
-    """Returns the content of the document `name`. Raises DamagedError if it is damaged, or not an `of`."""
+    """Returns the content of the document `name`. Raises DamagedError if it is damaged, or is not of type `of`."""
     line, _, seal = data.partition(b"\n")
     if seal.strip() != b'"%s"' % sha256(line).hexdigest().encode():
         raise DamagedError(f"{name} in the store of releases cannot be read: it is damaged")

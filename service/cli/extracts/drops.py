@@ -114,7 +114,7 @@ def publish_drop(
     (FORECAST_RELEASES_URL), serves the release, and lists those that do not. Removes old releases beyond
     FORECAST_KEEP_RELEASES.
 
-    Exit codes: 0 published or already current, 1 refused or failed, 2 wrong usage, 3 another publish finished first,
+    Exit codes: 0 published or already current, 1 refused or failed, 2 wrong usage, 3 another publisher was first,
     130 interrupted.
 
     \b

@@ -109,7 +109,7 @@ def rollback(release: str | None) -> Output:
     Prints the release's id. Waits until every running instance on the data folder, or on the store of releases
     (FORECAST_RELEASES_URL), serves the release, and lists those that do not.
 
-    Exit codes: 0 done, 1 there is no such release or it is damaged, 2 wrong usage, 3 another publish finished first,
+    Exit codes: 0 done, 1 there is no such release or it is damaged, 2 wrong usage, 3 another publisher was first,
     130 interrupted.
 
     \b

@@ -33,7 +33,7 @@ limit_option = click.option(
 
 
 def with_store(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) -> T:
-    """Runs `work` on the key store in the settings. Lines that it adds to the audit trail are logged as well.
+    """Runs `work` on the key store in the settings. Also logs its audit lines to standard error, except at a terminal.
 
     `begins`: the key store may still be empty.
     """

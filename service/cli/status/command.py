@@ -16,7 +16,7 @@ from service.cli.status.several import (
     screen_of_several,
 )
 
-# Exit codes beside those of all commands, which use 1 to 3.
+# Exit codes in addition to 1 to 3, which all commands use.
 DEGRADED = 4
 UNAVAILABLE = 5
 _CODES = {"ok": 0, "degraded": DEGRADED, "unavailable": UNAVAILABLE, None: FAILED}
@@ -30,8 +30,8 @@ def status(url: str | None) -> Output:
 
     One screen: problems with their start times; hit rate by tier, requests, errors and latency of the last minute and
     hour; release, workers, both Redis, warehouse, inbox. Queries the instances on the data folder, each for at most
-    2 s, with the token in FORECAST_OPERATOR_READ_TOKEN or FORECAST_OPERATOR_WRITE_TOKEN. Several get a line each;
-    together they are degraded, not unavailable, as long as one of them serves partners.
+    2 s, with the token in FORECAST_OPERATOR_READ_TOKEN or FORECAST_OPERATOR_WRITE_TOKEN. Shows one line
+    per instance if there are several; together they are unavailable only if no instance serves partners.
 
     Exit codes: 0 all is well, 1 no instance runs or none is reachable, 2 wrong usage, 4 degraded, 5 unavailable.
 

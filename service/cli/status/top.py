@@ -31,11 +31,11 @@ _HEADING = _COLUMNS.format("UTC", "instance", "verdict", "requests", "5xx", "hit
 @click.option("--count", type=click.IntRange(min=1), help="Stop after N updates (default: run until q).")
 @with_json
 def top(url: str | None, count: int | None) -> None:
-    """Watch an instance, once a second, until q or Ctrl-C.
+    """Show an instance's figures every second, until q or Ctrl-C.
 
     Shows the screen of `forecast status` with the last second, and below it the most frequent queries, cache misses and
-    partners. Tab switches between several instances on the data folder. Waits for an instance that restarts. Into a
-    pipe, prints a line a second for each instance; with --json, an object a second for all. Uses the same tokens as
+    partners. Tab switches between several instances on the data folder. Waits for an instance that restarts. In a
+    pipe, prints one line per instance and second; with --json, one object per second. Uses the same tokens as
     `forecast status`.
 
     Exit codes: 0 ended, 1 failed, 2 wrong usage.
@@ -116,7 +116,7 @@ def _looks(count: int | None) -> Iterator[float]:
 
 
 class _Ended(BaseException):
-    """A signal ended `top`, as is usual."""
+    """A signal ended `top`."""
 
 
 @contextmanager

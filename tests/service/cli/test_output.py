@@ -62,7 +62,7 @@ def test_a_refusal_of_the_system_s_is_one_line(cli: Cli, monkeypatch: pytest.Mon
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/data/current.json")
 
-    monkeypatch.setattr("warehouse.releases.rollback.roll_back", full)
+    monkeypatch.setattr("warehouse.releases.changes.roll_back", full)
     done = cli("extracts", "rollback", "--json")
     assert done.code == 1
     assert done.error() == "/data/current.json: No space left on device"

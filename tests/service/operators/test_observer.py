@@ -86,7 +86,7 @@ def test_errors_of_the_last_minute_are_told_until_they_are_older(watching: Watch
     watching.telemetry.count(REQUESTS, "forecast", "503", "unavailable", amount=1)
     watching.answer("near", 95)
     verdict = watching.seconds(instance(WELL)).verdict
-    assert [reason.text for reason in verdict.reasons] == ["5.0% of the requests of the last minute failed (5xx)"]
+    assert verdict.sentence == "Partners get errors. 5.0% of the requests of the last minute failed (5xx)."
     assert watching.seconds(instance(WELL), 61).verdict.level == "ok"
 
 
@@ -170,7 +170,7 @@ def test_the_cause_comes_before_what_partners_notice_of_it(watching: Watching) -
     watching.seconds(instance(WELL), 3)
     began = watching.now + 1
     verdict = watching.seconds(instance(but(release_problem="look-ups fail")), 2).verdict
-    assert verdict.sentence.endswith("answers. Look-ups fail.")
+    assert verdict.sentence == "Partners get errors. Look-ups fail."
     assert verdict.since == verdict.reasons[0].since == began
     assert "failed (5xx)" in verdict.reasons[-1].text
     assert verdict.reasons[-1].since < began

@@ -4,13 +4,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from warehouse.publishing.approval import SeenWhenHeld
 
 from tests.support.drops import POPULATION, people, write_drop
 from tests.support.publishing import publish
 from tests.warehouse.helpers import NO_LIMITS, errors, finding
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome, SeenWhenHeld
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog, Origin
 from warehouse.rules.acceptance import accept_found
 from warehouse.schema.errors import WarehouseError
