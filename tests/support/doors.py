@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import functools
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,20 @@ class Doors:
 
         start, body = self.running.run(call)
         return start["status"], start["headers"], body
+
+
+def in_worker(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Runs the test, whose first fixture is `doors`, in the worker's loop, once its keys were looked at."""
+
+    @functools.wraps(test)
+    def run(doors: Doors, **fixtures: Any) -> None:
+        async def work() -> None:
+            await doors.look_at_keys()
+            await test(doors, **fixtures)
+
+        doors.running.run(work)
+
+    return run
 
 
 def facts_of(doors: Doors, families: Collection[str]) -> dict[tuple[str, tuple[str, ...]], float]:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from service.connection.deadlines import lifetime
-from tests.support.doors import TARGETS, Doors, request
+from tests.support.doors import TARGETS, Doors, in_worker, request
 from tests.support.served import FORECAST
 
 ASKED = {
@@ -18,47 +18,39 @@ ASKED = {
 
 
 @pytest.mark.parametrize("what", ASKED)
-def test_an_old_connection_closes_with_its_next_answer(doors: Doors, what: str) -> None:
+@in_worker
+async def test_an_old_connection_closes_with_its_next_answer(doors: Doors, what: str) -> None:
     data = request(ASKED[what], doors.keys["free"])
-
-    async def ask() -> tuple[bytes, bytes, bool]:
-        await doors.look_at_keys()
-        connection = doors.connect()
-        await connection.feed(data)
-        await connection.settle()
-        young = connection.channel.written
-        assert not connection.channel.ends
-        connection.protocol._deadlines.old_at = 0.0
-        assert not connection.channel.ends, "a request may be on its way"
-        await connection.feed(data)
-        await connection.settle()
-        return young, connection.channel.written[len(young) :], connection.channel.ends
-
-    young, old, closed = doors.running.run(ask)
+    connection = doors.connect()
+    await connection.feed(data)
+    await connection.settle()
+    young = connection.channel.written
+    assert not connection.channel.ends
+    connection.protocol._deadlines.old_at = 0.0
+    assert not connection.channel.ends, "a request may be on its way"
+    await connection.feed(data)
+    await connection.settle()
+    old = connection.channel.written[len(young) :]
     assert b"\r\nconnection: close\r\n" not in young
     assert old.count(b"\r\nconnection: close\r\n") == 1
     assert old.startswith(young[: len(b"HTTP/1.1 200")])
-    assert closed
+    assert connection.channel.ends
 
 
 @pytest.mark.parametrize("what", ["a hit", "the application"])
-def test_connections_grow_old_as_the_setting_says(doors: Doors, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+@in_worker
+async def test_connections_grow_old_as_the_setting_says(
+    doors: Doors, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
     data = request(ASKED[what], doors.keys["free"])
-
-    async def closes_at_age(age: float) -> bool:
-        await doors.look_at_keys()
+    for age, closes in ((0.01, True), (0.0, False), (600.0, False)):
         monkeypatch.setattr(doors.door, "connection_age", age)
         connection = doors.connect()
         await asyncio.sleep(5 * 0.01)  # the loop's clock is coarse
         await connection.feed(data)
         await connection.settle()
-        closed = connection.channel.ends
+        assert connection.channel.ends is closes
         connection.end()
-        return closed
-
-    assert doors.running.run(lambda: closes_at_age(0.01))
-    assert not doors.running.run(lambda: closes_at_age(0.0))
-    assert not doors.running.run(lambda: closes_at_age(600.0))
 
 
 def test_connections_of_one_moment_do_not_grow_old_together() -> None:

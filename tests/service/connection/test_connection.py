@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from functools import partial
 
 import msgspec
 import pytest
@@ -11,13 +10,12 @@ from config.settings import Settings
 from service.base.telemetry import REJECTED
 from service.connection.limits import HEAD_SECONDS
 from tests.support.connection import Connection
-from tests.support.doors import TARGETS, Doors, request
+from tests.support.doors import TARGETS, Doors, in_worker, request
 from tests.support.served import served
 from tests.support.waiting import eventually
 
 
 async def _asked(doors: Doors, *chunks: bytes) -> Connection:
-    await doors.look_at_keys()
     connection = doors.connect()
     for chunk in chunks:
         await connection.feed(chunk)
@@ -26,77 +24,66 @@ async def _asked(doors: Doors, *chunks: bytes) -> Connection:
 
 
 @pytest.mark.parametrize("other", ["/v1/openapi.json", "two", "half a head"])
-def test_a_connection_goes_on_behind_whatever_else_was_asked(doors: Doors, other: str) -> None:
+@in_worker
+async def test_a_connection_goes_on_behind_whatever_else_was_asked(doors: Doors, other: str) -> None:
     hot = request(TARGETS[0], doors.keys["free"])
     chunks = {"two": [hot + hot], "half a head": [hot[:-9], hot[-9:]]}.get(other, [request(other, doors.keys["free"])])
-
-    async def ask() -> bytes:
-        return (await _asked(doors, hot, *chunks, hot)).end()
-
-    assert doors.running.run(ask).count(b"HTTP/1.1 200") == 3 + (other == "two")
+    connection = await _asked(doors, hot, *chunks, hot)
+    assert connection.end().count(b"HTTP/1.1 200") == 3 + (other == "two")
 
 
 @pytest.mark.parametrize("doors", ["shared"], indirect=True)
-def test_a_defect_in_an_answer_that_waited_ends_the_connection(
+@in_worker
+async def test_a_defect_in_an_answer_that_waited_ends_the_connection(
     doors: Doors, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nobody else would: no deadline runs while a request waits."""
-
-    async def ask() -> bytes:
-        await doors.look_at_keys()
-        connection = doors.connect()
-        monkeypatch.setattr(doors.door.pipeline, "finish", lambda *_: 1 / 0)
-        await connection.feed(request(TARGETS[0], doors.keys["free"]))
-        await eventually(lambda: connection.channel.ends)
-        return connection.end()
-
-    assert doors.running.run(ask) == b""
+    connection = doors.connect()
+    monkeypatch.setattr(doors.door.pipeline, "finish", lambda *_: 1 / 0)
+    await connection.feed(request(TARGETS[0], doors.keys["free"]))
+    await eventually(lambda: connection.channel.ends)
+    assert connection.end() == b""
     assert "could not be answered" in caplog.text
 
 
 @pytest.mark.parametrize("asks", [False, True])
-def test_a_worker_that_stops_closes_an_idle_connection_a_little_later(
+@in_worker
+async def test_a_worker_that_stops_closes_an_idle_connection_a_little_later(
     doors: Doors, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
     """A request that was on its way is answered."""
     monkeypatch.setattr(doors.door, "linger", 0.01)
     hot = request(TARGETS[0], doors.keys["free"])
-
-    async def ask() -> bytes:
-        connection = await _asked(doors, hot)
-        connection.protocol.shutdown()
-        assert not connection.channel.ends
-        if asks:
-            await connection.feed(hot)
-            await connection.settle()
-        await eventually(lambda: connection.channel.ends)
-        return connection.end()
-
-    assert doors.running.run(ask).count(b"HTTP/1.1 200 ") == 1 + asks
+    connection = await _asked(doors, hot)
+    connection.protocol.shutdown()
+    assert not connection.channel.ends
+    if asks:
+        await connection.feed(hot)
+        await connection.settle()
+    await eventually(lambda: connection.channel.ends)
+    assert connection.end().count(b"HTTP/1.1 200 ") == 1 + asks
 
 
-def test_a_connection_that_sends_an_empty_line_to_a_worker_that_stops_does_not_keep_it(
+@in_worker
+async def test_a_connection_that_sends_an_empty_line_to_a_worker_that_stops_does_not_keep_it(
     doors: Doors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That is no request, but the parser has to look at it. A request would have ten seconds to arrive."""
     monkeypatch.setattr(doors.door, "linger", 0.01)
     monkeypatch.setattr("service.connection.limits.HEAD_SECONDS", 600.0)
-
-    async def ask() -> bytes:
-        connection = await _asked(doors, request(TARGETS[0], doors.keys["unknown"]))
-        monkeypatch.setattr(doors.door.pipeline, "draining", True)
-        connection.protocol.shutdown()
-        await connection.feed(b"\r\n")
-        await eventually(lambda: connection.channel.ends)
-        return connection.end()
-
-    assert doors.running.run(ask).count(b"HTTP/1.1 401 ") == 1
+    connection = await _asked(doors, request(TARGETS[0], doors.keys["unknown"]))
+    monkeypatch.setattr(doors.door.pipeline, "draining", True)
+    connection.protocol.shutdown()
+    await connection.feed(b"\r\n")
+    await eventually(lambda: connection.channel.ends)
+    assert connection.end().count(b"HTTP/1.1 401 ") == 1
 
 
-def test_a_connection_leaves_nothing_behind(doors: Doors) -> None:
+@in_worker
+async def test_a_connection_leaves_nothing_behind(doors: Doors) -> None:
     """No alarm, and no place among the server's connections."""
-
-    async def ask(*chunks: bytes) -> None:
+    hot = request(TARGETS[0], doors.keys["free"])
+    for chunks in ([hot], [hot, hot + hot]):
         connection = await _asked(doors, *chunks)
         alarm = connection.protocol._deadlines._alarm
         assert alarm is not None
@@ -104,10 +91,6 @@ def test_a_connection_leaves_nothing_behind(doors: Doors) -> None:
         connection.end()
         assert connection.protocol not in doors.door.state.connections
         assert alarm.cancelled()
-
-    hot = request(TARGETS[0], doors.keys["free"])
-    doors.running.run(partial(ask, hot))
-    doors.running.run(partial(ask, hot, hot + hot))
 
 
 @pytest.mark.parametrize("asks", [True, False])
@@ -128,34 +111,29 @@ def test_a_silent_connection_is_closed_after_its_time(
 
 
 @pytest.mark.parametrize("answered", [False, True])
-def test_who_sends_the_first_byte_late_wins_no_time(doors: Doors, answered: bool) -> None:
+@in_worker
+async def test_who_sends_the_first_byte_late_wins_no_time(doors: Doors, answered: bool) -> None:
     """A first request has its time from the beginning of the connection; the next one its own."""
     hot = request(TARGETS[0], doors.keys["free"])
-
-    async def ask() -> float:
-        connection = await _asked(doors, *([hot] if answered else []))
-        if connection.protocol._deadlines.arrives_since is not None:
-            connection.protocol._deadlines.arrives_since -= HEAD_SECONDS - 1
-            connection.protocol._deadlines.watch()
-        await connection.feed(hot[:9])
-        assert connection.protocol._deadlines._alarm is not None
-        left = connection.protocol._deadlines._alarm.when() - asyncio.get_running_loop().time()
-        connection.end()
-        return left
-
-    assert (doors.running.run(ask) > HEAD_SECONDS / 2) == answered
+    connection = await _asked(doors, *([hot] if answered else []))
+    deadlines = connection.protocol._deadlines
+    if deadlines.arrives_since is not None:
+        deadlines.arrives_since -= HEAD_SECONDS - 1
+        deadlines.watch()
+    await connection.feed(hot[:9])
+    assert deadlines._alarm is not None
+    left = deadlines._alarm.when() - asyncio.get_running_loop().time()
+    connection.end()
+    assert (left > HEAD_SECONDS / 2) == answered
 
 
-def test_who_is_reset_is_counted_once_whatever_it_has_sent(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+@in_worker
+async def test_who_is_reset_is_counted_once_whatever_it_has_sent(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doors.door, "most_connections", 0)
     monkeypatch.setattr("service.connection.limits.MOST_TURNED_AWAY", 0)
-
-    async def ask(first: bytes) -> float:
+    for first in (request(TARGETS[0], doors.keys["free"]), b""):
         before = doors.running.app.telemetry.sum(REJECTED)
         connection = Connection(doors.door, first=first)
         assert connection.channel.ends
         assert connection.end() == b""
-        return doors.running.app.telemetry.sum(REJECTED) - before
-
-    assert doors.running.run(partial(ask, request(TARGETS[0], doors.keys["free"]))) == 1
-    assert doors.running.run(partial(ask, b"")) == 1
+        assert doors.running.app.telemetry.sum(REJECTED) == before + 1

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.base.terms import Terms
 from tests.support.connection import Connection
-from tests.support.doors import SPRINGFIELD, TARGETS, Doors, normalised, request
+from tests.support.doors import SPRINGFIELD, TARGETS, Doors, in_worker, normalised, request
 from tests.support.served import FORECAST
 from tests.support.waiting import eventually
 
@@ -30,33 +30,25 @@ def test_pipelined_requests_are_answered_in_their_order(doors: Doors) -> None:
 
 @pytest.mark.parametrize("before", [0, 1], ids=["first", "later"])
 @pytest.mark.parametrize("needs_parser", [False, True])
-def test_a_draining_worker_answers_as_ever_and_says_that_the_answer_is_the_last(
-    doors: Doors, before: int, needs_parser: bool
+@in_worker
+async def test_a_draining_worker_answers_as_ever_and_says_that_the_answer_is_the_last(
+    doors: Doors, monkeypatch: pytest.MonkeyPatch, before: int, needs_parser: bool
 ) -> None:
     hit = request(TARGETS[0], doors.keys["free"])
-
-    async def ask() -> tuple[bytes, bool]:
-        await doors.look_at_keys()
-        connection = doors.connect()
-        for _ in range(before):
-            await connection.feed(hit)
-            await connection.settle()
-        if needs_parser:
-            connection.block()
-            connection.unblock()
-        doors.door.pipeline.draining = True
-        try:
-            await connection.feed(hit)
-            await connection.settle()
-        finally:
-            doors.door.pipeline.draining = False
-        closed = connection.channel.ends
-        return connection.end(), closed
-
-    answers, closed = doors.running.run(ask)
+    connection = doors.connect()
+    for _ in range(before):
+        await connection.feed(hit)
+        await connection.settle()
+    if needs_parser:
+        connection.block()
+        connection.unblock()
+    monkeypatch.setattr(doors.door.pipeline, "draining", True)
+    await connection.feed(hit)
+    await connection.settle()
+    assert connection.channel.ends
+    answers = connection.end()
     assert answers.count(b"HTTP/1.1 200 ") == before + 1
     assert answers.count(b"\r\nconnection: close\r\n\r\n") == 1
-    assert closed
 
 
 def test_a_key_that_is_revoked_is_refused_on_a_connection_that_showed_it_before(doors: Doors) -> None:
@@ -84,40 +76,30 @@ def test_a_host_that_is_none_is_refused_though_the_one_before_was_good(doors: Do
     assert re.findall(rb"HTTP/1.1 (\d+) ", answers) == [b"200", b"400"]
 
 
-def test_nothing_is_written_to_a_reader_that_pauses(doors: Doors) -> None:
+@in_worker
+async def test_nothing_is_written_to_a_reader_that_pauses(doors: Doors) -> None:
     """What it holds already is enough; the answer comes when it goes on."""
-
-    async def run() -> tuple[bytes, bytes]:
-        await doors.look_at_keys()
-        connection = doors.connect()
-        connection.block()
-        await connection.feed(request(TARGETS[0], doors.keys["free"]))
-        await asyncio.sleep(0.02)
-        paused = connection.channel.written
-        connection.unblock()
-        await connection.settle()
-        return paused, connection.end()
-
-    paused, answer = doors.running.run(run)
-    assert paused == b""
-    assert answer.startswith(b"HTTP/1.1 200 ")
+    connection = doors.connect()
+    connection.block()
+    await connection.feed(request(TARGETS[0], doors.keys["free"]))
+    await asyncio.sleep(0.02)
+    assert connection.channel.written == b""
+    connection.unblock()
+    await connection.settle()
+    assert connection.end().startswith(b"HTTP/1.1 200 ")
 
 
-def test_trailers_without_end_are_not_kept(doors: Doors) -> None:
+@in_worker
+async def test_trailers_without_end_are_not_kept(doors: Doors) -> None:
     """They come behind a body that nobody wants, where no limit on heads looks any more."""
-
-    async def run() -> int:
-        connection = doors.connect()
-        await connection.feed(request(TARGETS[0], doors.keys["free"], "Transfer-Encoding: chunked") + b"0\r\n")
-        for number in range(50):
-            await connection.feed(b"".join(b"X-%d-%d: y\r\n" % (number, line) for line in range(100)))
-        await connection.settle()
-        assert connection.protocol._parser is not None
-        kept = len(connection.protocol._parser.headers)
-        connection.end()
-        return kept
-
-    assert doors.running.run(run) <= 100
+    connection = doors.connect()
+    await connection.feed(request(TARGETS[0], doors.keys["free"], "Transfer-Encoding: chunked") + b"0\r\n")
+    for number in range(50):
+        await connection.feed(b"".join(b"X-%d-%d: y\r\n" % (number, line) for line in range(100)))
+    await connection.settle()
+    assert connection.protocol._parser is not None
+    assert len(connection.protocol._parser.headers) <= 100
+    connection.end()
 
 
 def test_requests_behind_a_last_one_that_is_cut_in_its_last_line_end_are_not_answered(doors: Doors) -> None:
@@ -164,7 +146,8 @@ def test_what_is_known_of_a_request_is_not_taken_for_the_next(doors: Doors, aske
 
 
 @pytest.mark.parametrize("what", ["headers without a key", "a wrong key", "a query", "a path"])
-def test_what_is_kept_of_a_request_for_the_log_is_small(doors: Doors, what: str) -> None:
+@in_worker
+async def test_what_is_kept_of_a_request_for_the_log_is_small(doors: Doors, what: str) -> None:
     """Ten thousand are kept: they must not be ten thousand whole heads."""
     large = "z" * 12_000
     long = f"{FORECAST}?x={large[:7000]}"
@@ -176,25 +159,21 @@ def test_what_is_kept_of_a_request_for_the_log_is_small(doors: Doors, what: str)
             return request(TARGETS[0], f"phf_live_{number}{large}")
         return request(f"{long}{number}", "phf_live_x" if what == "a query" else doors.keys["other"])
 
-    async def run() -> float:
-        await doors.look_at_keys()
-        watch = doors.running.app.watch
-        watch._passed = 1_000_000  # a busy worker: few are looked at for the rankings
-        watch.adapt()
-        connection = doors.connect()
-        for number in range(50):
-            await connection.feed(data(number))
-        tracemalloc.start()
-        before = tracemalloc.get_traced_memory()[0]
-        for number in range(100, 400):
-            await connection.feed(data(number))
-            connection.channel.written = b""
-        after = tracemalloc.get_traced_memory()[0]
-        tracemalloc.stop()
-        connection.end()
-        return (after - before) / 300
-
-    assert doors.running.run(run) < 3_000  # bytes for each
+    watch = doors.running.app.watch
+    watch._passed = 1_000_000  # a busy worker: few are looked at for the rankings
+    watch.adapt()
+    connection = doors.connect()
+    for number in range(50):
+        await connection.feed(data(number))
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for number in range(100, 400):
+        await connection.feed(data(number))
+        connection.channel.written = b""
+    after = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    connection.end()
+    assert (after - before) / 300 < 3_000  # bytes for each
 
 
 # --- a request on a connection of its own ------------------------------------------------------------------------

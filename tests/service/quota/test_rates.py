@@ -231,6 +231,14 @@ async def test_a_refusal_without_redis_says_when(worker: OneWorker) -> None:
     assert await worker.limiter.take("k", hourly) == Decision(False, 0, 1440, 1440)
 
 
+async def test_an_outage_brings_a_key_at_its_limit_no_burst() -> None:
+    """It goes on with its rate."""
+    worker = OneWorker(workers=1)
+    await worker.drive(FAST, 2000, 1)
+    worker.leases.away = True
+    assert await worker.drive(FAST, 2000, 1) <= 500 * 1.05
+
+
 async def test_the_end_of_an_outage_brings_no_second_burst() -> None:
     """What was granted without Redis is charged to the bucket, so that both together are one burst and the rate."""
     worker = OneWorker(workers=1)
