@@ -1,6 +1,5 @@
 """The shared cache: whatever is wrong with it is a miss. What real servers do is in tests/contract."""
 
-import asyncio
 import logging
 
 import pytest
@@ -32,18 +31,6 @@ async def test_what_is_not_the_entry_asked_for_is_damaged_and_logged(
         found = await _cache(client).get(KEY)
     assert (found.outcome, found.entry) == ("damaged", None)
     assert "not served" in caplog.text
-
-
-async def test_look_ups_of_one_turn_have_each_its_own_answer() -> None:
-    client = FakeAsyncRedis()
-    cache = _cache(client)
-    missing, damaged = cache_key("r1", "forecast", "zip:00501"), cache_key("r1", "forecast", "zip:63101")
-    assert await cache.put(KEY, ENTRY)
-    await client.set(damaged.name, b"nonsense")
-    found = await asyncio.gather(*(cache.get(key) for key in (missing, KEY, damaged, KEY)))
-    assert [(one.outcome, one.entry) for one in found] == [
-        ("miss", None), ("hit", ENTRY), ("damaged", None), ("hit", ENTRY),
-    ]  # fmt: skip
 
 
 async def test_a_store_that_is_away_is_unavailable_and_not_a_miss() -> None:

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
-from fakeredis import FakeAsyncRedis
 
 from service.cache import writer
 from service.cache.writer import EntryWriter
 from service.redis.breaker import FAILURES_TO_OPEN
-from tests.support.redis_double import DoubledStore, WiredStore
+from tests.support.redis_double import WiredStore
 from tests.support.waiting import settled
 
 
@@ -23,17 +22,6 @@ async def store() -> AsyncIterator[WiredStore]:
 def stores(store: WiredStore, number: int, size: int = 1) -> tuple[EntryWriter, list["asyncio.Future[bool]"]]:
     entries = EntryWriter(store, 60)
     return entries, [entries.put(f"k{at}", b"x" * size) for at in range(number)]
-
-
-async def test_entries_are_stored_under_their_names_for_a_time() -> None:
-    client = FakeAsyncRedis()
-    store = DoubledStore(client)
-    entries = EntryWriter(store, 60)
-    assert await asyncio.gather(*(entries.put(f"k{at}", b"%d" % at) for at in range(5))) == [True] * 5
-    assert store.wires[0].writes == 1
-    assert await client.mget([f"k{at}" for at in range(5)]) == [b"%d" % at for at in range(5)]
-    assert 0 < await client.ttl("k4") <= 60
-    await store.stop()
 
 
 async def test_a_failure_is_of_its_entry_alone(store: WiredStore) -> None:

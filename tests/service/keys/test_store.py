@@ -1,6 +1,5 @@
 """The key store's records and identity. What real servers do with them is in tests/contract."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
@@ -9,9 +8,7 @@ from service.keys import form
 from service.keys.audit import AUDIT
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.record import IDENTITY, key_id_of, record_name
-from service.keys.store import FoundKey
 from service.keys.store_identity import SEEN
-from service.redis.errors import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
 
 
@@ -41,23 +38,6 @@ async def test_nothing_in_the_store_expires(store: HeldKeyStore) -> None:
     """An expired key is told so, which needs its record."""
     await store.issue("acme", "", None)
     assert [await store.client.ttl(name) for name in await store.client.keys("*")] == [-1] * 3
-
-
-async def test_look_ups_of_one_turn_travel_together(store: HeldKeyStore) -> None:
-    """A damaged record is its owner's trouble alone."""
-    ids = [(await store.issue("acme", "", None))[1].key_id for _ in range(3)]
-    await store.client.set(record_name(ids[1]), b"{}")
-    [wire] = store.redis.wires
-    before = wire.writes
-    finding = [store.find(key_id) for key_id in (*ids, "0" * 12)]
-    first, damaged, last, missing = await asyncio.gather(*finding, return_exceptions=True)
-    assert isinstance(damaged, StoreUnavailable)
-    assert isinstance(first, FoundKey)
-    assert isinstance(last, FoundKey)
-    assert isinstance(missing, FoundKey)
-    assert [found.key and found.key.key_id for found in (first, last, missing)] == [ids[0], ids[2], None]
-    assert all(found.identity is not None for found in (first, last, missing))
-    assert wire.writes == before + 1
 
 
 async def test_an_empty_store_is_a_beginning_until_keys_were_seen(store: HeldKeyStore, tmp_path: Path) -> None:

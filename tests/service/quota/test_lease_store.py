@@ -1,40 +1,17 @@
 """Leases from Redis: shared round trips, and replies that are checked."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from fakeredis import FakeAsyncRedis
 
 from service.base.terms import Rate
 from service.quota.lease_store import Lease, LeaseStore
 from service.redis.errors import StoreUnavailable
-from tests.support.redis_double import DoubledStore, WiredStore, encoded
+from tests.support.redis_double import WiredStore, encoded
 from tests.support.waiting import settled
 
 RATE = Rate(10, 1, 5)
-
-
-@pytest.fixture
-async def store() -> AsyncIterator[DoubledStore]:
-    client = FakeAsyncRedis()
-    made = DoubledStore(client)
-    yield made
-    await made.stop()
-
-
-async def test_calls_of_one_turn_share_a_round_trip(store: DoubledStore) -> None:
-    """Each has its own answer, in the order they came."""
-    leases = LeaseStore(store)
-    await leases.lease("first", RATE, 1, 1)
-    [wire] = store.wires
-    before = wire.writes
-    answers = await asyncio.gather(
-        *(leases.lease(key, RATE, wanted, 1) for key, wanted in [("a", 2), ("b", 5), ("a", 4)])
-    )
-    assert [(answer.granted, answer.remaining) for answer in answers] == [(2, 3), (5, 0), (3, 0)]
-    assert wire.writes == before + 1
 
 
 async def answered(reply: Any) -> tuple[WiredStore, list["asyncio.Future[Lease]"]]:

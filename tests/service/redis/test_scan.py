@@ -25,11 +25,6 @@ async def test_every_name_that_matches_is_found(client: FakeAsyncRedis) -> None:
     assert len(steps) > 1
 
 
-async def test_an_empty_store_has_none(client: FakeAsyncRedis) -> None:
-    """One look is enough."""
-    assert [names async for names in RedisStore("a store", "redis://fake", client).scan("u:*", 10)] == [[]]
-
-
 async def test_a_store_that_fails_ends_it() -> None:
     """Nobody takes a part for all."""
     server = FakeServer()

@@ -58,6 +58,10 @@ def limit(steps: Steps, terms: Terms) -> None:
     steps.keys.keys[KEY] = key_with(terms)
 
 
+async def fail() -> bytes:
+    raise LookupFailure("a file is damaged")
+
+
 def statuses(answers: list[Answered]) -> dict[int, int]:
     return dict(Counter(answer.status for answer in answers))
 
@@ -134,10 +138,6 @@ async def test_a_refused_request_costs_no_look_up(steps: Steps) -> None:
 
 async def test_a_request_takes_one_token_however_often_it_waits(steps: Steps) -> None:
     """Also if its look-up fails."""
-
-    async def fail() -> bytes:
-        raise LookupFailure("a file is damaged")
-
     limit(steps, Terms(rate=Rate(3, 86_400, 3)))
     steps.fill = fail
     assert [(await ask(steps, request_for())).status for _ in range(4)] == [503, 503, 503, 429]
@@ -238,10 +238,6 @@ async def test_operators_learn_of_a_look_up_that_fails(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With the release and the cause, for a while. It is logged once, not for each of them."""
-
-    async def fail() -> bytes:
-        raise LookupFailure("a file is damaged")
-
     assert steps.look_ups.problem is None
     steps.fill = fail
     monkeypatch.setattr("service.request.look_up._PROBLEM_SECONDS", 0.0)
@@ -299,30 +295,20 @@ async def test_an_answer_of_the_previous_release_counts_as_what_it_is_there(step
     steps.switch("r2")
     steps.fill, steps.empty = fill, {"r1"}
     steps.follower.previous = PreviousRelease(cast("Any", SimpleNamespace(id="r1")), time.monotonic())
-    request = steps.begin(request_for())
-    waiting = steps.pipeline.run(request)
-    assert isinstance(waiting, asyncio.Task)
-    response = await waiting
+    request = request_for()
+    response = await steps.answer(request)
     assert request.found is not None
     assert (response.status, response.outcome, request.found.release) == (200, "answered_empty", "r1")
 
 
 async def test_what_is_near_of_the_previous_release_is_not_looked_up_again(steps: Steps) -> None:
     """So an answer needs neither Redis nor the warehouse while look-ups in the current release fail."""
-    first = steps.pipeline.run(steps.begin(request_for()))
-    assert isinstance(first, asyncio.Task)
-    await first
-
-    async def fail() -> bytes:
-        raise LookupFailure("damaged")
-
+    await steps.answer(request_for())
     steps.switch("r2")
     steps.fill = fail
     steps.follower.previous = PreviousRelease(cast("Any", SimpleNamespace(id="r1")), time.monotonic())
-    request, missed = steps.begin(request_for()), steps.near.misses
-    waiting = steps.pipeline.run(request)
-    assert isinstance(waiting, asyncio.Task)
-    response = await waiting
+    request, missed = request_for(), steps.near.misses
+    response = await steps.answer(request)
     assert request.found is not None
     assert (response.status, response.body, request.found.tier) == (200, BODY, "previous")
     assert steps.near.misses == missed + 1, "of the current release alone"
