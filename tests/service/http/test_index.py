@@ -15,7 +15,6 @@ from service.base.terms import Quota, Rate, Terms
 from service.http.areas import AREAS
 from service.http.index import IndexAnswer
 from service.keys.record import ApiKey
-from service.keys.store import KeyStore
 from service.request.request import Request
 from service.request.respond import CachePolicy
 from tests.support.served import FORECAST, Served, served, with_keys
@@ -52,14 +51,8 @@ def test_a_key_is_told_what_it_may_use_and_until_when(worker: Served, settings: 
     """Whoever else asks is told of another key."""
     until = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
     terms = Terms(("forecast",), Rate(5, 1, 5), Quota(40, "day"))
-
-    async def issue(store: KeyStore) -> tuple[str, ApiKey]:
-        return await store.issue("acme", "", until, terms)
-
-    async def run() -> tuple[str, ApiKey]:
-        return await with_keys(settings.keys_url, settings.data_path, issue)
-
-    key, record = worker.run(run)
+    issued = with_keys(settings.keys_url, settings.data_path, lambda store: store.issue("acme", "", until, terms))
+    key, record = worker.run(lambda: issued)
     assert worker.ask("/v1/", key=key).json()["key"] == {
         "key_id": record.key_id,
         "areas": ["forecast"],

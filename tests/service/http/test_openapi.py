@@ -16,10 +16,9 @@ from service.http.index import Index
 from service.http.openapi import About, describe_api
 from service.http.own_usage.description import SCHEMAS as USAGE_SCHEMAS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
-from service.keys.record import ApiKey
-from service.keys.store import KeyStore
 from service.request.errors import CODES, Problem
-from tests.support.served import FORECAST, Served, with_keys
+from tests.support.caller import Caller
+from tests.support.served import FORECAST, Served
 
 BODIES = [*(endpoint.operation.body for area in AREAS for endpoint in area.endpoints), *RELEASE_SCHEMAS]
 STRUCTS: dict[str, type] = {struct.__name__: struct for struct in (*BODIES, *USAGE_SCHEMAS, Index, Problem)}
@@ -159,15 +158,7 @@ def test_every_parameter_and_header_is_described_and_every_operation_has_a_tag()
 @pytest.mark.parametrize("query", ["zip_code=36436", "zip_code=1", "zip_code=99999"])
 def test_headers_of_a_key_with_limits_are_described(worker: Served, settings: Settings, query: str) -> None:
     """Of errors as of answers: each says what is left."""
-
-    async def issue(store: KeyStore) -> tuple[str, ApiKey]:
-        return await store.issue("acme", "", None, Terms(rate=Rate(10, 1, 10)))
-
-    async def run() -> tuple[str, ApiKey]:
-        return await with_keys(settings.keys_url, settings.data_path, issue)
-
-    key, _ = worker.run(run)
-    answer = worker.ask(f"{FORECAST}?{query}", key=key)
+    answer = Caller(worker, settings, Terms(rate=Rate(10, 1, 10))).ask(f"{FORECAST}?{query}")
     assert answer.header("ratelimit")
     described = DOCUMENT["paths"][FORECAST]["get"]["responses"][str(answer.status)]["headers"]
     sent = {name for name, _ in answer.headers} - {"date", "content-type", "content-length"}

@@ -9,7 +9,8 @@ import pytest
 
 from service.base.terms import Terms
 from service.http.releases.controller import find_route
-from tests.support.served import Served, with_keys
+from tests.support.caller import Caller
+from tests.support.served import Served
 from tests.support.waiting import eventually
 from warehouse.releases.catalog import Catalog, Manifest
 
@@ -25,16 +26,6 @@ def current(published: Path) -> Manifest:
 @pytest.fixture(scope="module")
 def content(published: Path, current: Manifest) -> bytes:
     return (published / "releases" / current.id / "bulk" / "forecast.parquet").read_bytes()
-
-
-def key_for(worker: Served, settings: Any, areas: tuple[str, ...]) -> str:
-    async def issue() -> str:
-        key, _ = await with_keys(
-            settings.keys_url, settings.data_path, lambda store: store.issue("acme", "", None, Terms(areas))
-        )
-        return key
-
-    return worker.run(issue)
 
 
 def test_the_list_names_releases_with_their_areas_and_files(worker: Served, current: Manifest, content: bytes) -> None:
@@ -148,25 +139,25 @@ def test_a_file_needs_the_area_bulk_and_its_own(worker: Served, settings: Any) -
         (("forecast",), 403, 200),
         (("bulk", "projects"), 403, 403),
     ):
-        key = key_for(worker, settings, areas)
-        assert worker.ask(FILE, key=key).status == file
-        assert worker.ask(f"{CHANGES}?area=forecast", key=key).status == changes
-        assert worker.ask("/v1/releases", key=key).status == 200
+        caller = Caller(worker, settings, Terms(areas))
+        assert caller.ask(FILE).status == file
+        assert caller.ask(f"{CHANGES}?area=forecast").status == changes
+        assert caller.ask("/v1/releases").status == 200
 
 
 async def test_requests_count_in_their_area(worker: Served, settings: Any) -> None:
     """A part and a file count alike; the list of releases does not count."""
-    key = key_for(worker, settings, ("bulk", "forecast"))
+    caller = Caller(worker, settings, Terms(("bulk", "forecast")))
     for target, more in (
         (FILE, {}),
         (FILE, {"Range": "bytes=0-1"}),
         (f"{CHANGES}?area=forecast", {}),
         ("/v1/releases", {}),
     ):
-        assert worker.ask(target, key=key, **more).status in (200, 206)
+        assert caller.ask(target, **more).status in (200, 206)
 
     def counted() -> list[tuple[str, int]]:
-        return [(day["area"], day["answered"]) for day in worker.ask("/v1/usage", key=key).json()["days"]]
+        return [(day["area"], day["answered"]) for day in caller.ask("/v1/usage").json()["days"]]
 
     await eventually(lambda: counted() == [("bulk", 2), ("forecast", 1)])
 
