@@ -1,4 +1,4 @@
-"""The audit trail: who did what to which key, and when. A Redis stream, ``a:audit``, that is never trimmed.
+"""The audit trail: each change of a key, with its author and time. A Redis stream, ``a:audit``, that is never trimmed.
 
 A line's id is its time by the server's clock. Lines never hold a secret or a digest. The trail and the records change
 in one step (change.lua), so both must be on one server (with its replicas), not on a cluster.
@@ -24,9 +24,9 @@ LINE = "line"
 PURGED = "purged"
 _PAGE = 1000  # lines
 _WAIT_MILLISECONDS = 2000
-# The script's reply: done, but the trail is damaged.
+# The script's reply: done, without lines in the damaged trail.
 _WITHOUT_LINES = 2
-# Put before the script, lets a full server run it (Redis 7, Valkey).
+# Prefix that lets a full server run the script (Redis 7, Valkey).
 _EVEN_IF_FULL = "#!lua flags=allow-oom\n"
 _SCRIPT = Script("service.keys", "change.lua")
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a line of the trail says: a change of a key, or of the store."""
+    """A line of the trail: a change of a key, or of the store."""
 
     what: str  # issued, rotated, extended, changed, revoked, imported, adopted; purged: the caches
     by: str
@@ -49,7 +49,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     after: State | None = None
     revision: int = 0  # of the record, after the change
     rotated: str | None = None  # the other key of a rotation
-    restored: str | None = None  # the id that an imported line had in the trail it came from
+    restored: str | None = None  # the id of an imported line in its original trail
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class Line(msgspec.Struct, frozen=True):
 
     @property
     def origin(self) -> str:
-        """The id that the line was first written under."""
+        """Id that the line was first written under."""
         return (self.change.restored if self.change else None) or self.id
 
     @property
@@ -82,23 +82,23 @@ class Edit(NamedTuple):
 
 
 async def note(store: RedisStore, change: Change) -> None:
-    """Writes a line about something that changes no record. Raises StoreUnavailable."""
+    """Writes a line about an action that changes no record. Raises StoreUnavailable."""
     try:
         await store.call(lambda client: client.xadd(AUDIT, {LINE: msgspec.json.encode(change)}))
     except StoreRefused as error:
-        raise _advised(error) from None
-    _say(change)
+        raise _with_advice(error) from None
+    _log_change(change)
 
 
 async def apply(store: RedisStore, edits: list[Edit], *, replicas: int = 0, quiet: bool = False) -> bool:
     """Makes the edits and writes their lines in one step, durably; False if a record was changed meanwhile.
 
-    The lines also go to the log, unless `quiet`. A leaked key must be stopped whatever the state of the store: it is
-    revoked or rotated on a full server too, and revoked without a line if the trail is damaged.
+    The lines also go to the log, unless `quiet`. A leaked key must be stopped in any state of the store: it is revoked
+    or rotated on a full server too, and revoked without a line if the trail is damaged.
 
     Raises:
-        StoreUnavailable: if the store does not answer, or does not confirm that they are on disk and on so many
-            `replicas`; the edits may have been made all the same.
+        StoreUnavailable: if the store does not reply, or does not confirm that they are on disk and on so many
+            `replicas`; the edits may have been made nevertheless.
     """
     names = [edit.name for edit in edits]
     texts = [(edit.before or b"", edit.after, msgspec.json.encode(edit.change)) for edit in edits]
@@ -106,14 +106,14 @@ async def apply(store: RedisStore, edits: list[Edit], *, replicas: int = 0, quie
     urgent, revoked = not changes.isdisjoint(("revoked", "rotated")), changes == {"revoked"}
     reply, unconfirmed = await _run(store, names, texts, replicas, urgent=urgent, revoked=revoked)
     if reply == _WITHOUT_LINES:
-        log.error("the audit trail `%s` is damaged, and does not say what was changed: %s", AUDIT, _MEND)
+        log.error("the audit trail `%s` is damaged, and lacks this change: %s", AUDIT, _MEND)
     done = reply in (1, _WITHOUT_LINES)
-    if not done:  # a try whose reply was lost may have made them, before it was sent again
+    if not done:  # a first try, whose reply was lost, may have made them
         now = await store.call(lambda client: client.mget(names))
         done = list(now) == [edit.after for edit in edits]
     if done and not quiet:
         for edit in edits:
-            _say(edit.change)
+            _log_change(edit.change)
     if done and reply == 0:
         await confirm(store, {edit.name: edit.after for edit in edits}, replicas)
     elif unconfirmed is not None and done:
@@ -125,7 +125,7 @@ async def confirm(store: RedisStore, records: Mapping[str, bytes], replicas: int
     """Returns when the records, as they were read, are durable. They are written again: see `confirmed`.
 
     Raises:
-        StoreUnavailable: if the store does not answer, or does not confirm it, or they were changed meanwhile.
+        StoreUnavailable: if the store does not reply, or does not confirm it, or they were changed meanwhile.
     """
     texts = [(raw, raw, b"") for raw in records.values()]
     reply, unconfirmed = await _run(store, list(records), texts, replicas, urgent=True)
@@ -144,7 +144,10 @@ async def _run(
     urgent: bool,
     revoked: bool = False,
 ) -> tuple[Any, str | None]:
-    """The script's reply, and what is not confirmed. `texts`: for each name, its bytes before and after, its line."""
+    """Returns the script's reply, and what is not confirmed.
+
+    `texts`: for each name, its bytes before and after, its line.
+    """
     words = [len(names) + 1, AUDIT, *names, "revoked" if revoked else "", *chain.from_iterable(texts)]
 
     async def run(client: Redis) -> tuple[Any, str | None]:
@@ -158,17 +161,17 @@ async def _run(
     try:
         return await store.call(run)
     except StoreRefused as error:
-        raise _advised(error) from None
+        raise _with_advice(error) from None
 
 
 def newest_first(store: RedisStore, since: datetime | None = None) -> AsyncIterator[Line]:
-    """The lines, read page by page. Raises StoreUnavailable."""
+    """Yields the lines, read page by page. Raises StoreUnavailable."""
     oldest = "-" if since is None else str(max(0, int(since.timestamp() * 1000)))
     return _lines(store, "+", lambda client, at: client.xrevrange(AUDIT, at, oldest, count=_PAGE))
 
 
 def oldest_first(store: RedisStore, behind: str | None = None) -> AsyncIterator[Line]:
-    """The lines, read page by page, those after the id `behind`. Raises StoreUnavailable."""
+    """Yields the lines after the id `behind`, read page by page. Raises StoreUnavailable."""
     start = "-" if behind is None else f"({behind}"
     return _lines(store, start, lambda client, at: client.xrange(AUDIT, at, "+", count=_PAGE))
 
@@ -190,7 +193,7 @@ async def last_id(store: RedisStore) -> str | None:
 
 
 async def has(store: RedisStore, line_id: str) -> bool:
-    """Whether the trail has this line."""
+    """Returns whether the trail has this line."""
     return bool(await _page(store, lambda client: client.xrange(AUDIT, line_id, line_id, count=1)))
 
 
@@ -198,19 +201,19 @@ async def _page(store: RedisStore, command: Callable[[Redis], Awaitable[Any]]) -
     try:
         page = await store.call(command)
     except StoreRefused as error:
-        raise _advised(error) from None
+        raise _with_advice(error) from None
     if not isinstance(page, list):
         raise StoreUnavailable(f"the audit trail `{AUDIT}` was asked for, and something else was answered")
     return page
 
 
-def _advised(error: StoreRefused) -> StoreRefused:
+def _with_advice(error: StoreRefused) -> StoreRefused:
     is_damaged = any(word in str(error) for word in ("WRONGTYPE", "DAMAGED"))
     return StoreRefused(f"the audit trail `{AUDIT}`: {error}; {_MEND}", error.why) if is_damaged else error
 
 
 def order_of(line_id: str) -> tuple[int, int]:
-    """What orders ids: milliseconds since 1970, and a number. Raises ValueError if `line_id` is no id."""
+    """Returns the sort key of an id: milliseconds since 1970, and a number. Raises ValueError if `line_id` is no id."""
     milliseconds, _, number = line_id.partition("-")
     if not (milliseconds.isascii() and milliseconds.isdigit() and number.isascii() and number.isdigit()):
         raise ValueError(f"{line_id!r} is no id of a line")
@@ -218,7 +221,7 @@ def order_of(line_id: str) -> tuple[int, int]:
 
 
 def time_of(line_id: str) -> datetime:
-    """The time of an id. Raises ValueError if it is no id, or no time."""
+    """Returns the time of an id. Raises ValueError if it is no id, or no time."""
     milliseconds, _ = order_of(line_id)
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC)
@@ -231,7 +234,7 @@ def _line(entry: Any) -> Line:
         line_id = entry[0].decode("ascii")
         order_of(line_id)
     except (TypeError, LookupError, AttributeError, ValueError):
-        raise StoreUnavailable("the key store answers with something that is no audit trail") from None
+        raise StoreUnavailable("the key store replied with something other than an audit trail") from None
     try:
         change = msgspec.json.decode(entry[1][LINE.encode()], type=Change)
         time_of(change.restored or line_id)
@@ -240,24 +243,24 @@ def _line(entry: Any) -> Line:
     return Line(line_id, change)
 
 
-def said(change: Change) -> str:
-    """`change` in a few words."""
+def describe(change: Change) -> str:
+    """Returns `change` in a few words."""
     if change.what == PURGED:
         return f"the caches were purged by {change.by}"
     about = f"{'test key' if change.test else 'key'} {change.key_id}" if change.key_id else "the key store"
     return f"{about} was {change.what} by {change.by}"
 
 
-def _say(change: Change) -> None:
+def _log_change(change: Change) -> None:
     members: dict[str, Any] = msgspec.to_builtins(change)
-    log.info("%s", said(change), extra=members)
+    log.info("%s", describe(change), extra=members)
 
 
 async def confirmed(client: Redis, command: Sequence[Any], replicas: int) -> tuple[Any, str | None]:
-    """The reply to `command`, which writes, and what is not confirmed about it; None if all is.
+    """Returns the reply to `command`, which writes, and what is not confirmed about it; None if all is.
 
-    `replicas` must have it, besides the server's append-only file, if it has one and can say so. Raises the error that
-    `command` is answered with. WAIT and WAITAOF speak of what their own connection wrote, so all travel on one.
+    `replicas` must have it, and the server's append-only file, if it has one and can confirm it. Raises the error that
+    `command` is answered with. WAIT and WAITAOF cover the writes of their own connection, so all use the same one.
     """
     async with client.pipeline(transaction=False) as pipeline:
         pipeline.execute_command(*command)

@@ -1,9 +1,9 @@
 """A backup of the key store: one versioned document of JSON lines.
 
 It holds ``head`` (version, pepper's fingerprint, identity), every record, the whole audit trail, the records that
-changed while the others were written, usage (whose form the caller knows), and ``end`` with the numbers of each and a
-checksum. It has digests but no secrets, and is worthless without the pepper, which is not in it. The checksum is an
-HMAC-SHA-256 with the pepper, which reveals a file that was damaged, cut off or edited.
+changed while the others were written, usage (in the caller's form), and ``end`` with the number of each and a checksum.
+It has digests but no secrets, and is worthless without the pepper, which is not in it. The checksum is an HMAC-SHA-256
+with the pepper, which reveals a file that was damaged, cut off or edited.
 """
 
 import hmac
@@ -29,11 +29,11 @@ _CLOCKS_DIFFER = timedelta(days=1)
 
 
 class BackupError(KeyStoreError):
-    """The file cannot be imported here. The message says why."""
+    """The file cannot be imported here. The message has the reason."""
 
 
 class BackupHead(msgspec.Struct, frozen=True, tag="head"):
-    """The first line. `pepper` is the fingerprint, `identity` says of which store."""
+    """The first line. `pepper` is the fingerprint, `identity` that of the store."""
 
     format: Literal["forecast-keys"]
     version: int
@@ -55,7 +55,7 @@ class LineItem(msgspec.Struct, frozen=True, tag="line"):
 
 
 class UsageItem(msgspec.Struct, frozen=True, tag="usage"):
-    """Usage of one key: JSON whose form this room does not know."""
+    """Usage of one key: JSON that this package does not parse."""
 
     usage: msgspec.Raw
 
@@ -82,9 +82,9 @@ _USAGE = b'{"type":"usage",'  # as every line of it begins
 
 
 class Dump:
-    """Writes one backup; afterwards `keys`, `lines` and `usage` say how much is in it, `damaged` what is not.
+    """Writes one backup. Afterwards `keys`, `lines` and `usage` count its items, and `damaged` lists what it lacks.
 
-    The parameter `usage` brings records of usage, each of which can be encoded as JSON.
+    The parameter `usage` yields records of usage, each of which can be encoded as JSON.
     """
 
     def __init__(self, store: KeyStore, usage: AsyncIterable[msgspec.Struct] | None = None) -> None:
@@ -97,16 +97,16 @@ class Dump:
         self._sum = hmac.new(store.pepper, _PURPOSE, sha256)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        """The lines of the file.
+        """Yields the lines of the file.
 
         Raises:
             KeyStoreError: if this is not the store that our keys are in, or has none.
-            StoreUnavailable: if the store does not answer.
+            StoreUnavailable: if the store does not reply.
         """
         identity = await self._store.identity()
         self._store.check_identity(identity)
         if identity is None:
-            raise KeyStoreError("no key was ever issued here: there is nothing to export")
+            raise KeyStoreError("no key was ever issued here, so there are none to export")
         yield self._encoded(BackupHead("forecast-keys", VERSION, self._store.fingerprint, now(), identity))
         before = await audit.last_id(self._store.redis)
         async for key in every_key(self._store):
@@ -132,7 +132,7 @@ class Dump:
         if isinstance(key, DamagedKey):
             self.damaged.append(key)
             return
-        if not key.pepper:  # a record of the first version, which does not say
+        if not key.pepper:  # a record of the first version lacks it
             made_with = _UNKNOWN_PEPPER if identity.voids(key) else self._store.fingerprint
             key = msgspec.structs.replace(key, pepper=made_with)
         self.keys += 1
@@ -145,7 +145,7 @@ class Dump:
 
 
 def read(lines: Iterable[bytes]) -> Iterator[KeyItem | LineItem]:
-    """The records and the trail of a checked backup."""
+    """Yields the records and the trail of a checked backup."""
     for line in lines:
         if not line.startswith(_USAGE):
             item = _items.decode(line)
@@ -154,7 +154,7 @@ def read(lines: Iterable[bytes]) -> Iterator[KeyItem | LineItem]:
 
 
 def read_usage(lines: Iterable[bytes]) -> Iterator[msgspec.Raw]:
-    """The usage in a checked backup."""
+    """Yields the usage in a checked backup."""
     for line in lines:
         if line.startswith(_USAGE):
             item = _items.decode(line)
@@ -196,14 +196,14 @@ def check(
 
 
 class _Trail:
-    """Checks that a file's lines could have been written by a key store, one after the other."""
+    """Checks that a key store could have written a file's lines, in this order."""
 
     def __init__(self) -> None:
         self.lines = 0
         self._newest = (-1, -1)
 
     def check(self, line: Line) -> None:
-        """Raises ValueError if they could not."""
+        """Raises ValueError if it could not."""
         order = audit.order_of(line.id)
         if order <= self._newest:
             raise ValueError("a line of the audit trail is out of order")
@@ -212,8 +212,10 @@ class _Trail:
 
 
 def is_ahead(line: Line, head: BackupHead) -> bool:
-    """Whether the line's time had not come yet when the backup was made. Written again under its id, it would give its
-    time to all lines that follow."""
+    """Returns whether the line is dated after the backup was made.
+
+    Written under its id, it would date all later lines.
+    """
     return line.at is None or line.at > head.made_at + _CLOCKS_DIFFER
 
 

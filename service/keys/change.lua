@@ -1,18 +1,18 @@
--- Changes records and appends the lines that say so to the audit trail, or does nothing: there is no change without
--- its line, and no line without its change; but a revocation does not wait for a trail that is damaged.
+-- Changes records and appends their lines to the audit trail, or neither: there is no change without
+-- its line, and no line without its change; but a revocation is made even if the trail is damaged.
 --
 -- KEYS[1]   the audit trail, a stream
 -- KEYS[2..] the records to change, each once
 -- ARGV[1]   'revoked', or ''
--- ARGV[2..] for each record in turn: its bytes as they were read ('' where there was none), its new bytes, its line
+-- ARGV[2..] for each record in turn: its bytes as read ('' for none), its new bytes, its line
 --           ('' where nothing changes, and the record is only written again)
 --
--- Returns 1, or 0 where a record is not as it was read: then nothing is written. 2: done, without lines.
--- Lines go first: they are what can fail (a trail of another type, or full), and an error there ends the script.
+-- Returns 1, or 0 if a record differs from the bytes read: then nothing is written. 2: done, without lines.
+-- Lines go first: only they can fail (a trail of another type, or full), and such an error ends the script.
 
 local records = #KEYS - 1
 for at = 1, records do
-  -- a record of another type is damaged: it was read as none, and is replaced
+  -- a record of another type is damaged: it was read as '', and is replaced
   local there = redis.pcall('GET', KEYS[at + 1])
   if type(there) ~= 'string' then
     there = ''
@@ -23,8 +23,8 @@ for at = 1, records do
 end
 local done = 1
 for at = 1, records do
-  local said = ARGV[3 * at + 1]
-  local line = said ~= '' and redis.pcall('XADD', KEYS[1], '*', 'line', said)
+  local text = ARGV[3 * at + 1]
+  local line = text ~= '' and redis.pcall('XADD', KEYS[1], '*', 'line', text)
   if type(line) == 'table' and line.err then
     local why = tostring(line.err)
     local damaged = string.find(why, 'WRONGTYPE', 1, true) or string.find(why, 'exhausted', 1, true)

@@ -1,4 +1,4 @@
-"""What an operator can change about a key that works, its end, terms and secret; and adopting the store as it is."""
+"""Changes by an operator to a working key: its end, terms and secret; and adopting the store as it is."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -15,10 +15,10 @@ from service.keys.store import KeyStore, edit_of, now
 
 
 async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> tuple[ApiKey, ApiKey]:
-    """The record before and after: it ends at `expires_at`, or never. An expired key works again.
+    """Returns the record before and after: it ends at `expires_at`, or never. An expired key works again.
 
     Raises:
-        KeyStoreError: if there is no such key, or nothing makes it work.
+        KeyStoreError: if there is no such key, or it can never work again.
         StoreUnavailable: if the store does not answer.
     """
     identity = await _ours(store)
@@ -31,7 +31,7 @@ async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> t
 
 
 async def change_terms(store: KeyStore, key_id: str, edit: Callable[[Terms], Terms]) -> tuple[ApiKey, ApiKey]:
-    """The record before and after. Raises as `extend`, and what `edit` raises."""
+    """Returns the record before and after. Raises as `extend`, and what `edit` raises."""
     identity = await _ours(store)
 
     def edit_key(key: ApiKey) -> ApiKey:
@@ -44,10 +44,10 @@ async def change_terms(store: KeyStore, key_id: str, edit: Callable[[Terms], Ter
 async def rotate(
     store: KeyStore, key_id: str, overlap: timedelta, expires_at: datetime | None = None
 ) -> tuple[str, ApiKey, ApiKey]:
-    """A new key with the same partner, label and terms, as its owner gets it; its record; that of the old one.
+    """Returns a new key with the same partner, label and terms, as its owner gets it; its record; the old key's record.
 
-    The old key ends after `overlap`, never later than it would have. The new one ends at `expires_at`, else when the
-    old one would have if it had never been rotated.
+    The old key ends after `overlap`, or earlier if it would have anyway. The new one ends at `expires_at`, by default
+    when the old one would have ended without any rotation.
 
     Raises:
         KeyStoreError: if there is no such key, it does not work, or has a successor that does.
@@ -74,7 +74,7 @@ async def rotate(
 
 
 async def _ours(store: KeyStore) -> StoreIdentity | None:
-    """The identity. Raises ForeignStoreError if this is not the store that our keys are in."""
+    """Returns the identity. Raises ForeignStoreError if this is not the store that our keys are in."""
     identity = await store.identity()
     store.check_identity(identity)
     return identity
@@ -88,7 +88,7 @@ def _refuse_dead(key: ApiKey, identity: StoreIdentity | None) -> None:
 
 
 async def _refuse_second(store: KeyStore, old: ApiKey) -> None:
-    """A script that runs twice must not leave unknown keys behind, nor a successor's successor."""
+    """Raises if the key has a successor: a script that runs twice must neither lose keys nor rotate a successor."""
     passed = {old.key_id}
     next_id = old.rotated_to
     while next_id is not None and next_id not in passed:
@@ -104,10 +104,10 @@ async def _refuse_second(store: KeyStore, old: ApiKey) -> None:
 async def adopt(store: KeyStore) -> None:
     """Makes this store ours for every worker, after a loss or a deliberate change of the pepper.
 
-    What the workers knew before no longer counts; keys of another pepper become void.
+    Workers drop what they knew before; keys of another pepper become void.
 
     Raises:
-        KeyStoreError: if another operator adopts it at the same moment.
+        KeyStoreError: if another operator adopts it at the same time.
         StoreUnavailable: if the store does not answer.
     """
     raw, identity = await store.raw_identity()
@@ -117,5 +117,5 @@ async def adopt(store: KeyStore) -> None:
     adopted = msgspec.structs.replace(identity, accepted_at=decided)
     edit = Edit(IDENTITY, raw, msgspec.json.encode(adopted), Change(what="adopted", by=whoami()))
     if not await audit.apply(store.redis, [edit], replicas=store.replicas):
-        raise KeyStoreError("somebody else has just adopted the key store; look again")
+        raise KeyStoreError("another operator has just adopted the key store; check it again")
     store.known.keep(adopted)

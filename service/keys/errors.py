@@ -2,7 +2,7 @@
 
 
 class KeyStoreError(Exception):
-    """What the operator asked for cannot be done. The message is one line that says what to do."""
+    """The operator's command cannot be executed. The message is one line with the remedy."""
 
 
 class NoSuchKeyError(KeyStoreError):

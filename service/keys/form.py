@@ -1,7 +1,7 @@
 """The form of an API key: ``phf_live_<id>_<secret>_<checksum>``; a test key begins with ``phf_test``.
 
 The parts are letters and digits. The id finds the record, and the secret (256 bits) proves ownership. The checksum
-reveals a mistyped key, or text that is none, without a look-up; secret scanners use it too.
+reveals a mistyped key, or other text, without a look-up; secret scanners use it too.
 """
 
 import hmac
@@ -19,7 +19,7 @@ _ID_LENGTH = 12  # characters, as every length here
 _SECRET_BITS = 256
 _SECRET_LENGTH = 43  # 62 ** 43 > 2 ** 256
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
-# Of a whole key, with what joins its parts.
+# Length of a whole key, with separators.
 LENGTH = len(LIVE_PREFIX) + _ID_LENGTH + _SECRET_LENGTH + _CHECKSUM_LENGTH + 3
 _FORM = re.compile(
     f"({LIVE_PREFIX}|{TEST_PREFIX})_([0-9A-Za-z]{{{_ID_LENGTH}}})_([0-9A-Za-z]{{{_SECRET_LENGTH}}})"
@@ -36,7 +36,7 @@ class PresentedKey(msgspec.Struct, frozen=True):
 
 
 def generate(*, test: bool = False) -> tuple[str, PresentedKey]:
-    """A new key as its owner gets it, and its parts."""
+    """Returns a new key as its owner gets it, and its parts."""
     key_id = "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
     secret = _base62(secrets.randbits(_SECRET_BITS), _SECRET_LENGTH)
     body = f"{TEST_PREFIX if test else LIVE_PREFIX}_{key_id}_{secret}"
@@ -44,7 +44,7 @@ def generate(*, test: bool = False) -> tuple[str, PresentedKey]:
 
 
 def parse(presented: str) -> PresentedKey | None:
-    """The parts of `presented`, or None if its form or its checksum is wrong."""
+    """Returns the parts of `presented`, or None if its form or its checksum is wrong."""
     match = _FORM.fullmatch(presented)
     if match is None:
         return None
@@ -55,7 +55,7 @@ def parse(presented: str) -> PresentedKey | None:
 
 
 def split(text: str) -> tuple[str, str, str]:
-    """`text` before the first key in it, the key, and what is behind it; the last two are empty if there is none."""
+    """Returns `text` before the first key in it, the key, and the rest; the last two are empty if there is none."""
     for match in _FORM.finditer(text):
         if parse(match[0]) is not None:
             return text[: match.start()], match[0], text[match.end() :]
@@ -67,7 +67,7 @@ def is_key_id(text: str) -> bool:
 
 
 def digest(secret: str, pepper: bytes) -> str:
-    """What the key store holds instead of the secret: HMAC-SHA-256 with the pepper, as hex."""
+    """Returns the digest that the key store has instead of the secret: HMAC-SHA-256 with the pepper, as hex."""
     return hmac.new(pepper, secret.encode(), sha256).hexdigest()
 
 

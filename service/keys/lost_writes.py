@@ -1,6 +1,6 @@
 """Changes that a key store lost, as in a failover: workers keep the newest revision that they have seen.
 
-The newest record that a worker has seen of a key holds, and a revocation holds in any case, until an operator decides
+The newest record that a worker has seen of a key stays valid, and so does any revocation, until an operator decides
 otherwise (an import, or adopting the store).
 """
 
@@ -12,17 +12,17 @@ from service.keys.record import ApiKey
 
 log = logging.getLogger("forecast.keys")
 
-# Keys that are named in the log, and whose revocation is made again.
+# Most keys that are named in the log, and revoked again.
 _MOST_KEYS = 10_000
 
 MEND_LOSS = (
-    "import the newest backup (`forecast keys import`), and do again what was changed since; or accept the loss with "
+    "import the newest backup (`forecast keys import`), and repeat the changes since then; or accept the loss with "
     "`forecast keys adopt-store`"
 )
 
 
 class LostWrites:
-    """What one worker's KeyVerifier noticed of a store that went back.
+    """Changes that a store lost, as noticed by one worker's KeyVerifier.
 
     `revoked`: ids of keys that the worker saw revoked, and that the store has as not revoked.
     """
@@ -40,7 +40,10 @@ class LostWrites:
         return f"the key store went back: changes of {keys} that workers have seen are no longer in it; {MEND_LOSS}"
 
     def newest(self, seen: ApiKey, found: ApiKey, *, decided: bool) -> ApiKey:
-        """What holds of a key that was `seen` so before, and `found` so now. `decided`: by an operator in between."""
+        """Returns the valid record of a key last `seen` so, and now `found` so.
+
+        `decided`: by an operator in between.
+        """
         revived = seen.revoked_at is not None and found.revoked_at is None
         if not revived and (decided or found.revision >= seen.revision):
             self.settled(seen.key_id)
@@ -51,23 +54,23 @@ class LostWrites:
         return seen
 
     def vanished(self, seen: ApiKey) -> None:
-        """The store has no such key any more, and keys are never deleted."""
+        """Notes that the store lacks a key, although keys are never deleted."""
         self._note(seen.key_id, revived=False)
         self._note(seen.key_id, revived=False)
 
     def settled(self, key_id: str) -> None:
-        """The store has what was seen of the key."""
+        """Notes that the store has the last seen record of the key."""
         if key_id in self._suspected:
             for ids in (self.revoked, self._lost, self._suspected):
                 ids.discard(key_id)
 
     def decided(self) -> None:
-        """An operator accepted the store as it is, but for revocations."""
+        """Notes that an operator accepted the store's current content, except for revocations."""
         self._lost &= self.revoked
         self._suspected &= self.revoked
 
     def _note(self, key_id: str, *, revived: bool) -> None:
-        """Two look-ups may overtake each other, so the next one decides."""
+        """Notes one look-up. Two look-ups may finish out of order, so the next one decides."""
         if key_id not in self._suspected:
             self._suspected.add(key_id)
             return

@@ -19,10 +19,10 @@ LOST = (
 
 
 def obtain(configured: str | None, data: Path, *, create: bool = True, anew: bool = False) -> bytes:
-    """The configured pepper, else that of the data folder, which is created once.
+    """Returns the configured pepper, or that of the data folder, which is created once.
 
-    Without `create`, a data folder that has none stays as it is, and the result is a pepper that no key was made with.
-    So it is where the pepper is lost, unless the keys begin `anew`: a new file would hide that the old one is missing.
+    Without `create`, a data folder without one is unchanged, and the result is a pepper that no key was made with. The
+    same if the pepper is lost, unless the keys start `anew`: a new file would hide that the old one is missing.
 
     Raises:
         SettingsError: if it is too short, or its file cannot be read or created.
@@ -45,7 +45,7 @@ def obtain(configured: str | None, data: Path, *, create: bool = True, anew: boo
 
 
 def is_lost(configured: str | None, data: Path) -> bool:
-    """Whether there is no pepper any more, though keys were made with one: the data folder has seen their store."""
+    """Returns whether the pepper is missing although keys were made with one: the data folder has seen their store."""
     try:
         return configured is None and not file_of(data).exists() and (data / SEEN).exists()
     except OSError:  # unknown
@@ -53,17 +53,17 @@ def is_lost(configured: str | None, data: Path) -> bool:
 
 
 def file_of(data: Path) -> Path:
-    """Where the pepper of a data folder is, if none is configured."""
+    """Returns the path of a data folder's pepper, used if none is configured."""
     return data / _FILE
 
 
 def fingerprint(pepper: bytes) -> str:
-    """A value that identifies a pepper without revealing it."""
+    """Returns a value that identifies a pepper without revealing it."""
     return hmac.new(pepper, b"fingerprint", sha256).hexdigest()[:16]
 
 
 def cursor_secret(pepper: bytes) -> bytes:
-    """The secret that authenticates page cursors, and nothing else; the same wherever the pepper is the same."""
+    """Returns the secret that only authenticates page cursors; the same wherever the pepper is the same."""
     return hmac.new(pepper, b"forecast page cursors\n", sha256).digest()
 
 
@@ -71,4 +71,4 @@ def _create(path: Path) -> None:
     if path.exists():
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.create(path, f"{secrets.token_hex(32)}\n".encode(), mode=0o600)  # whoever comes second reads the first one's
+    atomic.create(path, f"{secrets.token_hex(32)}\n".encode(), mode=0o600)  # the second process reads the first one's

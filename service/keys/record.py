@@ -1,6 +1,6 @@
-"""What the key store holds about each API key, and about itself.
+"""The records of the key store: one for each API key, and its own identity.
 
-Records are checked when they are read, down to their members: what passes can be compared, shown and stored again.
+Records are validated when they are read, down to their members: so they can be compared, shown and stored again.
 """
 
 from datetime import UTC, datetime
@@ -18,10 +18,10 @@ ShownStatus = Literal["active", "expired", "revoked", "void"]
 
 NO_TERMS = Terms()
 
-# A moment without a time zone could not be compared with others.
+# A time without a time zone could not be compared with others.
 Moment = Annotated[datetime, Meta(tz=True)]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
-# The latest moment that may identify a store: an operator's next decision must be later.
+# The latest time that may identify a store: an operator's next decision must be later.
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
 
 # In the key store: what the names of key records begin with, and the name of the store's identity.
@@ -38,7 +38,7 @@ def key_id_of(name: str) -> str | None:
 
 
 class KeyExpiry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """When a key stops working; None: never. Tells "no end" from "not noted" in a record."""
+    """When a key stops working; None: never. Distinguishes "no end" from "not recorded" in a record."""
 
     expires_at: Moment | None = None
 
@@ -57,7 +57,7 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires_at: Moment | None = None
     revoked_at: Moment | None = None
     terms: Terms = NO_TERMS
-    test: bool = False  # it is answered from fixed test data, and on no bill
+    test: bool = False  # answered from fixed test data, and never billed
     rotated_from: str | None = None  # the key that this one replaces
     rotated_to: str | None = None  # the key that replaces this one
     unrotated: KeyExpiry | None = None  # the end before a rotation shortened it, until an operator sets another
@@ -73,24 +73,24 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StoreIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Says which key store this is, and which pepper its keys were made with. One per store."""
+    """The identity of a key store, with the pepper that its keys were made with. One per store."""
 
     pepper_fingerprint: str
     created_at: Moment
-    adopted_at: Moment | None = None  # when an operator gave up the earlier keys, made with another pepper
+    adopted_at: Moment | None = None  # when an operator abandoned the earlier keys, made with another pepper
     accepted_at: Moment | None = None  # when an operator last accepted the store, by an import or by adopting it
 
     def __post_init__(self) -> None:
         if self.since > _LATEST:
-            raise ValueError("it is from the end of time")
+            raise ValueError("its timestamp is after the year 9999")
 
     @property
     def since(self) -> datetime:
-        """The moment that identifies this store (store_identity.py)."""
+        """Time that identifies this store (store_identity.py)."""
         return self.accepted_at or self.created_at
 
     def voids(self, key: ApiKey) -> bool:
-        """Whether `key` was made with another pepper, and so can never be verified."""
+        """Returns whether `key` was made with another pepper, and so can never be verified."""
         if key.pepper:
             return key.pepper != self.pepper_fingerprint
         return self.adopted_at is not None and key.created_at < self.adopted_at
@@ -105,7 +105,7 @@ class DamagedKey(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What can change about a key, as lines of the audit trail say it."""
+    """The parts of a key that can change, as recorded in the audit trail."""
 
     expires_at: Moment | None = None
     revoked_at: Moment | None = None
@@ -133,7 +133,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, key: ApiKey, identity: StoreIdentity | None = None) -> "KeyView":
-        """`identity` is that of the store that `key` is from; without it nothing is void."""
+        """Returns the view of `key`; `identity` is its store's, without which no key is void."""
         status: ShownStatus = key.status()
         if status != "revoked" and identity is not None and identity.voids(key):
             status = "void"
@@ -153,14 +153,14 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DamagedRecordError(StoreUnavailable):
-    """A record is damaged: what it said is unknown."""
+    """A record is damaged: its content is unknown."""
 
 
 R = TypeVar("R", ApiKey, StoreIdentity)
 
 
 def decode_record(reply: object, kind: type[R], name: str) -> R | None:
-    """The record `name` from the server's `reply`, None if there is none.
+    """Returns the record `name` from the server's `reply`, None if there is none.
 
     Raises:
         DamagedRecordError: if it is no such record.
@@ -176,7 +176,7 @@ def decode_record(reply: object, kind: type[R], name: str) -> R | None:
 
 
 def decoded_key(reply: object, key_id: str) -> ApiKey | None:
-    """The same for the record of a key, which must be that of `key_id`."""
+    """Decodes the record of a key in the same way; it must be that of `key_id`."""
     name = record_name(key_id)
     key = decode_record(reply, ApiKey, name)
     if key is not None and key.key_id != key_id:
@@ -185,5 +185,5 @@ def decoded_key(reply: object, key_id: str) -> ApiKey | None:
 
 
 def _damaged(name: str, why: object) -> DamagedRecordError:
-    # escaped: a name in the store may hold anything
+    # escaped: a name in the store may have any bytes
     return DamagedRecordError(f"the record `{printable(name)}` of the key store is damaged: {why}")

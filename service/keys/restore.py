@@ -1,6 +1,6 @@
-"""Imports a backup into a key store: newer records stay, and what was revoked anywhere stays revoked.
+"""Imports a backup into a key store: newer records stay, and keys revoked anywhere stay revoked.
 
-Every step can be repeated, so an import that was interrupted is simply run again.
+Every step is idempotent, so an interrupted import is simply run again.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -18,10 +18,10 @@ from service.keys.errors import KeyStoreError
 from service.keys.record import IDENTITY, ApiKey, DamagedKey, State
 from service.keys.store import KeyStore, edit_of, readable
 
-# Records or lines; few enough that the server serves others in between.
+# Records or lines; few enough that the server serves other clients in between.
 _BATCH = 200
 _TRIES = 10
-# Comes after every id.
+# Sorts after every id.
 _LAST = (1 << 64, 0)
 
 
@@ -41,20 +41,20 @@ class Replay:
             return
         if change.after.revoked_at is not None:
             self.revoked.setdefault(change.key_id, change.after.revoked_at)
-        # issued and imported keys are in records as they were; keeping these too would take the whole store
+        # issued and imported keys are in the records; keeping these too would need as much memory as the store
         if change.what not in ("issued", "imported"):
             revision, _ = self._states.get(change.key_id, (0, None))
             if change.revision > revision:
                 self._states[change.key_id] = change.revision, change.after
 
-    def brought_up(self, key: ApiKey) -> ApiKey:
-        """`key` with the changes since it was written. A revocation is never undone."""
+    def bring_up_to_date(self, key: ApiKey) -> ApiKey:
+        """Returns `key` with the changes since it was written. A revocation is never undone."""
         revision, state = self._states.get(key.key_id, (0, None))
         if state is not None and revision > key.revision:
             key = msgspec.structs.replace(
                 key,
                 expires_at=state.expires_at,
-                # it is no longer known whether a rotation or an operator changed the end
+                # it is unknown whether a rotation or an operator changed the end
                 unrotated=key.unrotated if state.expires_at == key.expires_at else None,
                 terms=state.terms,
                 revoked_at=key.revoked_at or state.revoked_at,
@@ -64,7 +64,7 @@ class Replay:
 
 
 def merged(existing: ApiKey | None, imported: ApiKey) -> ApiKey:
-    """The newer of two records of a key; revoked if either is."""
+    """Returns the newer of two records of a key; revoked if either is."""
     if existing is None:
         return imported
     if existing.revision >= imported.revision:
@@ -79,13 +79,13 @@ def _revoked(key: ApiKey, revoked_at: datetime | None) -> ApiKey:
 
 
 class Restored(msgspec.Struct, kw_only=True):
-    """What an import did, or would do; numbers of keys unless named otherwise."""
+    """The result of an import, or of a dry run; numbers of keys unless named otherwise."""
 
     made_at: datetime  # of the backup
     added: int = 0
     updated: int = 0
     kept: int = 0
-    revoked: int = 0  # by the trail, where the record does not say so
+    revoked: int = 0  # by the trail, where the record lacks it
     lines: int = 0  # of the audit trail
     damaged_lines: int = 0
     made_ours: bool = False  # the store had no identity
@@ -96,7 +96,7 @@ class Restore:
     """One import, run once.
 
     `lines` opens the file again for each pass; the file must have been checked (backup.check). `before_ours` imports
-    what else must be there before workers believe the store: usage, which quotas need.
+    usage, which quotas need before workers trust the store.
     """
 
     def __init__(
@@ -122,11 +122,11 @@ class Restore:
         self._done = Restored(made_at=head.made_at)
 
     async def run(self) -> Restored:
-        """Imports.
+        """Imports the backup.
 
         Raises:
             ForeignStoreError: if the store holds keys that were made with another pepper.
-            StoreUnavailable: if the store does not answer; what was imported by then stays.
+            StoreUnavailable: if the store does not reply; items imported by then stay.
         """
         _, identity = await self._store.raw_identity()
         if identity is not None and identity.pepper_fingerprint != self._store.fingerprint:
@@ -134,7 +134,7 @@ class Restore:
         await self._bring_back()
         if self._before_ours is not None:
             await self._before_ours()
-        # last, so that until everything is there workers answer "unknown" and not "invalid"
+        # last, so that workers answer "unknown" and not "invalid" until all keys are imported
         self._done.made_ours = identity is None
         if not self._dry_run:
             await self._make_ours()
@@ -182,7 +182,9 @@ class Restore:
                     yield item.line, item.line.change
 
     async def _restore_lines(self, lines: list[tuple[Line, Change]]) -> None:
-        """Adds lines under their own ids if these are newer than all others, else at the end, with the ids in them."""
+        """Adds lines under their own ids if these are newer than all others. Adds other lines at the end, with their
+        ids inside.
+        """
         self._done.lines += len(lines)
         if self._dry_run:
             return
@@ -223,7 +225,7 @@ class Restore:
         raise KeyStoreError("keys are being changed from elsewhere all the time; import again")
 
     def _restored(self, raw: bytes | None, existing: ApiKey | None, key: ApiKey, counted: Restored) -> Edit | None:
-        target = merged(existing, self._replay.brought_up(key))
+        target = merged(existing, self._replay.bring_up_to_date(key))
         if target == existing:
             counted.kept += 1
             return None
@@ -234,10 +236,10 @@ class Restore:
         return edit_of(raw, existing, target, "imported", by=self._by)
 
     async def _revoke(self, key_ids: list[str]) -> None:
-        """Revokes keys that are not in the file, but that its trail says are revoked."""
+        """Revokes keys that the file lacks, but whose revocation is in its trail."""
         for _ in range(_TRIES):
             edits = [
-                edit_of(raw, existing, self._replay.brought_up(existing), "imported", by=self._by)
+                edit_of(raw, existing, self._replay.bring_up_to_date(existing), "imported", by=self._by)
                 async for raw, existing, _ in self._existing(key_ids)
                 if existing is not None and existing.revoked_at is None
             ]
@@ -247,7 +249,7 @@ class Restore:
         raise KeyStoreError("keys are being changed from elsewhere all the time; import again")
 
     async def _existing(self, key_ids: list[str]) -> AsyncIterator[tuple[bytes | None, ApiKey | None, str]]:
-        """For each key: its bytes, its record (None if there is none, or it is damaged), its id."""
+        """Yields for each key: its bytes, its record (None if there is none, or it is damaged), its id."""
         for key_id, raw in zip(key_ids, await self._store.raw(key_ids), strict=True):
             record = readable(raw, key_id)
             yield raw, None if isinstance(record, DamagedKey) else record, key_id
@@ -256,15 +258,15 @@ class Restore:
         return self._dry_run or not edits or await audit.apply(self._store.redis, edits, quiet=True)
 
     async def _confirm(self) -> None:
-        """Returns when the identity is durable: what was written before it on this server is durable then, too."""
+        """Returns when the identity, and with it everything written before it on this server, is durable."""
         raw, _ = await self._store.raw_identity()
         if raw is not None:
             await audit.confirm(self._store.redis, {IDENTITY: raw}, self._store.replicas)
 
     async def _make_ours(self) -> None:
-        """Makes the store continue that of the file, so that workers that knew another believe it."""
+        """Makes the store the successor of the file's, so that workers that knew another one trust it."""
         (raw, identity), head = await self._store.raw_identity(), self._head.identity
-        if identity is None or identity.created_at != head.created_at or not self._store.known.believes(identity):
+        if identity is None or identity.created_at != head.created_at or not self._store.known.trusts(identity):
             decided = self._store.known.decision(identity, head)
             identity = msgspec.structs.replace(head, accepted_at=decided)
             change = Change(what="imported", by=self._by)

@@ -37,22 +37,22 @@ from service.redis.pipelined import value
 from service.redis.primary import Primary, open_store
 from service.redis.refusals import WRONG_TYPE
 
-# Of a command: more than the server has for confirming that a change is on disk (`audit.confirmed`).
+# Timeout of a command: longer than the server's for confirming that a change is on disk (`audit.confirmed`).
 _TIMEOUT_SECONDS = 3.0
-# A try fails if the key was changed meanwhile.
+# A try fails if another client changed the key meanwhile.
 _TRIES = 10
 
 _LISTED_AT_ONCE = 1000  # names
 
 
 class FoundKey(msgspec.Struct, frozen=True):
-    """What one look-up found. `key` is None if the store has no such record, `identity` if it has no identity."""
+    """The result of one look-up. `key` is None if the store has no such record, `identity` if it has no identity."""
 
     key: ApiKey | None
     identity: StoreIdentity | None
 
 
-Found = FoundKey | StoreUnavailable | ForeignStoreError  # errors say why nothing was found
+Found = FoundKey | StoreUnavailable | ForeignStoreError  # an error is the reason why the key's state is unknown
 
 
 class KeyStore:
@@ -69,23 +69,23 @@ class KeyStore:
         self.known = KnownStore(data, self.fingerprint)
 
     async def find(self, key_id: str) -> FoundKey:
-        """The record of `key_id` and the identity.
+        """Returns the record of `key_id` and the identity.
 
         Raises:
             ForeignStoreError: if the identity is damaged.
-            StoreUnavailable: if the store does not answer; DamagedRecordError if the key's record is damaged.
+            StoreUnavailable: if the store does not reply; DamagedRecordError if the key's record is damaged.
         """
         identity, key = await self._read(IDENTITY, record_name(key_id))
         known = _identity_of(identity)
         return FoundKey(decoded_key(key, key_id), known)
 
     async def identity(self) -> StoreIdentity | None:
-        """The identity. Raises ForeignStoreError if it is damaged, StoreUnavailable."""
+        """Returns the identity. Raises ForeignStoreError if it is damaged, StoreUnavailable."""
         (identity,) = await self._read(IDENTITY)
         return _identity_of(identity)
 
     async def raw_identity(self) -> tuple[bytes | None, StoreIdentity | None]:
-        """The identity, for replacing it: its bytes, and what they say; None if they say nothing."""
+        """Returns the identity's bytes, for replacing it, and its content; None if that is damaged."""
         (raw,) = await self._raw([IDENTITY])
         try:
             return raw, decode_record(raw, StoreIdentity, IDENTITY)
@@ -93,10 +93,10 @@ class KeyStore:
             return raw, None
 
     async def _read(self, *names: str) -> list[bytes | StoreUnavailable | None]:
-        """The bytes of each record; or the error that it is of another type."""
+        """Returns the bytes of each record, or the error for one of another type."""
         records = await gathered(self.redis.send(name, ("GET", name), value) for name in names)
         for record in records:
-            if not (isinstance(record, StoreRefused) and record.said.startswith(WRONG_TYPE)):
+            if not (isinstance(record, StoreRefused) and record.text.startswith(WRONG_TYPE)):
                 checked(record)
         return records
 
@@ -111,7 +111,7 @@ class KeyStore:
     async def issue(
         self, partner: str, label: str, expires_at: datetime | None, terms: Terms = NO_TERMS, *, test: bool = False
     ) -> tuple[str, ApiKey]:
-        """A new key as its owner gets it, and its record; both are durable when this returns.
+        """Returns a new key as its owner gets it, and its record; both are durable when this returns.
 
         Raises:
             ForeignStoreError: if this is not the store that our keys are in.
@@ -125,7 +125,7 @@ class KeyStore:
     def new_key(
         self, partner: str, label: str, expires_at: datetime | None, terms: Terms, *, test: bool = False
     ) -> tuple[str, ApiKey]:
-        """A key as its owner gets it, and its record, which is not stored yet."""
+        """Returns a key as its owner gets it, and its record, which is not stored yet."""
         presented, parts = form.generate(test=test)
         return presented, ApiKey(
             key_id=parts.key_id,
@@ -146,7 +146,7 @@ class KeyStore:
 
         Raises:
             KeyStoreError: if a record was changed meanwhile.
-            StoreUnavailable: if the store does not answer, or refuses.
+            StoreUnavailable: if the store does not reply, or refuses.
         """
         try:
             done = await audit.apply(self.redis, edits, replicas=self.replicas)
@@ -166,13 +166,13 @@ class KeyStore:
         Raises:
             NoSuchKeyError: if there is no such key.
             ForeignStoreError: if there is no such key because the store lost its keys.
-            KeyStoreError: if others change the key all the time; and what `edit` raises.
+            KeyStoreError: if other clients keep changing the key; and the errors of `edit`.
             StoreUnavailable: if the store does not answer.
         """
         for _ in range(_TRIES):
             raw, before = await self.read(key_id)
             after = edit(before)
-            if after == before:  # an earlier try may have made it without a confirmation
+            if after == before:  # an earlier try may have made it, unconfirmed
                 await audit.confirm(self.redis, {record_name(key_id): raw}, self.replicas)
                 return before, after
             after = msgspec.structs.replace(after, revision=before.revision + 1)
@@ -182,17 +182,20 @@ class KeyStore:
         raise KeyStoreError(f"key {key_id} is being changed from elsewhere all the time; try again")
 
     async def read(self, key_id: str) -> tuple[bytes, ApiKey]:
-        """The record, as bytes too. Raises NoSuchKeyError, ForeignStoreError if the store lost it, StoreUnavailable."""
+        """Returns the record, as bytes too.
+
+        Raises NoSuchKeyError, ForeignStoreError if the store lost it, StoreUnavailable.
+        """
         (raw,) = await self.raw([key_id])
         key = decoded_key(raw, key_id)
         if raw is None or key is None:
             (reply,) = await self._read(record_name(key_id))
-            decoded_key(reply, key_id)  # raises for a record of another type, which MGET replies as none
+            decoded_key(reply, key_id)  # raises for a record of another type, for which MGET replies nil
             raise await self.missing(key_id)
         return raw, key
 
     async def missing(self, key_id: str) -> KeyStoreError:
-        """Why there is no such key: it may never have been, or the store lost its keys."""
+        """Returns the error for a missing key: it may never have existed, or the store lost its keys."""
         loss = await self.loss()
         return (
             ForeignStoreError(loss)
@@ -201,14 +204,14 @@ class KeyStore:
         )
 
     async def loss(self) -> str | None:
-        """Why this is not the store that our keys are in; None if it is. Raises StoreUnavailable."""
+        """Returns why this is not the store that our keys are in; None if it is. Raises StoreUnavailable."""
         try:
             return self.known.problem(await self.identity())
         except ForeignStoreError as error:
             return str(error)
 
     async def revoke(self, key_id: str, by: str = "") -> ApiKey:
-        """The record, revoked and durable; revoking twice keeps the first time. Raises as `change`."""
+        """Returns the record, revoked and durable; revoking twice keeps the first time. Raises as `change`."""
 
         def edit(key: ApiKey) -> ApiKey:
             return msgspec.structs.replace(key, revoked_at=key.revoked_at or now())
@@ -216,7 +219,7 @@ class KeyStore:
         return (await self.change(key_id, "revoked", edit, by))[1]
 
     async def raw(self, key_ids: list[str]) -> list[bytes | None]:
-        """The bytes of each record, None if there is none. Raises StoreUnavailable."""
+        """Returns the bytes of each record, None if there is none. Raises StoreUnavailable."""
         return await self._raw([record_name(key_id) for key_id in key_ids]) if key_ids else []
 
     async def _raw(self, names: list[str]) -> list[bytes | None]:
@@ -234,7 +237,7 @@ class KeyStore:
         self.check_identity(identity)
 
     def new_identity(self) -> StoreIdentity:
-        # to the microsecond, because the moment identifies this store
+        # to the microsecond, because the time identifies this store
         return StoreIdentity(pepper_fingerprint=self.fingerprint, created_at=datetime.now(UTC))
 
 
@@ -249,7 +252,7 @@ def _identity_of(reply: object) -> StoreIdentity | None:
 def edit_of(
     raw: bytes | None, before: ApiKey | None, after: ApiKey, what: str, rotated: str | None = None, by: str = ""
 ) -> Edit:
-    """The edit of one record, with its line; `by` makes it; by default the user of this process."""
+    """Returns the edit of one record, with its line. `by` made it; the default is the user of this process."""
     change = Change(
         what=what,
         by=by or whoami(),
@@ -269,7 +272,7 @@ def now() -> datetime:
 
 
 def open_key_store(primary: Primary, secret: bytes, data: Path, replicas: int = 0) -> KeyStore:
-    """A store for an operator's command, which waits. It is not connected yet.
+    """Returns a store for an operator's command, which waits. It is not connected yet.
 
     Call `redis.stop()` at the end, and first `redis.start()` if it lives long.
     `replicas` must have a change before it counts as durable.
@@ -279,7 +282,7 @@ def open_key_store(primary: Primary, secret: bytes, data: Path, replicas: int = 
 
 
 async def every_key(store: KeyStore) -> AsyncIterator[ApiKey | DamagedKey]:
-    """Every key once, in no order; an unreadable record is yielded as DamagedKey.
+    """Yields every key once, in no order; an unreadable record as DamagedKey.
 
     Raises:
         StoreUnavailable: if the store does not answer.

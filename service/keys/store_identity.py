@@ -1,9 +1,9 @@
 """Whether a key store is the one with our keys, by its identity ``k:control`` (Decision 10).
 
-An emptied store has no identity. A store that was emptied and recreated has another one, with a later beginning.
-Neither may become a 401 for every key. So the data folder remembers the beginning of our store. Another one is accepted
-only if an operator decided so later (`StoreIdentity.accepted_at`), by an import or by adopting the store. Then every
-worker accepts it, whatever its data folder remembers.
+An emptied store has no identity. A store that was emptied and recreated has another one, with a later creation time.
+Neither may cause a 401 for every key. So the data folder remembers the creation time of our store. Another one is
+accepted only if an operator decided so later (`StoreIdentity.accepted_at`), by an import or by adopting the store. Then
+every worker accepts it, regardless of its data folder.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -14,13 +14,13 @@ from warehouse.files.atomic import write_atomically
 from warehouse.files.file_access import returned_within
 from warehouse.files.reading import read_regular
 
-# A file in the data folder: keys were seen in the store, so that an empty store is a loss and not a beginning.
+# A file in the data folder: the store has had keys, so an empty store is a loss, not a new one.
 SEEN = "key-store-seen"
 _WRITE_SECONDS = 1.0
 
 MEND = "restore its backup (`forecast keys import`), or accept the loss with `forecast keys adopt-store`"
 _EMPTY = "the key store is empty, but keys were in it before"
-_ANOTHER = "the key store is not the one that our keys were in: it was emptied and begun anew, or is an older copy"
+_ANOTHER = "the key store is not the one that our keys were in: it was emptied and recreated, or is an older copy"
 _PEPPER = (
     "the keys in the store were made with another pepper: set FORECAST_KEYS_PEPPER (or restore the file `pepper` of "
     "the data folder), or give up those keys with `forecast keys adopt-store`"
@@ -39,22 +39,22 @@ class KnownStore:
         self.seen, self._since = _read(self._file)
 
     def problem(self, identity: StoreIdentity | None) -> str | None:
-        """Why the store with this identity is not ours, and what to do; None if it is ours."""
+        """Returns why the store with this identity is not ours, and what to do; None if it is ours."""
         if identity is None:
             return f"{_EMPTY}: {MEND}" if self.seen else None
         if identity.pepper_fingerprint != self._fingerprint:
             return _PEPPER
-        if not self.believes(identity):
+        if not self.trusts(identity):
             return f"{_ANOTHER}: {MEND}"
         return None
 
-    def believes(self, identity: StoreIdentity) -> bool:
+    def trusts(self, identity: StoreIdentity) -> bool:
         if self._since is None or identity.since == self._since:
             return True
         return identity.accepted_at is not None and identity.accepted_at > self._since
 
     def keep(self, identity: StoreIdentity) -> None:
-        """Remembers the store: from now on another one is a loss, for processes that start later as well."""
+        """Remembers the store: from now on another one counts as a loss, also for later processes."""
         if identity.since == self._since:
             return
         self.seen, self._since = True, identity.since
@@ -68,7 +68,7 @@ class KnownStore:
         write_atomically(self._file, since.isoformat().encode() + b"\n")
 
     def decision(self, *others: StoreIdentity | None) -> datetime:
-        """The moment of an operator's decision: now, but later than all known moments, whatever the clocks say."""
+        """Returns the time of an operator's decision: now, but later than all known times, despite wrong clocks."""
         known = [identity.since for identity in others if identity is not None]
         if self._since is not None:
             known.append(self._since)
@@ -76,7 +76,7 @@ class KnownStore:
 
 
 def _read(file: Path) -> tuple[bool, datetime | None]:
-    """Whether a store was seen, and since when it has been ours; None if the file does not say."""
+    """Returns whether a store was seen, and since when it has been ours; None if the file lacks it."""
     try:
         since = datetime.fromisoformat(read_regular(file).decode("ascii").strip())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Whether the key store that answers is the one with our keys. What another one says is not believed."""
+"""Checks that the key store is the one with our keys. Replies of any other store are not trusted."""
 
 import logging
 from collections.abc import Callable
@@ -11,14 +11,14 @@ from service.redis.errors import StoreRefused, StoreUnavailable
 
 log = logging.getLogger("forecast.keys")
 
-# Damaged keys that are logged.
+# Most damaged keys that are logged.
 _MOST_DAMAGED = 1_000
 
 
 class StoreWatch:
-    """What one KeyVerifier, which owns it, thinks of its store.
+    """The state of the key store, as seen by one KeyVerifier, which owns it.
 
-    `problem`: why no key can be judged although the store answers; None while keys can be. `decided` is called when an
+    `problem`: why no key can be judged although the store replies; None while keys can be. `decided` is called when an
     operator has accepted the store as it is.
     """
 
@@ -33,19 +33,19 @@ class StoreWatch:
     async def look(self) -> None:
         """Looks at the store, so that a loss is reported before a partner meets it."""
         try:
-            self._believe(await self._store.identity())
+            self._check_identity(await self._store.identity())
         except ForeignStoreError as error:
             self._alarm(str(error))
-        except StoreRefused as error:  # it is there, but no key can be judged
+        except StoreRefused as error:  # it is reachable, but no key can be judged
             self._alarm(f"{error}; no key can be judged until it may be read")
         except StoreUnavailable as error:
-            log.debug("the key store was not looked at: %s", error)
+            log.debug("the key store was not checked: %s", error)
 
-    def believed(self, key_id: str, found: Found) -> ApiKey | StoreUnavailable | None:
-        """The record that was found, or why nothing is known of the key."""
+    def trusted_record(self, key_id: str, found: Found) -> ApiKey | StoreUnavailable | None:
+        """Returns the record that was found, or why the key's state is unknown."""
         try:
             if isinstance(found, FoundKey):
-                self._believe(found.identity)
+                self._check_identity(found.identity)
             elif isinstance(found, ForeignStoreError):
                 raise found
         except ForeignStoreError as error:
@@ -61,7 +61,7 @@ class StoreWatch:
         self._damaged.discard(key_id)
         return found.key
 
-    def _believe(self, identity: StoreIdentity | None) -> None:
+    def _check_identity(self, identity: StoreIdentity | None) -> None:
         """Raises ForeignStoreError if the store with this identity is not ours."""
         self._store.check_identity(identity)
         if identity is not None and identity.since != self._since:

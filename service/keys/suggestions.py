@@ -1,4 +1,4 @@
-"""Says what is wrong with the form of an API key."""
+"""Explains errors in the form of an API key."""
 
 import re
 from urllib.parse import unquote
@@ -7,7 +7,7 @@ from config.text import as_utf8, invisible_in, visible
 from service.keys import form
 
 _MOST_CHARACTERS = 400  # of a key that is percent-encoded, three for each
-_MOST_LAYERS = 4  # in which a key is encoded
+_MOST_LAYERS = 4  # of encoding around a key
 _BEFORE = re.compile(r"\b(bearer|basic|token|authorization|x-api-key|api[-_]?key|key)\b", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\$\w+|\$?\{+.*\}+|<.*>|%\w+%|your[_ -]?(api[_ -]?)?key([_ -]here)?", re.IGNORECASE)
 _LINE_BREAKS = re.compile(r"(?:\\[rn]|[\r\n])+")
@@ -16,7 +16,7 @@ _AROUND = f"{_QUOTES}\\<>[]{{}}(),;:= "
 
 
 def hint_for_malformed_key(presented: str) -> str | None:
-    """Returns a hint for its sender; None if the form is right. The hint has no part of the key."""
+    """Returns a hint for its sender; None if the form is valid. The hint has no part of the key."""
     if form.parse(presented) is not None:
         return None
     sent = as_utf8(presented[:_MOST_CHARACTERS].strip(" \t"))
@@ -44,7 +44,7 @@ def hint_for_malformed_key(presented: str) -> str | None:
 
 
 def _decoded(text: str) -> tuple[str, list[str]]:
-    """`text` without what encodes a key or hides in it, and the names of that."""
+    """Returns `text` without what encodes a key or hides in it, and the names of that."""
     names: dict[str, None] = {}
     for _ in range(_MOST_LAYERS):
         layers = {
@@ -60,7 +60,7 @@ def _decoded(text: str) -> tuple[str, list[str]]:
 
 
 def _named(around: str) -> list[str]:
-    """Names what stands around a key."""
+    """Returns the names of the characters around a key."""
     words = dict.fromkeys(word.lower() for word in _BEFORE.findall(around))
     found = [f'"{word}"' for word in words]
     if any(sign in around for sign in _QUOTES):

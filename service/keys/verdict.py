@@ -1,4 +1,4 @@
-"""What the key check says of a presented key."""
+"""The verdicts on a presented key."""
 
 from datetime import datetime
 from typing import Literal
@@ -9,23 +9,22 @@ from service.keys.record import ApiKey
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """The key is good."""
+    """The key is valid."""
 
     key: ApiKey
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """The key is not good. Only who presents the right secret learns `expired` or `revoked`, with `key_id` and
-    `since`."""
+    """The key is invalid. `expired` or `revoked`, with `key_id` and `since`, is only for keys with the right secret."""
 
     reason: Literal["invalid", "expired", "revoked"]
     key_id: str | None = None
     since: datetime | None = None  # when it stopped working
-    fault: str | None = None  # of its form, for its sender
+    fault: str | None = None  # in its form, as a hint for its sender
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """The store cannot be asked, and what is known is missing or too old."""
+    """The store is unreachable, and the cached record is missing or too old."""
 
     reason: str
 

@@ -1,13 +1,14 @@
-"""Is this key good? Verified keys are kept in the process, so that a hot key costs no round trip (Decision 4).
+"""Verifies API keys. Verified keys are cached in the process, so that a hot key costs no round trip (Decision 4).
 
-Age counts from when the look-up was sent, and never from later than the Sentinels, if there are any, last agreed where
-the primary is: who is cut off with an old one does not hear of revocations. Until 3 s, a verified key is simply good,
-unless it expires. From 3 s, it is re-checked in the background; from 5 s, the request waits for that (250 ms). While
-the store is away, a key is good until 60 s old; after that nothing is known about it, which is no fault of its owner.
+The age of a cached key counts from when its look-up was sent, or from the last time that the Sentinels, if there are
+any, agreed on the primary, if that is earlier: a worker cut off with an old primary misses revocations. Until 3 s, a
+verified key is valid, unless it expires. From 3 s, it is re-checked in the background; from 5 s, the request waits for
+that (250 ms). While the store is unreachable, a key is valid until 60 s old; after that its state is unknown, which is
+not its owner's error.
 
-A wrong key is wrong for 3 s without another look-up, unless any key changes: who repeats one costs the store one
-look-up in that time. Of different ones, each costs one; a bounded number run or wait at a time, and the rest get a 503
-at once. Requests with a key that is being looked up wait for that look-up.
+A wrong key is rejected for 3 s without another look-up, unless any key changes: a repeated one costs the store one
+look-up in that time. Different wrong keys cost one each; a bounded number of look-ups run or wait at a time, and the
+rest get a 503 at once. Requests with a key that is being looked up wait for that look-up.
 """
 
 import asyncio
@@ -38,19 +39,19 @@ UNKNOWN_AFTER_SECONDS = 60.0
 LONGEST_WAIT_SECONDS = 0.25
 WRONG_FOR_SECONDS = RECHECK_AFTER_SECONDS
 _MOST_VERIFIED, _MOST_WRONG = 100_000, 10_000
-# Look-ups of keys that are not verified yet: a flood of wrong ones must neither take the connections that re-checks of
-# good keys need, nor pile up.
+# Look-ups of keys that are not verified yet: a flood of wrong ones must neither use the connections that re-checks of
+# valid keys need, nor pile up.
 _MOST_LOOKUPS = 64
 _MOST_WAITING = 1024
-# The digest of no key.
+# Matches no key's digest.
 _NOBODY = "0" * 64
 
 
 class Verified:
-    """A key that one worker verified, kept by its KeyVerifier until it turns out wrong or room is needed.
+    """A key that one worker verified, cached by its KeyVerifier until it is invalid or evicted.
 
-    `asked` numbers the look-up that `key` is from: an older one that ends later changes nothing. `forgotten`: it is no
-    longer kept up to date. Before `good_before` (monotonic seconds), the key is simply good.
+    `asked` numbers the look-up that `key` is from: an older one that ends later is ignored. `forgotten`: it is no
+    longer kept up to date. Before `good_before` (monotonic seconds), the key is valid without a check.
     """
 
     __slots__ = ("asked", "checked_at", "fingerprint", "forgotten", "good_before", "key", "recheck")
@@ -64,7 +65,7 @@ class Verified:
         self.checked(checked_at)
 
     def checked(self, at: float) -> None:
-        """The key was looked up then, and is as it is here."""
+        """Stores the record of a key, as looked up at that time."""
         lasts = self.key.expires_at is None and self.key.revoked_at is None and not self.forgotten
         self.checked_at = at
         self.good_before = at + RECHECK_AFTER_SECONDS if lasts else float("-inf")
@@ -73,7 +74,7 @@ class Verified:
 class KeyVerifier:
     """The verified keys of one worker, for as long as it lives.
 
-    `trust`: whether the store is ours. `lost_writes`: what the store lost of what this worker has seen.
+    `trust`: whether the store is ours. `lost_writes`: changes that this worker has seen and the store lost.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class KeyVerifier:
         longest_wait: float = LONGEST_WAIT_SECONDS,
         time_of_day: Callable[[], float] = time.time,
     ) -> None:
-        self.store_watch = StoreWatch(store, self._accepted_anew)
+        self.store_watch = StoreWatch(store, self._note_acceptance)
         self.lost_writes = LostWrites()
         self._decided = 0  # the newest look-up before an operator accepted the store
         self._store = store
@@ -106,7 +107,10 @@ class KeyVerifier:
         self._new = 0
 
     def judge(self, presented: str) -> KeyVerdict | None:
-        """The verdict on a presented key, if it is known without waiting; else `check` has it. Needs a running loop."""
+        """Returns the verdict on a presented key, if it is known without waiting; otherwise call `check`.
+
+        Needs a running loop.
+        """
         fingerprint = self._fingerprint(presented)
         known = self._verified.get(fingerprint)
         if known is not None:
@@ -115,16 +119,16 @@ class KeyVerifier:
         return wrong if wrong is not None or form.parse(presented) is not None else self._malformed(presented)
 
     async def check(self, presented: str) -> KeyVerdict:
-        """The verdict on a presented key, within the key store's budget."""
+        """Returns the verdict on a presented key, within the key store's budget."""
         fingerprint = self._fingerprint(presented)
         known = self._verified.get(fingerprint)
         return await self._check_new(presented, fingerprint) if known is None else await self._check_known(known)
 
     def _judge_known(self, known: Verified) -> KeyVerdict | None:
-        age, is_away = self._clock() - known.checked_at, self._store.redis.is_away
-        if age >= (UNKNOWN_AFTER_SECONDS if is_away else WAIT_AFTER_SECONDS):
+        age, is_unreachable = self._clock() - known.checked_at, self._store.redis.is_unreachable
+        if age >= (UNKNOWN_AFTER_SECONDS if is_unreachable else WAIT_AFTER_SECONDS):
             return None
-        if age >= RECHECK_AFTER_SECONDS and not is_away:
+        if age >= RECHECK_AFTER_SECONDS and not is_unreachable:
             self._start_recheck(known)
         return self._judge(known.key)
 
@@ -137,12 +141,15 @@ class KeyVerifier:
         return self._judge_again(known)
 
     def recall(self, presented: str) -> Verified | Rejected | None:
-        """Returns what is kept of a presented key: one that was good, or the verdict if it is known to be wrong."""
+        """Returns the cached key if it was valid, or the verdict if it is known to be wrong."""
         fingerprint = self._fingerprint(presented)
         return self._verified.get(fingerprint) or self._known_wrong(fingerprint)
 
     def invalidate(self, name: str | None) -> None:
-        """The record `name` changed: asks again at once. None: any may have, and each is asked for when next used."""
+        """Handles a change of the record `name`: looks it up at once.
+
+        None: any may have changed, so each is looked up when next used.
+        """
         self._changes += 1
         self._wrong.clear()
         if name is None:
@@ -151,26 +158,26 @@ class KeyVerifier:
             return
         changed = self._by_id.get(key_id_of(name) or "")
         if changed is not None:
-            # requests wait for the answer; if none comes, what was known keeps its age
+            # requests wait for the reply; without one, the cached record keeps its age
             changed.checked(min(changed.checked_at, self._clock() - WAIT_AFTER_SECONDS))
             changed.recheck = None
             self._start_recheck(changed)
 
     @property
-    def serves_somebody(self) -> bool:
-        """Whether some key can be found good, by the store or from memory."""
-        return (self.store_watch.is_ours and self._store.redis.healthy) or self.remembers_somebody
+    def can_verify_any(self) -> bool:
+        """Whether any key can be verified, by the store or from memory."""
+        return (self.store_watch.is_ours and self._store.redis.healthy) or self.can_verify_any_from_memory
 
     @property
-    def remembers_somebody(self) -> bool:
-        """Whether some key may still be good without the store."""
+    def can_verify_any_from_memory(self) -> bool:
+        """Whether any key may still be verified without the store."""
         return self._clock() - self._last_confirmed < UNKNOWN_AFTER_SECONDS
 
     async def _check_new(self, presented: str, fingerprint: bytes) -> KeyVerdict:
         parts = form.parse(presented)
         if parts is None:
             return self._malformed(presented)
-        # a look-up from before a change may not know of it
+        # a look-up from before a change may miss it
         flight = (fingerprint, self._changes)
         return await self._flights.run(flight, lambda: self._look_up_in_turn(parts, fingerprint))
 
@@ -212,7 +219,7 @@ class KeyVerifier:
         return self._confirmed(key, sent)
 
     def _fingerprint(self, presented: str) -> bytes:
-        hashing = self._hashing.copy()  # half the price of one with the salt
+        hashing = self._hashing.copy()  # half the cost of one with the salt
         hashing.update(presented.encode())
         return hashing.digest()
 
@@ -221,13 +228,13 @@ class KeyVerifier:
         return self._asked
 
     async def _find(self, key_id: str) -> ApiKey | StoreUnavailable | None:
-        """The record of a key, or why nothing is known of it: also if the store is not ours or the record damaged."""
+        """Returns the record of a key, or why it is unknown: also if the store is not ours or the record damaged."""
         found: Found
         try:
             found = await self._store.find(key_id)
         except (StoreUnavailable, ForeignStoreError) as error:
             found = error
-        return self.store_watch.believed(key_id, found)
+        return self.store_watch.trusted_record(key_id, found)
 
     def _start_recheck(self, known: Verified) -> asyncio.Task[None]:
         if known.recheck is None:
@@ -247,7 +254,7 @@ class KeyVerifier:
     def _rechecked(
         self, known: Verified, key: ApiKey | StoreUnavailable | None, sent: float, changes: int, asked: int
     ) -> None:
-        """The look-up `asked` of a key that is kept, sent after so many `changes`, has ended."""
+        """Handles the end of the look-up `asked` of a cached key, sent after so many `changes`."""
         if isinstance(key, StoreUnavailable) or asked < known.asked:
             return
         if key is None and known.asked > self._decided:
@@ -256,18 +263,18 @@ class KeyVerifier:
             self._forget(known)
             return
         key = self._newest(known, key)
-        if key != known.key:  # otherwise it stays the same object, and what is derived from it stays valid
+        if key != known.key:  # otherwise it stays the same object, and so values derived from it stay valid
             known.key = key
         known.asked = asked
         known.checked(sent if changes == self._changes else sent - WAIT_AFTER_SECONDS)
         self._confirmed(known.key, sent)
 
-    def _accepted_anew(self) -> None:
+    def _note_acceptance(self) -> None:
         self._decided = self._asked
         self.lost_writes.decided()
 
     def _newest(self, seen: Verified, found: ApiKey) -> ApiKey:
-        """What holds of a key, which the store may have forgotten changes of."""
+        """Returns the valid record of a key, of which the store may have lost changes."""
         return self.lost_writes.newest(seen.key, found, decided=seen.asked <= self._decided)
 
     def _confirmed(self, key: ApiKey, sent: float) -> KeyVerdict:
@@ -280,7 +287,7 @@ class KeyVerifier:
         if self._verified.get(known.fingerprint) is not known:
             return INVALID
         if self._clock() - known.checked_at >= UNKNOWN_AFTER_SECONDS:
-            return Unknown("the key store cannot be asked")
+            return Unknown("the key store is unreachable")
         return self._judge(known.key)
 
     def _keep(self, known: Verified) -> None:

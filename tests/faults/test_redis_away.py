@@ -142,7 +142,7 @@ def _begun_anew(instance: Instance, published: Site, data: Path, how: str, argum
         "FORECAST_KEYS_PEPPER_FILE": str(published.data / "pepper"),
     }
     newcomer = issue_key(elsewhere, "newbie")
-    until(lambda: "begun anew" in " ".join(instance.ready().json()["reasons"]))
+    until(lambda: "emptied and recreated" in " ".join(instance.ready().json()["reasons"]))
     stranger, _ = form.generate()
     for key in (newcomer, stranger):
         assert instance.zip_code(key).status_code == 503

@@ -119,7 +119,7 @@ async def test_without_a_trail_nothing_is_changed_but_a_leaked_key_is_stopped(
     assert (await store.find(key.key_id)).key == key
     assert len(await store.client.keys("k:{*")) == 1
     assert (await store.revoke(key.key_id)).status() == "revoked"
-    assert "does not say what was changed" in caplog.text
+    assert "and lacks this change" in caplog.text
     assert await store.client.get(AUDIT) == b"x"
 
 

@@ -84,7 +84,7 @@ async def test_records_of_the_first_version_are_told_which_pepper_they_have(stor
 
 async def test_where_no_key_was_ever_issued_there_is_nothing_to_export(store: HeldKeyStore) -> None:
     """Nor where the keys are gone: an empty backup would only look like one."""
-    with pytest.raises(KeyStoreError, match="nothing to export"):
+    with pytest.raises(KeyStoreError, match="so there are none to export"):
         await dumped(store)
     await store.issue("acme", "", None)
     await store.client.flushall()

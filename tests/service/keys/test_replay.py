@@ -41,7 +41,7 @@ def test_a_trail_that_knows_nothing_newer_changes_nothing() -> None:
     replay = replayed(
         line("issued", 0), Line("1-1", None), Line("1-1", empty), line("revoked", 1, "other", revoked_at=NOW)
     )
-    assert replay.brought_up(KEY) == KEY
+    assert replay.bring_up_to_date(KEY) == KEY
 
 
 def test_the_last_change_counts_whatever_the_order() -> None:
@@ -49,14 +49,14 @@ def test_the_last_change_counts_whatever_the_order() -> None:
     late = line("extended", 2, expires_at=NOW + timedelta(days=2))
     early = line("extended", 1, expires_at=NOW + timedelta(days=1))
     for lines in ((early, late), (late, early)):
-        key = replayed(*lines).brought_up(KEY)
+        key = replayed(*lines).bring_up_to_date(KEY)
         assert (key.expires_at, key.revision) == (NOW + timedelta(days=2), 2)
 
 
 def test_a_record_that_is_as_new_as_the_trail_stays() -> None:
     """It is not set back."""
     key = msgspec.structs.replace(KEY, terms=Terms(areas=("forecast",)), revision=2)
-    assert replayed(line("extended", 1, expires_at=NOW), line("changed", 2)).brought_up(key) == key
+    assert replayed(line("extended", 1, expires_at=NOW), line("changed", 2)).bring_up_to_date(key) == key
 
 
 @pytest.mark.parametrize("revision", [0, 1, 7])
@@ -64,7 +64,7 @@ def test_a_revocation_counts_whatever_came_after_it(revision: int) -> None:
     """Also where a record is said to be newer: it was set back by hand, or is of another history."""
     key = msgspec.structs.replace(KEY, revision=revision)
     replay = replayed(line("revoked", 1, revoked_at=NOW), line("extended", 5))
-    brought = replay.brought_up(key)
+    brought = replay.bring_up_to_date(key)
     assert brought.revoked_at == NOW
     assert brought.revision > revision
     assert replay.revoked == {KEY.key_id: NOW}
@@ -73,7 +73,7 @@ def test_a_revocation_counts_whatever_came_after_it(revision: int) -> None:
 def test_the_first_revocation_keeps_its_time() -> None:
     """Revoked again by an import is no later revocation."""
     later = line("imported", 3, revoked_at=NOW + timedelta(days=1))
-    assert replayed(line("revoked", 1, revoked_at=NOW), later).brought_up(KEY).revoked_at == NOW
+    assert replayed(line("revoked", 1, revoked_at=NOW), later).bring_up_to_date(KEY).revoked_at == NOW
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ async def test_a_store_that_was_emptied_and_begun_anew_is_not_ours(worker: HeldK
     assert await is_ours(newcomer)
     for knowing in (worker, beside(worker, tmp_path / "worker")):
         assert not await is_ours(knowing)
-        with pytest.raises(ForeignStoreError, match="begun anew"):
+        with pytest.raises(ForeignStoreError, match="emptied and recreated"):
             await knowing.issue("acme", "", None)
         with pytest.raises(ForeignStoreError):
             await dumped(knowing)

@@ -18,17 +18,17 @@ async def test_while_the_store_is_away_a_key_is_good_for_a_minute(scene: Scene) 
     scene.store.away = True
     scene.clock.now += 59.9
     assert await scene.outcome() == "accepted"
-    assert scene.verifier.remembers_somebody
+    assert scene.verifier.can_verify_any_from_memory
     scene.clock.now += 0.1
     assert await scene.outcome() == "unknown"
-    assert not scene.verifier.remembers_somebody
+    assert not scene.verifier.can_verify_any_from_memory
 
 
 async def test_a_key_that_nobody_verified_yet_is_unknown_while_the_store_is_away(scene: Scene) -> None:
     """503, not 401."""
     scene.store.away = True
     assert await scene.outcome() == "unknown"
-    assert not scene.verifier.remembers_somebody
+    assert not scene.verifier.can_verify_any_from_memory
 
 
 async def test_a_store_that_comes_back_is_asked_at_once(scene: Scene) -> None:

@@ -234,7 +234,7 @@ def test_what_a_foreign_store_holds_is_shown_and_the_loss_told(cli: Cli, running
         done = cli("keys", command)
         assert done.code == 1
         assert word in done.out
-        assert "begun anew" in done.err
+        assert "emptied and recreated" in done.err
 
 
 def test_a_wrong_file_is_refused_and_changes_nothing(cli: Cli, running: list[int], file: Path) -> None:
