@@ -1,1 +1,1 @@
-"""What keys may use and have used: rates, quotas, usage."""
+"""Rates, quotas and usage of API keys."""

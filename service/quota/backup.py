@@ -1,7 +1,7 @@
 """Reads usage for a backup.
 
-A store's counts are the sum of what it counted itself and what was imported from other stores. Each store has a
-generation of its own. A backup keeps the parts apart, each with its generation (restore.py says why).
+A store's counts are the sum of its own and of those imported from other stores. Each store has a generation of its own.
+A backup keeps the parts apart, each with its generation (see restore.py).
 """
 
 import secrets
@@ -20,9 +20,9 @@ from service.quota.report import WHOLE, DamagedUsage, counts_names
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 
-# Few enough that the server serves others in between.
+# Few enough that the server serves other clients in between.
 _RECORDS_AT_ONCE = 50
-# A month has about ten fields a day: a line of a backup stays far below a megabyte whatever a record holds.
+# A month has about ten fields a day: any line of a backup stays far below a megabyte.
 _FIELDS_IN_A_RECORD = 2000
 _LONGEST_FIELD = 100  # characters
 
@@ -33,17 +33,17 @@ FieldName = Annotated[str, Meta(pattern=r"^[0-9]{2}:[^:*\s]+:[^:*\s]+$", max_len
 
 
 class Sequence(msgspec.Struct, frozen=True, array_like=True):
-    """The last batch of one worker: its number, and when the store took it, in seconds since 1970."""
+    """The last batch of one worker: its number, and when the store added it, in seconds since 1970."""
 
     number: Count
     at: Count
 
 
 class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What `generation` counted for one key in one month: one line of a backup.
+    """The counts of `generation` for one key in one month: one line of a backup.
 
-    `figures` are counts by field. `workers` says up to which batch of each worker they go. Both are read in one
-    instant, so that a batch that is sent again after a restore is neither lost nor counted twice.
+    `figures` are counts by field. `workers` has the last batch of each worker in them. Both are read atomically, so
+    that a batch resent after a restore is neither lost nor counted twice.
     """
 
     key_id: Word
@@ -54,10 +54,10 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 async def generation_of(store: RedisStore, begun: datetime | None) -> str:
-    """The store's generation, written into the store if it has none yet. Raises StoreUnavailable.
+    """Returns the store's generation, which is created if there is none. Raises StoreUnavailable.
 
-    `begun` is the moment that identifies a key store. A new generation follows from it, so that an older copy
-    of the same store has the same one. A store that has lost its keys counts as a new store.
+    `begun` is the time that identifies a key store. A new generation is derived from it, so that an older copy of the
+    same store has the same one. A store that has lost its keys counts as a new store.
     """
     made = _made(begun)
     await store.call(lambda client: client.set(GENERATION, made, nx=True))
@@ -67,8 +67,8 @@ async def generation_of(store: RedisStore, begun: datetime | None) -> str:
     return noted
 
 
-async def foreseen_generation(store: RedisStore, begun: datetime | None) -> str:
-    """What `generation_of` would return; nothing is written. Raises StoreUnavailable."""
+async def predict_generation(store: RedisStore, begun: datetime | None) -> str:
+    """Returns what `generation_of` would return, without writing. Raises StoreUnavailable."""
     return await _noted(store) or _made(begun)
 
 
@@ -77,7 +77,7 @@ def _made(begun: datetime | None) -> str:
 
 
 async def _noted(store: RedisStore) -> str | None:
-    """The generation in the store. Raises StoreUnavailable, also if it is damaged."""
+    """Returns the generation in the store. Raises StoreUnavailable, also if it is damaged."""
     raw: Any = await store.call(lambda client: client.get(GENERATION))
     try:
         return None if raw is None else msgspec.convert(raw.decode(), Generation)
@@ -86,7 +86,7 @@ async def _noted(store: RedisStore) -> str | None:
 
 
 class UsageDump:
-    """The usage of every key, read once for one export; `damaged` says afterwards what could not be read."""
+    """The usage of every key, read once for one export; afterwards `damaged` lists unreadable records."""
 
     def __init__(self, store: RedisStore, begun: datetime | None) -> None:
         self.damaged: list[DamagedUsage] = []
@@ -94,7 +94,7 @@ class UsageDump:
         self._begun = begun
 
     async def __aiter__(self) -> AsyncIterator[UsageRecord]:
-        """Takes some 150 bytes of memory for each key. Raises StoreUnavailable."""
+        """Yields the records; uses some 150 bytes of memory for each key. Raises StoreUnavailable."""
         generation = await generation_of(self._store, self._begun)
         months: dict[str, int] = {}
         keys: dict[str, int] = {}  # the months of each, as bits: names come in no order
@@ -125,7 +125,7 @@ class UsageDump:
                     yield UsageRecord(key_id=key_id, month=month, generation=generation, figures=part)
 
     def _figures(self, key_id: str, name: str, reply: Any) -> dict[tuple[str, str], int]:
-        """Counts by generation (empty in a record of own counts) and field."""
+        """Yields counts by generation (empty in a record of own counts) and field."""
         found: dict[tuple[str, str], int] = {}
         if isinstance(reply, ResponseError) or not isinstance(reply, dict):
             self.damaged.append(DamagedUsage(key_id, f"{name}: {reply}"))
@@ -143,7 +143,7 @@ class UsageDump:
 
 
 async def _snapshot(client: Redis, keys: list[tuple[str, list[str]]]) -> list[Any]:
-    """Reads in one instant: a sequence newer than its counts would lose a batch, an older one would double it."""
+    """Reads atomically: a sequence newer than its counts would lose a batch, an older one would double it."""
     async with client.pipeline(transaction=True) as pipeline:
         for key_id, months in keys:
             pipeline.hgetall(sequences_name(key_id))

@@ -1,4 +1,4 @@
-"""What is stored at once of one key's usage."""
+"""Batches: usage of one key that is stored at once."""
 
 from typing import Literal
 
@@ -18,10 +18,10 @@ Counts = tuple[tuple[int, str, UsageOutcome, Positive], ...]
 
 
 class Batch(msgspec.Struct, frozen=True, array_like=True):
-    """What is stored at once for one key. `cells` are by day, `hours` the same counts by hour.
+    """The counts of one key that are stored at once. `cells` are by day, `hours` the same counts by hour.
 
     `number` rises from batch to batch of one worker, and always means the same contents: the store applies it once.
-    What an older version spooled has no hours.
+    Batches spooled by an older version have no hours.
     """
 
     number: int
@@ -29,9 +29,9 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     hours: Counts = ()
 
     def billable(self, first: int, end: int) -> int:
-        """How much of it is billable, from the day `first` to before the day `end`."""
+        """Returns how much of it is billable, from the day `first` to before the day `end`."""
         return sum(n for day, _, outcome, n in self.cells if outcome in BILLABLE and first <= day < end)
 
 
-# Numbers begin at 1; this one asks for totals and changes nothing.
+# Numbers begin at 1; this batch only reads totals.
 NO_BATCH = Batch(0, ())

@@ -1,4 +1,4 @@
-"""Batches that the store confirmed, kept for a while: a replica that becomes the primary may lack the newest."""
+"""Confirmed batches, kept for a while: a replica that becomes the primary may lack the newest."""
 
 import time
 from collections import deque
@@ -9,9 +9,9 @@ import msgspec
 
 from service.quota.batch import Batch
 
-# What the store lost is sent again if it was confirmed within this time.
+# Lost batches are sent again if they were confirmed within this time.
 KEPT_SECONDS = 60.0
-# Some 200 bytes each. With more, less than KEPT_SECONDS is kept of keys that are always in use.
+# Some 200 bytes each. Above this number, keys in constant use keep less than KEPT_SECONDS.
 MOST_KEPT = 100_000
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -19,7 +19,7 @@ _DECODER = msgspec.msgpack.Decoder(Batch)
 
 
 class Lost(NamedTuple):
-    """What the store lacks of one key. `older`: also something that is kept no longer."""
+    """The batches of one key that the store lacks. `older`: it also lacks some that are no longer kept."""
 
     batches: list[Batch]
     older: bool
@@ -29,13 +29,13 @@ class _Kept(NamedTuple):
     number: int
     before: int  # number of the batch before it, 0 if none was kept
     confirmed_at: float
-    batch: bytes  # encoded: a tenth of the memory, and nothing for the garbage collector to look at
+    batch: bytes  # encoded: a tenth of the memory, and no objects for the garbage collector
 
 
 class ConfirmedBatches:
-    """The batches of one worker, each until the store is known to have it still after KEPT_SECONDS: it says so when it
-    takes a later one, or is asked (`to_ask`). `store` is the id of the store that has them; empty before its first
-    answer. `clock`, in seconds, never goes back.
+    """The batches of one worker, kept until the store confirms that they survived KEPT_SECONDS: it does when it adds a
+    later one, or when checked (`to_check`). `store` is the id of the store that has them; empty before its first reply.
+    `clock`, in seconds, never goes back.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -44,20 +44,21 @@ class ConfirmedBatches:
         self._of: dict[str, deque[_Kept]] = {}
         self._number = 0
 
-    def told_by(self, store: str) -> None:
-        """Notes which store has answered. One that was emptied is another: nothing is sent to it again, because an
-        import may bring it back."""
+    def note_store(self, store: str) -> None:
+        """Notes which store has replied. An emptied one is a new one: no batch is resent to it, because an import may
+        restore the counts.
+        """
         if store != self.store:
             self.store, self._number = store, 0
             self._of.clear()
 
     def newest(self, key_id: str) -> int:
-        """The number of the key's newest batch; 0 if none is kept."""
+        """Returns the number of the key's newest batch; 0 if none is kept."""
         kept = self._of.get(key_id)
         return kept[-1].number if kept else 0
 
     def add(self, key_id: str, batch: Batch) -> None:
-        """The store has confirmed the batch, and with it those before."""
+        """Keeps a batch that the store confirmed; that confirms those before, too."""
         kept = self._of.setdefault(key_id, deque())
         if kept and self._number >= MOST_KEPT:
             self._drop(kept)
@@ -66,7 +67,7 @@ class ConfirmedBatches:
         self.proven(key_id)
 
     def proven(self, key_id: str) -> None:
-        """The store has all batches of the key now: those of more than KEPT_SECONDS ago are kept no longer."""
+        """Drops batches older than KEPT_SECONDS: the store has all batches of the key now."""
         kept = self._of.get(key_id)
         oldest = self._clock() - KEPT_SECONDS
         while kept and kept[0].confirmed_at <= oldest:
@@ -87,17 +88,17 @@ class ConfirmedBatches:
             self._of.pop(key_id, None)
         return Lost(batches[::-1], older=first > last)
 
-    def to_ask(self) -> list[str]:
-        """The keys that the store must be asked about, because nothing was stored of them for KEPT_SECONDS."""
+    def to_check(self) -> list[str]:
+        """Returns the keys to check in the store, since none of their batches was stored for KEPT_SECONDS."""
         oldest = self._clock() - KEPT_SECONDS
         return [key_id for key_id, kept in self._of.items() if kept[-1].confirmed_at <= oldest]
 
     def held(self) -> list[str]:
-        """The keys with batches that are kept."""
+        """Returns the keys with kept batches."""
         return list(self._of)
 
     def all(self) -> Iterator[tuple[str, list[Batch]]]:
-        """By key and in order."""
+        """Yields batches by key and in order."""
         for key_id, kept in self._of.items():
             yield key_id, [_DECODER.decode(entry.batch) for entry in kept]
 

@@ -2,7 +2,7 @@
 --
 -- KEYS[1]    the key's list
 -- ARGV[1]    how many are kept
--- ARGV[2]    seconds after the last one until the list is forgotten
+-- ARGV[2]    seconds after the last one until the list expires
 -- ARGV[3..]  at least one error, oldest first; at most as many as are kept
 --
 -- Returns  how many were there for a moment

@@ -1,8 +1,8 @@
 """Stores what a worker counted in the key store, every half second and when the worker stops (Decision 18).
 
-While the store takes nothing, counts wait in memory. From a quarter of a second on they are also in the spool, which is
+While the store rejects writes, counts wait in memory. After a quarter of a second they are also in the spool, which is
 rewritten every half second. So a killed worker loses at most about a second of counts, with or without the store;
-another worker stores what it spooled (orphaned_usage.py).
+another worker stores its spool (orphaned_usage.py).
 """
 
 import asyncio
@@ -34,16 +34,16 @@ STOP_SECONDS = 2.0
 # A flush that takes this long may be about to fail.
 SPOOL_AFTER_SECONDS = 0.25
 _RETRY_SECONDS = 0.1
-# How often keys are looked for of which nothing was stored lately.
-_ASK_SECONDS = 5.0
-# A write that takes longer is left to its thread, and usage waits in memory.
+# Interval between checks of keys without recently stored batches.
+_CHECK_SECONDS = 5.0
+# A longer write is left to its thread, and usage waits in memory.
 _FILE_SECONDS = 1.0
-# The last one is what keeps counts from being lost.
+# Timeout of the last one, which saves the rest of the counts.
 _LAST_FILE_SECONDS = 2.0
 
 
 class UsageFlusher:
-    """Stores and spools the counts of one worker, which starts it first and stops it after its last request."""
+    """Stores and spools the counts of one worker. Started before its first request, stopped after its last one."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class UsageFlusher:
         self._clock = clock
         self._refused: dict[str, str] = {}
         self._doubtful = False  # the store may have lost what it confirmed
-        self._asked_at = 0.0
+        self._checked_at = 0.0
         self._unstored_since: float | None = None
         self._spooled: dict[str, tuple[Batch, ...]] = {}
         self._cannot_spool = False
@@ -71,7 +71,7 @@ class UsageFlusher:
 
     @property
     def problem(self) -> str | None:
-        """What keeps usage from being stored although the store answers; None if nothing does."""
+        """Why usage is not stored although the store replies; None if it is."""
         for key_id, reason in self._refused.items():
             return f"usage of {len(self._refused)} keys cannot be stored and waits; of {key_id}: {reason}"
         hang = self._files.hang
@@ -91,7 +91,7 @@ class UsageFlusher:
         await asyncio.gather(*self._tasks)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
-        self._doubtful = True  # the last time to ask
+        self._doubtful = True  # the last chance to check
         while (self._counters.waiting() or self._doubtful) and loop.time() < deadline:
             if not await self.flush():
                 await asyncio.sleep(_RETRY_SECONDS)
@@ -100,13 +100,13 @@ class UsageFlusher:
         await self._spool_rest()
 
     async def flush(self) -> bool:
-        """Tries once to store everything that waits; returns whether the store could be asked."""
+        """Tries once to store all waiting counts; returns whether the store replied."""
         if self._unstored_since is None:
             self._unstored_since = asyncio.get_running_loop().time()
         refused_before = set(self._refused)
         try:
             pairs = self._counters.to_send()
-            pairs += [(key_id, NO_BATCH) for key_id in self._to_ask() if not self._counters.was_sent(key_id)]
+            pairs += [(key_id, NO_BATCH) for key_id in self._to_check() if not self._counters.was_sent(key_id)]
             while pairs:
                 pairs = await self._send(pairs)
         except StoreUnavailable as error:
@@ -121,8 +121,8 @@ class UsageFlusher:
         return True
 
     async def _send(self, pairs: list[tuple[str, Batch]]) -> list[tuple[str, Batch]]:
-        """Sends these; returns what comes next of keys of which the store lost something. Raises StoreUnavailable."""
-        asked = self._quotas.asking()
+        """Sends batches; returns the next ones of keys whose batches the store lost. Raises StoreUnavailable."""
+        asked = self._quotas.number_call()
         today = int(self._clock() // DAY_SECONDS)
         counters, lost = self._counters, False
         again: list[tuple[str, Batch]] = []
@@ -130,7 +130,7 @@ class UsageFlusher:
             if isinstance(reply, Gap):
                 is_news = self._quotas.store_lacks(key_id, reply, asked)
                 following = counters.to_send_of(key_id)
-                if is_news or following is not batch:  # a quota that was read at the same time may have found it first
+                if is_news or following is not batch:  # a concurrent read of a quota may have noticed it first
                     again.append((key_id, following))
                     lost = True
                     continue
@@ -144,26 +144,26 @@ class UsageFlusher:
                 counters.kept.proven(key_id)
             elif counters.was_sent(key_id):
                 again.append((key_id, counters.to_send_of(key_id)))
-        if lost and not self._doubtful:  # perhaps of other keys as well
+        if lost and not self._doubtful:  # perhaps also batches of other keys
             self._doubtful = True
             known = {key_id for key_id, _ in (*pairs, *again)}
             again += [(key_id, NO_BATCH) for key_id in counters.kept.held() if key_id not in known]
         return again
 
-    def _to_ask(self) -> list[str]:
-        """Keys of which nothing may be there to send, but what was stored lately is to be looked for."""
+    def _to_check(self) -> list[str]:
+        """Returns keys that may have nothing to send, but whose stored batches need a check."""
         if self._doubtful:
             return self._counters.kept.held()
         now = asyncio.get_running_loop().time()
-        if now - self._asked_at < _ASK_SECONDS:
+        if now - self._checked_at < _CHECK_SECONDS:
             return []
-        self._asked_at = now
-        return self._counters.kept.to_ask()
+        self._checked_at = now
+        return self._counters.kept.to_check()
 
     async def spool(self) -> None:
-        """Writes what has waited long to disk, and removes it when all of it is stored."""
+        """Writes counts that have waited long to disk, and removes the file when all of them are stored."""
         if self._files.busy:
-            return  # a write is under way: nothing in it may get another number
+            return  # a write is under way: its batches must keep their numbers
         since = self._unstored_since
         if since is not None and asyncio.get_running_loop().time() - since >= SPOOL_AFTER_SECONDS:
             await self._write(None)
@@ -174,7 +174,7 @@ class UsageFlusher:
                 await self._apart(self._spool.clear, self._counters.worker_id)
                 self._spooled = {}
             except (OSError, FilesHang) as error:
-                log.debug("the spool is left: %s", error)  # harmless: the store knows every number in it
+                log.debug("the spool is left: %s", error)  # harmless: the store has every number in it
 
     async def _write(self, only: Collection[str] | None) -> None:
         batches = self._counters.to_spool(only)
@@ -184,7 +184,7 @@ class UsageFlusher:
             self._spooled, self._cannot_spool = batches, False
         except (OSError, FilesHang) as error:
             if not self._cannot_spool:
-                log.error("usage waits in memory alone: no spool can be written: %s", error)
+                log.error("usage waits only in memory: the spool cannot be written: %s", error)
             self._cannot_spool = True
         finally:
             self._counters.spool_written()
@@ -197,12 +197,12 @@ class UsageFlusher:
                 path = await self._files.run(
                     _WRITING, self._spool.write, self._counters.worker_id, rest, wait=_LAST_FILE_SECONDS
                 )
-                log.warning("usage of %d keys could not be stored in time: the next worker takes it from %s",
+                log.warning("usage of %d keys could not be stored in time: another worker will store it from %s",
                             len(rest), path)  # fmt: skip
             elif self._spooled:
                 await self._apart(self._spool.clear, self._counters.worker_id)
         except (OSError, FilesHang) as error:
-            log.error("%d counts of %d keys are lost: no spool can be written: %s", waits, keys, error)
+            log.error("%d counts of %d keys are lost: the spool cannot be written: %s", waits, keys, error)
         finally:
             with suppress(FilesHang):  # its lock goes with the process
                 await self._apart(self._spool.leave, self._counters.worker_id)

@@ -1,10 +1,10 @@
 """The generic cell rate algorithm: how many requests of a key may pass now.
 
 Source: ITU-T Recommendation I.371, annex A, the virtual scheduling algorithm. A bucket is one number, the theoretical
-arrival time (TAT): the moment when all that was granted is paid for at the key's rate. Nothing runs between
-decisions, and what is refused changes nothing.
+arrival time (TAT): the time when all granted tokens are paid for at the key's rate. No code runs between decisions, and
+a refusal changes no state.
 
-Pure: it knows neither clock nor store. `lease.lua` decides the same inside Redis.
+Pure: it uses neither clock nor store. `lease.lua` decides the same inside Redis.
 """
 
 from functools import lru_cache
@@ -19,7 +19,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """The answer of the rate limiter to one request."""
 
     allowed: bool
-    remaining: int  # whole requests that may come at once, as far as this worker knows; without other workers' leases
+    remaining: int  # whole requests that may come at once, by this worker's data; without other workers' leases
     reset: int  # seconds over which they may be spread without ever being limited, at least 1
     retry_after: int  # whole seconds, at least 1 where not `allowed`, else 0
 
@@ -29,7 +29,7 @@ def allowed(rate: Rate, remaining: int) -> Decision:
 
 
 def refused(seconds: float, remaining: int = 0) -> Decision:
-    """Refuses the request; it may pass in `seconds`. `remaining`: as many could pass now, but it counts as more."""
+    """Returns a refusal: retry in `seconds`. `remaining` requests could pass now, but this one counts as more."""
     whole = max(1, ceil(seconds))
     return Decision(False, remaining, whole, whole)
 
@@ -46,29 +46,30 @@ class Pace(msgspec.Struct, frozen=True):
     burst: int
 
     def cost(self, tokens: int) -> int:
-        """Microseconds that `tokens` take at this pace, rounded up: a decision grants never more than the rate, and
-        falls short of it by less than a microsecond."""
+        """Returns the microseconds of `tokens` at this pace, rounded up: a decision never grants more than the rate,
+        and at most a microsecond's worth less.
+        """
         return -(-tokens * self.micros // self.requests)
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """What one key was granted. `tat`: theoretical arrival time, in microseconds of the clock given to `decide`."""
+    """The state of one key. `tat`: theoretical arrival time, in microseconds of the clock passed to `decide`."""
 
     tat: int
 
 
 class GcraDecision(msgspec.Struct, frozen=True):
-    """What `decide` granted, and the bucket after it."""
+    """The result of `decide`, and the bucket after it."""
 
     granted: int  # tokens
     remaining: int  # whole tokens left
-    retry_after: int  # microseconds until there are as many as were needed; 0 if all that was wanted was granted
+    retry_after: int  # microseconds until there are `least`; 0 if all `wanted` were granted
     bucket: Bucket
 
 
 @lru_cache(maxsize=1024)
 def pace_of(rate: Rate) -> Pace:
-    """The rate as exact numbers. A burst too large for that (over a million per hour) is cut."""
+    """Returns the rate as exact numbers. A burst too large for that (over a million per hour) is capped."""
     micros = rate.seconds * 1_000_000
     common = gcd(micros, rate.requests)
     micros //= common
@@ -99,5 +100,5 @@ def decide(bucket: Bucket | None, rate: Rate, now: int, wanted: int, least: int 
 
 
 def _whole(pace: Pace, free: int) -> int:
-    """Whole tokens in `free` microseconds of a bucket."""
+    """Returns the whole tokens in `free` microseconds of a bucket."""
     return min(free * pace.requests // pace.micros, pace.burst)

@@ -1,7 +1,7 @@
-"""The last errors of each key, for its owner: gathered in memory, and stored every half second.
+"""The last errors of each key, for its owner: collected in memory, and stored every half second.
 
 They are lists (``e:{<key id>}``) in the cache's Redis, with a time to live: losing one harms nothing, and `maxmemory`
-bounds them all. Each error has a digest over itself and its key, so that what Redis damages, or takes from another
+bounds them all. Each error has a digest over itself and its key, so that an error damaged by Redis, or from another
 key's list, is never shown (Decision 2).
 """
 
@@ -21,7 +21,7 @@ from service.base.ipc import AccessLogEntry
 from service.base.masking import masked
 from service.base.tasks import keep_running
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.name_store import NameCommand, NameStore, ask_one, gathered
+from service.redis.name_store import NameCommand, NameStore, call_one, gathered
 from service.redis.pipelined import anything
 from service.redis.script import Script, ScriptCall
 
@@ -30,14 +30,14 @@ log = logging.getLogger("forecast.errors")
 MOST_KEPT = 100  # of one key
 KEPT_SECONDS = 7 * 86_400
 FLUSH_SECONDS = 0.5
-# Of all keys of one worker, until the next flush; some 4 MB.
+# Limit for all keys of one worker, until the next flush; some 4 MB.
 MOST_WAITING = 4_000
-# Keys of one command, so that Redis soon serves others, and the loop is soon free.
+# Keys of one command: few, so that Redis and the event loop soon serve other requests.
 _MOST_KEYS = 16
 _DIGEST_CHARACTERS = 16
 
 Make = Callable[[], AccessLogEntry]
-# A key's id, and what makes its errors, oldest first.
+# A key's id, and the functions that make its errors, oldest first.
 _ErrorsOfKey = tuple[str, deque[Make]]
 
 _SCRIPT = Script("service.quota", "errors.lua")
@@ -59,14 +59,15 @@ _decoder = msgspec.json.Decoder(OwnError)
 
 
 class LastErrors:
-    """Those that one worker answers with, and those that all workers stored. `store` is its own: a slow flush must not
-    make the cache believe that its server is away. Its owner stops it after the last request."""
+    """The last errors in one worker's answers, and those that all workers stored. `store` is its own: a slow flush must
+    not make the cache treat its server as unreachable. Its owner stops it after the last request.
+    """
 
     def __init__(self, store: NameStore) -> None:
         self.dropped = 0  # errors that were not stored
         self._store = store
         self._waiting: dict[str, deque[Make]] = {}
-        self._number = 0  # of those that wait
+        self._number = 0  # of waiting errors
         self._refusal: str | None = None
         self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -76,7 +77,7 @@ class LastErrors:
         self._task = keep_running("keep errors of keys", self._flush_in_time, stopping=self._stopping)
 
     async def stop(self) -> None:
-        """Stores what waits, unless the store just failed: no caller waits for it twice."""
+        """Stores waiting errors, unless the store just failed: no caller waits for it twice."""
         self._stopping.set()
         if self._task is not None:
             await self._task
@@ -85,10 +86,10 @@ class LastErrors:
         await self._store.stop()
 
     def add(self, key_id: str, make: Make) -> None:
-        """A request with a good key, not one for tests, ended with an error. `make` makes its line, if it is kept."""
+        """Adds an error of a request with a valid key that is no test key. `make` makes its line, if it is kept."""
         waiting = self._waiting.get(key_id)
         if waiting is not None and len(waiting) == MOST_KEPT:
-            waiting.append(make)  # the oldest would not be kept either
+            waiting.append(make)  # the oldest one would be dropped anyway
         elif self._number >= MOST_WAITING:
             self.dropped += 1
         else:
@@ -98,7 +99,7 @@ class LastErrors:
             self._number += 1
 
     async def flush(self) -> None:
-        """Tries once to store what waits. What cannot be stored is dropped, and counted."""
+        """Tries once to store waiting errors. Drops those that cannot be stored, and counts them."""
         waiting, self._waiting, self._number = self._waiting, {}, 0
         is_there = True
         for keys in batched(waiting.items(), _MOST_KEYS):
@@ -108,13 +109,13 @@ class LastErrors:
                 self._drop(keys)
 
     async def of_key(self, key_id: str) -> tuple[OwnError, ...]:
-        """Newest first; those of other workers are there once they have stored them.
+        """Returns the key's errors, newest first; those of other workers are included once they are stored.
 
         Raises:
-            StoreUnavailable: if the store is away, slow, or answers something else.
+            StoreUnavailable: if the store is unreachable or slow, or its reply is unexpected.
         """
         name = _name(key_id)
-        stored = await ask_one(self._store, NameCommand(name, ("LRANGE", name, 0, MOST_KEPT - 1)))
+        stored = await call_one(self._store, NameCommand(name, ("LRANGE", name, 0, MOST_KEPT - 1)))
         if not isinstance(stored, list):
             raise StoreUnavailable(f"{self._store.name}: errors of a key are {type(stored).__name__}, not a list")
         found = [error for error in (_decoded(key_id, entry) for entry in stored) if error is not None]
@@ -129,7 +130,7 @@ class LastErrors:
         self.dropped += sum(len(errors) for _, errors in keys)
 
     async def _send(self, keys: list[_ErrorsOfKey]) -> bool:
-        """Whether the store could be asked."""
+        """Returns whether the store could be reached."""
         calls: list[ScriptCall] = [
             (1, _name(key_id), MOST_KEPT, KEPT_SECONDS, *(_encoded(key_id, make()) for make in errors))
             for key_id, errors in keys
@@ -143,7 +144,7 @@ class LastErrors:
         refused = None
         for one, reply in zip(keys, replies, strict=True):
             if isinstance(reply, StoreUnavailable):
-                refused = reply.said if isinstance(reply, StoreRefused) else refused
+                refused = reply.text if isinstance(reply, StoreRefused) else refused
                 self._drop([one])
         if refused is not None and refused != self._refusal:
             log.warning("errors of keys are not kept: %s: %s", self._store.name, refused)
@@ -165,7 +166,7 @@ def _encoded(key_id: str, request: AccessLogEntry) -> str:
 
 
 def _decoded(key_id: str, entry: Any) -> OwnError | None:
-    """None if it is damaged, or of another key or version."""
+    """Returns None if it is damaged, or of another key or version."""
     if not isinstance(entry, bytes):
         return None
     digest, text = entry[:_DIGEST_CHARACTERS], entry[_DIGEST_CHARACTERS:]

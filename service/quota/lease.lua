@@ -4,16 +4,15 @@
 -- ARGV[1]  requests \ the rate, in lowest terms: ARGV[1] requests
 -- ARGV[2]  micros   / in ARGV[2] microseconds
 -- ARGV[3]  burst: tokens of a full bucket; burst * micros is below 2^52, so that every number here is exact
--- ARGV[4]  wanted: tokens asked for, at least 1
+-- ARGV[4]  wanted: number of tokens, at least 1
 -- ARGV[5]  least: if there are fewer than this, none is granted; 1 to wanted
--- ARGV[6]  number of the call, which is returned, so that a reply tells whose it is
+-- ARGV[6]  number of the call, which is returned, so that a reply shows its call
 --
 -- Returns  {granted, remaining (whole tokens), retry_after (microseconds until there are least; 0 if all were granted),
 --           now (microseconds), number of the call}
 --
--- A bucket that is no number, or of another type, is full; one that lies too far ahead is empty, and fills from now
--- on. The record lives a second longer than it says anything: after its arrival time the bucket is full, as without a
--- record.
+-- A bucket that is not a number, or of another type, is full; one that lies too far ahead is empty, and fills from now
+-- on. The record expires a second after it matters: after its arrival time the bucket is full, as without a record.
 
 local requests = tonumber(ARGV[1])
 local micros = tonumber(ARGV[2])
@@ -49,7 +48,7 @@ local found = now + owed
 owed = owed + cost(granted)
 local free = horizon - owed
 
--- without a grant only what healed is written: a refusal costs nothing
+-- without a grant, only a repaired bucket is written: a refusal costs no write
 if granted > 0 or (tat ~= found and tat > now) then
     redis.call('SET', KEYS[1], string.format('%.0f', now + owed), 'PX', math.ceil(owed / 1000) + 1000)
 end

@@ -1,4 +1,4 @@
-"""Leases of tokens from the buckets in Redis: one script call each; those that come together travel together.
+"""Leases of tokens from the buckets in Redis: one script call each; concurrent calls are sent together.
 
 The buckets (``r:{<key id>}``) are in the cache's Redis, with a time to live: losing one only refills a burst, and the
 Redis of the keys would write each of them to its disk.
@@ -20,21 +20,21 @@ SCRIPT = Script("service.quota", "lease.lua")
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """What Redis granted to one worker for one key."""
+    """The tokens that Redis granted to one worker for one key."""
 
     granted: int  # tokens
     remaining: int  # whole tokens left in the bucket
-    retry_after: int  # microseconds until there are as many as were needed; 0 if all that was wanted was granted
+    retry_after: int  # microseconds until there are `least`; 0 if all `wanted` were granted
 
 
 class Leases(Protocol):
-    """Where tokens come from."""
+    """A source of tokens."""
 
     def lease(self, key_id: str, rate: Rate, wanted: int, least: int) -> asyncio.Future[Lease]:
         """Leases up to `wanted` (at least 1) tokens of the key, or none if there are fewer than `least`.
 
-        A caller that goes away does not cancel it. The future raises StoreUnavailable if Redis is unreachable or
-        refuses, or replies something unexpected.
+        A cancelled caller does not cancel it. The future raises StoreUnavailable if Redis is unreachable, refuses, or
+        sends an unexpected reply.
         """
 
     async def stop(self) -> None: ...
@@ -58,11 +58,11 @@ class LeaseStore:
         return SCRIPT.send(self._store, words, partial(_lease_of, rate, wanted, least, number))
 
     async def stop(self) -> None:
-        """The store ends what is under way."""
+        """Stops; the store ends calls under way."""
 
 
 def _lease_of(rate: Rate, wanted: int, least: int, number: int, reply: object) -> Lease:
-    """Raises UnexpectedReplyError if the script cannot have replied so: the reply is damaged, or to another call."""
+    """Raises UnexpectedReplyError if the reply is damaged, or answers another call."""
     if not isinstance(reply, list) or len(reply) != 5 or any(type(one) is not int for one in reply):
         raise UnexpectedReplyError.of(reply)
     granted, remaining, retry_after, _, replied_to = reply

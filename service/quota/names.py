@@ -1,10 +1,10 @@
 """The names of usage in the key store. Days, and hours, are whole ones since 1970-01-01 in UTC.
 
 ``u:{<key id>}:2026-11``  hash of counts: ``20:forecast:answered`` is how often on the 20th; ``20:*:billable`` is the
-                          total of the day, ``*:*:billable`` that of the month, which quotas ask for
+                          total of the day, ``*:*:billable`` that of the month, which quotas use
 ``u:{<key id>}:2026-11-20`` hash of counts by hour: ``14:forecast:answered`` is how often from 14:00 to 15:00. It is for
-                          the key's owner: no bill or backup has it, and it alone expires (HOURS_KEPT_DAYS)
-``i:{<key id>}:2026-11``  hash of those that were imported: ``<generation>:20:forecast:answered`` (restore.py)
+                          the key's owner: not in bills or backups, and the only record that expires (HOURS_KEPT_DAYS)
+``i:{<key id>}:2026-11``  hash of imported counts: ``<generation>:20:forecast:answered`` (restore.py)
 ``s:{<key id>}``          hash: worker id -> last batch and its time
 ``s:store``               hash: which store this is (usage.lua)
 ``u:generation``          the generation of the store itself
@@ -98,7 +98,7 @@ def total_of(field: Field) -> str:
 
 
 def parse_imported(name: str) -> tuple[str, str] | None:
-    """The generation, and the field of the counts."""
+    """Returns the generation, and the field of the counts."""
     match = _IMPORTED.fullmatch(name)
     return (match[1], match[2]) if match else None
 
@@ -109,6 +109,6 @@ def parse_counts_name(name: str) -> CountsName | None:
 
 
 def parse_field(name: str) -> Field | None:
-    """None for totals, and for anything that is no field of ours."""
+    """Returns the field; None for totals, and for any other text."""
     match = _FIELD.fullmatch(name)
     return Field(int(match[1]), match[2], match[3]) if match else None

@@ -1,4 +1,4 @@
-"""Stores what earlier workers left in the spool, beside the flushes, which must not wait for it."""
+"""Stores the spool of earlier workers, concurrently with the flushes, which must not wait for it."""
 
 import asyncio
 import logging
@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 LOOK_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
-# A file that takes longer is left for later; some may never return.
+# A slower file is left for later; some reads may never return.
 _FILE_SECONDS = 10.0
 _FILE_THREADS = 3
-# For the call under way when the worker stops.
+# Time for the call under way when the worker stops.
 _STOP_SECONDS = 1.0
 
 
 class OrphanedUsage:
-    """Part of one worker's UsageFlusher. `problem`: what cannot be stored although the store answers, or None."""
+    """Part of one worker's UsageFlusher. `problem`: why usage cannot be stored although the store replies, or None."""
 
     def __init__(self, store: UsageStore, spool: Spool, clock: Callable[[], float] = time.time) -> None:
         self.problem: str | None = None
@@ -42,7 +42,7 @@ class OrphanedUsage:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._task = keep_running("take over usage", self._look, stopping=self._stopping)
+        self._task = keep_running("take over usage", self._check, stopping=self._stopping)
 
     async def stop(self) -> None:
         """Ends after the call under way, and leaves the rest to the next worker."""
@@ -55,7 +55,7 @@ class OrphanedUsage:
         await asyncio.gather(self._task, return_exceptions=True)
 
     async def once(self) -> bool:
-        """Looks once at everything that waits; False if there was something to store and the store did not answer."""
+        """Tries once to store all waiting files. Returns False if there was usage and the store did not reply."""
         problem = None
         try:
             for path in await self._apart("listing the usage spool", self._spool.files):
@@ -63,7 +63,7 @@ class OrphanedUsage:
                     break
                 try:
                     problem = await self._take(path) or problem
-                except OSError as error:  # of one file; others can be taken
+                except OSError as error:  # of one file; others can be read
                     problem = f"usage in {path} cannot be taken over: {error.strerror}"
         except StoreUnavailable as error:
             log.debug("spooled usage waits: %s", error)
@@ -78,7 +78,7 @@ class OrphanedUsage:
         return True
 
     async def _take(self, path: Path) -> str | None:
-        """Stores one file; returns why something in it was refused, if it was."""
+        """Stores one file; returns why a batch in it was refused, if one was."""
         claim = await self._apart(f"locking {path}", self._spool.claim, path)
         if claim is None:
             return None
@@ -100,12 +100,12 @@ class OrphanedUsage:
         return await self._files.run(what, call, *arguments, wait=_FILE_SECONDS)
 
     async def _store_spooled(self, spooled: Spooled) -> tuple[bool, str | None]:
-        """Whether it came to the end of the file, and why something was refused."""
+        """Returns whether it reached the end of the file, and why a batch was refused."""
         reason = None
         left = {key_id: list(batches) for key_id, batches in spooled.keys.items() if batches}
         stored = ConfirmedBatches()
         while left:
-            # a key's second batch only when its first is in: in the other order the first would pass for a repetition
+            # a key's second batch only after its first: in the other order, the first would count as a repetition
             firsts = [(key_id, batches[0]) for key_id, batches in left.items()]
             today = int(self._clock() // DAY_SECONDS)
             async for (key_id, batch), reply in self._store.add_all(spooled.worker_id, firsts, today, stored):
@@ -123,5 +123,5 @@ class OrphanedUsage:
                     del left[key_id]
         return True, reason
 
-    async def _look(self) -> float:
+    async def _check(self) -> float:
         return LOOK_SECONDS if await self.once() else _RETRY_SECONDS

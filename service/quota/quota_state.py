@@ -1,4 +1,4 @@
-"""What one worker knows about one key's quota. Pure: `quotas.py` brings clock and store."""
+"""One worker's view of one key's quota. Pure: `quotas.py` has the clock and the store."""
 
 import math
 
@@ -30,26 +30,26 @@ class QuotaState(msgspec.Struct, frozen=True):
 
     @property
     def unwarned(self) -> int:
-        """How many more billable answers carry no warning. Each shows what is left after it, and warns of that."""
+        """Number of next billable answers without a warning. Each shows what is left after it, and whether to warn."""
         return 0 if self.withheld else max(0, self.warn_from - 1 - self.used)
 
     def after(self, billed: int) -> "QuotaState":
-        """The state with so many more billable answers."""
+        """Returns the state after so many more billable answers."""
         return msgspec.structs.replace(self, used=self.used + billed, remaining=max(0, self.remaining - billed))
 
 
 class QuotaReading:
     """The usage of one key as one worker's QuotaGuard last read it; kept for as long as the worker lives.
 
-    It was read `at`, and is good `until` (both in seconds since 1970) and for `left` more requests. Of these,
-    `spendable` more pass before `spendable_until` with the last `state`, without a look at what was counted: `admit`
-    may spend them itself.
+    It was read `at`, and is trusted `until` (both in seconds since 1970) and for `left` more requests. Of these,
+    `spendable` pass before `spendable_until` with the last `state`, without a check of the counts: `admit` may spend
+    them itself.
 
     `base` is the stored total of the period of `quota`: from the day `first` to before the day `end`, or from `begins`
-    to before `ends` in seconds since 1970. `asked` numbers the question that brought it.
+    to before `ends` in seconds since 1970. `asked` numbers the call that returned it.
 
-    `most` is what may be used before the store is heard again: this worker's share of what was left. It binds while
-    the worker is `cut_off`: the store is unreachable, or was a moment ago.
+    `most` may be used before the store replies again: this worker's share of what was left. It applies while the worker
+    is `cut_off`: the store is unreachable, or was a moment ago.
     """
 
     __slots__ = (
@@ -82,22 +82,23 @@ class QuotaReading:
         self.asked = self.base = self.first = self.end = self.spendable = self.warn_from = 0
         self.most, self.cut_off = UNBOUNDED, False
         self._earlier = 0  # `base` at least TRUST_SECONDS before the last one
-        self._recent: tuple[float, int] | None = None  # when it was read that is the next `_earlier`, and it
-        self._beyond = 0  # of `left`, what is not in `spendable`
+        self._recent: tuple[float, int] | None = None  # when the next `_earlier` was read, and its value
+        self._beyond = 0  # the part of `left` beyond `spendable`
 
     @property
     def left(self) -> int:
         return self._beyond + self.spendable
 
     def learn(self, totals: Totals, asked: int) -> None:
-        """Takes the `totals` that the store replied to the question numbered `asked`."""
+        """Sets the `totals` that the store replied to the call numbered `asked`."""
         self.asked, self.totals = asked, totals
         if self.quota is not None:
             self.base = self._of_period(self.quota)
 
     def adopt(self, quota: Quota, first: int, end: int) -> bool:
-        """Takes this quota, in its period from the day `first` to before the day `end`; returns whether that is news:
-        it may be the same quota, decoded again."""
+        """Sets this quota, in its period from the day `first` to before the day `end`. Returns whether it differs: it
+        may be the same quota, decoded again.
+        """
         is_news = quota != self.quota or (first, end) != (self.first, self.end)
         if is_news:
             self._recent = None
@@ -108,26 +109,26 @@ class QuotaReading:
         return is_news
 
     def good(self, now: float, left: int) -> None:
-        """What is known is good from `now` on, for `left` requests."""
+        """Trusts the total from `now` on, for `left` requests."""
         self.at, self.until = now, now + TRUST_SECONDS
         self.spendable, self._beyond = 0, left
 
     def limit(self, left: int) -> None:
-        """Makes it good for `left` requests; for how long does not change."""
+        """Trusts the total for `left` requests, for the same time as before."""
         self._beyond = left - self.spendable
 
     def spend(self, number: int = 1) -> bool:
-        """Admits `number` requests; returns whether more may follow before the store is asked."""
+        """Admits `number` requests; returns whether more may follow before the next call to the store."""
         self._beyond -= number
         return self.left > 0
 
     def share(self, used: int, spare: int, workers: int, part: int, now: float) -> int:
         """Sets `most`, with `used` requests counted `now`, for one of the `workers`; while it is cut off, no more than
-        the `spare` rest of its last share. Returns how many requests it may admit before it asks again: one `part`th of
+        the `spare` rest of its last share. Returns how many requests it may admit before its next call: one `part`th of
         its share, at least 1.
 
-        The share is of what was left TRUST_SECONDS ago, less all that was stored since: another worker may have heard
-        of the key last at that time, and spend its share of that.
+        The share is of what was left TRUST_SECONDS ago, less all that was stored since: another worker may have read
+        the total last at that time, and spend its share of that.
         """
         if self.quota is None:
             return 1
@@ -144,8 +145,10 @@ class QuotaReading:
         return min(left, own) if self.cut_off else left
 
     def standing(self, quota: Quota, used: int, now: float, spendable_until: float) -> QuotaState:
-        """The state with `used` requests counted `now`. After this one, the next thousandth of what is left needs no
-        other look; the first answer with a warning needs one."""
+        """Returns the state with `used` requests counted `now`.
+
+        The next thousandth of what is left needs no other check; the first answer with a warning needs one.
+        """
         remaining, left = quota.requests - used, self.left
         self.spendable = max(0, min(left - 1, remaining // 1000, self.warn_from - used - 2))
         self._beyond = left - self.spendable
@@ -161,7 +164,7 @@ class QuotaReading:
         return self.state
 
     def _of_period(self, quota: Quota) -> int:
-        """The stored total of the quota's current period."""
+        """Returns the stored total of the quota's current period."""
         if not self.first <= self.totals.day < self.end:
             return 0
         return self.totals.of_day if quota.period == "day" else self.totals.of_month

@@ -1,19 +1,19 @@
-"""The rates of keys, right across workers, without a round trip for most requests (Decision 17).
+"""The rates of keys, correct across workers, without a round trip for most requests (Decision 17).
 
 The bucket of a key is in Redis (`lease_store.py`). A key of at least 50 requests a second is leased ahead: as many
 tokens as this worker spends in a second, and at most its part of what the rate allows in 50 ms, renewed in the
-background before they are spent. A slower key asks Redis for each request. After a refusal, requests are refused here
+background before they are spent. A slower key calls Redis for each request. After a refusal, requests are refused here
 until Redis would grant one again. Concurrent requests share one call.
 
-In any window of `w` seconds, all workers together accept at most burst + rate * (w + 0.05): what they hold when it
-begins, and what Redis grants meanwhile. That exceeds the bucket's own bound, burst + rate * w, by at most 5 % in any
-second, 0.25 % in any 20 s, and nothing in the long run. A token that is not spent is lost after a second. (One that
-a request waits for is used when it arrives, which the store's budget bounds.)
+In any window of `w` seconds, all workers together accept at most burst + rate * (w + 0.05): the tokens that they hold
+when it begins, and those that Redis grants meanwhile. That exceeds the bucket's own bound, burst + rate * w, by at most
+5 % in any second, 0.25 % in any 20 s, and not at all in the long run. An unspent token expires after a second. (One
+that a request waits for is used when it arrives, within the store's budget.)
 
-While Redis is away, each worker grants its share of rate and burst, from what was left when it last heard. An outage
-may grant one more burst, if the workers had not heard that it is spent. When the outage ends, what they granted is
-charged to the bucket, so that there is no second burst, unless Redis has lost the record. A worker that alone cannot
-reach Redis adds its share to what the others grant.
+While Redis is unreachable, each worker grants its share of rate and burst, from what was left at its last call. An
+outage may grant one more burst, if the workers did not know that it is spent. When the outage ends, the granted tokens
+are charged to the bucket, so that there is no second burst, unless Redis has lost the record. A single worker that
+cannot reach Redis adds its share to what the others grant.
 """
 
 import asyncio
@@ -33,17 +33,17 @@ log = logging.getLogger("forecast.quota")
 
 T = TypeVar("T")
 
-# A key idle for longer is forgotten, and so are the least recent ones above this number: about 10 MB. A key forgotten
-# while Redis is away has its share of the burst again.
+# A key idle for longer is dropped, and so are the least recent ones above this number: about 10 MB. A key dropped while
+# Redis is unreachable gets its share of the burst again.
 REMEMBERED_KEYS, REMEMBERED_SECONDS = 20_000, 600.0
 
 
 class Recent(Generic[T]):
     """Keeps at most about `most` values. One that is not used for `seconds`, or up to twice that, is dropped.
 
-    Its owner has it for as long as it lives. There are two generations: a value that is asked for moves to the young
-    one. When that is full or has had its time, it becomes the old one, and what is left in the old one is dropped. So
-    nothing is ever sorted or searched, and a hit in `young` costs one look into a dict.
+    Its owner has it for as long as it lives. There are two generations: a value that is read moves to the young one.
+    When that is full or too old, it becomes the old one, and the rest of the old one is dropped. So no values are
+    sorted or searched, and a hit in `young` costs one look-up in a dict.
     """
 
     def __init__(self, most: int, seconds: float) -> None:
@@ -83,11 +83,11 @@ class RateLimiter:
         self._share = share
         self._clock = clock
         self._token_leases: Recent[TokenLease] = Recent(REMEMBERED_KEYS, REMEMBERED_SECONDS)
-        self._under_way = 0  # leases that were asked for
-        self._all_told: asyncio.Future[None] | None = None  # ends when there are none
+        self._under_way = 0  # leases under way
+        self._all_done: asyncio.Future[None] | None = None  # done when there are none
 
     def try_take(self, key_id: str, rate: Rate, now: float | None = None) -> Decision | None:
-        """The decision on one request, if it can be made here; None if `take` must ask. Needs a running loop.
+        """Returns the decision on one request, if it needs no call to Redis; None: call `take`. Needs a running loop.
 
         `now` is by this limiter's clock.
         """
@@ -103,27 +103,31 @@ class RateLimiter:
         return token_lease.passed
 
     def token_lease(self, key_id: str) -> TokenLease | None:
-        """The tokens held of the key, for `admit` to spend (token_lease.py). Ask again when none is left."""
+        """Returns the key's leased tokens, for `admit` to spend (token_lease.py). Call again when none is left."""
         return self._token_leases.young.get(key_id)
 
     def denied_until(self, key_id: str) -> float:
-        """As long as this, by the limiter's clock, the key is refused without asking Redis; minus infinity if it is
-        not, or if it is decided here while Redis is away."""
+        """Returns the time, by the limiter's clock, up to which the key is refused without a call to Redis.
+
+        Minus infinity if it is not, or if the local limiter decides while Redis is unreachable.
+        """
         token_lease = self._token_leases.young.get(key_id)
         if token_lease is None or self._clock() < token_lease.local_until:
             return float("-inf")
         return token_lease.denied_until
 
     async def take(self, key_id: str, rate: Rate) -> Decision:
-        """The decision on one request. A caller that goes away costs the others nothing."""
+        """Returns the decision on one request. A cancelled caller does not affect the others."""
         decision = self.try_take(key_id, rate)
         if decision is not None:
             return decision
         return await self._wait(key_id, rate)
 
     async def take_together(self, key_id: str, rate: Rate, number: int) -> Decision:
-        """The decision on `number` requests (at most the burst) that pass together or not at all. A refusal takes
-        nothing: not even the tokens that are there."""
+        """Returns the decision on `number` requests (at most the burst) that pass together or not at all.
+
+        A refusal takes no tokens.
+        """
         now = self._clock()
         token_lease = self._find(key_id, rate, now)
         if token_lease.spend(now, number):
@@ -144,14 +148,14 @@ class RateLimiter:
             return self._locally(token_lease, now, number)
         if not lease.granted:
             return refused(lease.retry_after / 1_000_000, min(lease.remaining, number - 1))
-        token_lease.local.heard(lease.remaining, self._clock())
+        token_lease.local.set_remaining(lease.remaining, self._clock())
         return allowed(rate, lease.remaining)
 
     async def stop(self) -> None:
-        """Waits for the leases under way, and so for the requests that wait for one."""
+        """Waits for the leases under way, and so for the requests that need one."""
         while self._under_way:
-            self._all_told = asyncio.get_running_loop().create_future()
-            await self._all_told
+            self._all_done = asyncio.get_running_loop().create_future()
+            await self._all_done
         await self._leases.stop()
 
     def _wait(self, key_id: str, rate: Rate) -> Waiter:
@@ -159,7 +163,7 @@ class RateLimiter:
         token_lease = self._find(key_id, rate, self._clock())
         waiter: Waiter = asyncio.get_running_loop().create_future()
         token_lease.waiting.append(waiter)
-        if not token_lease.asks:
+        if not token_lease.renewing:
             self._start(key_id, token_lease)
         return waiter
 
@@ -187,7 +191,7 @@ class RateLimiter:
         return refused(outcome.retry_after / 1_000_000, outcome.remaining)
 
     def _start(self, key_id: str, token_lease: TokenLease) -> None:
-        """Asks for a lease, if anything is wanted."""
+        """Requests a lease, if any tokens are needed."""
         sent = self._clock()
         debt = token_lease.local.debt(sent)
         wanted = debt + len(token_lease.waiting) + token_lease.ahead(sent, self._share())
@@ -195,23 +199,23 @@ class RateLimiter:
             rate = token_lease.rate
             lease = self._leases.lease(key_id, rate, wanted, 1)
             lease.add_done_callback(partial(self._landed, key_id, token_lease, rate, debt, sent))
-            token_lease.ask(sent)
+            token_lease.begin_renewal(sent)
             self._under_way += 1
 
     def _landed(
         self, key_id: str, token_lease: TokenLease, rate: Rate, debt: int, sent: float, leased: asyncio.Future[Lease]
     ) -> None:
-        """Asks again for those who still wait."""
-        token_lease.asks = False
+        """Requests another lease for requests that still wait."""
+        token_lease.renewing = False
         self._under_way -= 1
-        if not self._under_way and self._all_told is not None and not self._all_told.done():
-            self._all_told.set_result(None)
+        if not self._under_way and self._all_done is not None and not self._all_done.done():
+            self._all_done.set_result(None)
         now, error = self._clock(), leased.exception()
         if error is not None:
             log.debug("rate of %s: %s", key_id, error)
             token_lease.part(now)
             token_lease.settle(lambda: self._locally(token_lease, now))
-        elif token_lease.rate == rate:  # an answer about another rate may refuse for much longer
+        elif token_lease.rate == rate:  # a refusal at another rate may last much longer
             token_lease.receive(leased.result(), debt, sent, now)
         if token_lease.waiting:
             self._start(key_id, token_lease)

@@ -31,7 +31,7 @@ _NAMES_AT_ONCE = 1000
 # A count as the store holds it.
 WHOLE = re.compile(rb"[0-9]{1,15}")
 
-# From Python 3.14 on, an annotation in a class that has a field `date` means that field.
+# From Python 3.14 on, `date` in an annotation would refer to the field `date` of the class.
 Day = date
 
 
@@ -61,7 +61,7 @@ class HourRow(UsageRow, frozen=True, kw_only=True):
 
 
 class DamagedUsage(msgspec.Struct, frozen=True):
-    """A damaged record of usage; its sound counts are reported all the same."""
+    """A damaged record of usage; its valid counts are still reported."""
 
     key_id: str
     detail: str
@@ -74,7 +74,7 @@ class UsageReport:
         self._store = store
 
     async def of_key(self, key_id: str, first: date, last: date) -> list[UsageRow]:
-        """The rows by date, then area. Raises StoreUnavailable, also if the figures are damaged."""
+        """Returns the rows by date, then area. Raises StoreUnavailable, also if the figures are damaged."""
         rows: list[UsageRow] = []
         async for found in self.of_keys([key_id], first, last):
             if isinstance(found, DamagedUsage):
@@ -83,7 +83,10 @@ class UsageReport:
         return rows
 
     async def hours_of_key(self, key_id: str, first: date, last: date) -> list[HourRow]:
-        """The rows by hour, then area, as far as hours are kept. Raises StoreUnavailable, also if one is damaged."""
+        """Returns the rows by hour, then area, as far as hours are kept.
+
+        Raises StoreUnavailable, also if one is damaged.
+        """
         days = [date_of(day) for day in range(day_of(first), day_of(last) + 1)]
         rows: list[HourRow] = []
         names = [hours_name(key_id, day) for day in days]
@@ -97,7 +100,7 @@ class UsageReport:
         return rows
 
     async def of_keys(self, key_ids: Iterable[str], first: date, last: date) -> AsyncIterator[UsageRow | DamagedUsage]:
-        """The rows in the order of `key_ids`, of each key by date, then area. Raises StoreUnavailable."""
+        """Yields the rows in the order of `key_ids`, for each key by date, then area. Raises StoreUnavailable."""
         months = _months(first, last)
         wanted = ((key_id, month) for key_id in key_ids for month in months)
         for some in batched(wanted, _RECORDS_AT_ONCE):
@@ -117,7 +120,7 @@ class UsageReport:
         return records
 
     async def keys(self, first: date, last: date) -> set[str]:
-        """Ids of the keys that have counts in those months. Raises StoreUnavailable."""
+        """Returns the ids of the keys with counts in those months. Raises StoreUnavailable."""
         months = set(_months(first, last))
         found: set[str] = set()
         async for name in counts_names(self._store):
@@ -127,7 +130,7 @@ class UsageReport:
 
 
 async def counts_names(store: RedisStore) -> AsyncIterator[CountsName]:
-    """The names of all records of counts, in no order, some perhaps twice. Raises StoreUnavailable."""
+    """Yields the names of all records of counts, in no order, some perhaps twice. Raises StoreUnavailable."""
     async for names in store.scan(f"{COUNTS_PREFIX}{{*", _NAMES_AT_ONCE):
         for name in names:
             parts = parse_counts_name(name.decode("utf-8", "replace"))
@@ -156,7 +159,7 @@ def _rows(key_id: str, month: str, record: Any) -> tuple[list[UsageRow], Damaged
 
 
 def _counts(name: str, record: Any) -> tuple[dict[tuple[int, str], dict[str, int]], str | None]:
-    """Of a record: what was counted by day or hour, and area; and what of it is damaged, if anything is."""
+    """Returns a record's counts by day or hour, and area; and its damaged part, if any."""
     if isinstance(record, ResponseError) or not isinstance(record, dict):
         return {}, f"{name}: {record}"
     counts: dict[tuple[int, str], dict[str, int]] = {}
@@ -165,7 +168,7 @@ def _counts(name: str, record: Any) -> tuple[dict[tuple[int, str], dict[str, int
         text = raw.decode("utf-8", "replace")
         field = parse_field(text)
         if field is None or field.outcome not in OUTCOMES:
-            continue  # totals, and what a later version may count
+            continue  # totals, and counts of a later version
         if not WHOLE.fullmatch(value):
             wrong = f"{name} {text}: holds {value[:40]!r}"
             continue
@@ -174,6 +177,6 @@ def _counts(name: str, record: Any) -> tuple[dict[tuple[int, str], dict[str, int
 
 
 def _months(first: date, last: date) -> list[str]:
-    """The months as names of records have them."""
+    """Returns the months as names of records have them."""
     numbers = range(first.year * 12 + first.month - 1, last.year * 12 + last.month)
     return [month_of(date(number // 12, number % 12 + 1, 1)) for number in numbers]

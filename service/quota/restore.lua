@@ -1,7 +1,7 @@
--- Adds to a store what a backup has of one key and month, and the store has not. Running it twice adds nothing twice.
+-- Adds to a store the counts of one key and month that a backup has and the store lacks. Idempotent.
 --
--- Every store has a generation, and its counts are the sum of what it counted itself and of what was imported from
--- other generations. Of each part only the highest figure that was ever seen counts (a grow-only counter).
+-- Every store has a generation, and its counts are the sum of its own and of those imported from
+-- other generations. For each part, only the highest figure ever seen counts (a grow-only counter).
 --
 -- KEYS[1]  counts of the month: hash, field -> count
 -- KEYS[2]  of these, what was imported: hash, "<generation>:<field>" -> count
@@ -9,13 +9,13 @@
 -- KEYS[4]  the store's generation
 -- ARGV[1]  what KEYS[4] holds, or would hold
 -- ARGV[2]  the generation that counted the figures of the backup
--- ARGV[3]  '1' to write, '0' to say what would be added
--- ARGV[4]  seconds after which a sequence is forgotten
+-- ARGV[3]  '1' to write, '0' to return what would be added
+-- ARGV[4]  seconds after which a sequence expires
 -- ARGV[5]  the figures, a line for each: field, count, field of the day's total or '-'; with spaces between
 -- ARGV[6]  field of the month's total
 -- ARGV[7]  the sequences, a line for each: worker id, number, when; with spaces between
 --
--- Replies how much was added, all outcomes together. An error changes nothing.
+-- Returns how much was added, all outcomes together. An error leaves the store unchanged.
 
 local now = tonumber(redis.call('TIME')[1])
 

@@ -1,10 +1,10 @@
-"""Imports usage from a backup into a store that may have counted since.
+"""Imports usage from a backup into a store that may have counted since the backup.
 
-The counts of a key and month are a sum over generations: the store's own, and those that were imported. Importing takes
-the higher figure of each part (restore.lua). So an import is right into a store that was emptied and counts anew (the
-two add up), and into the store that the backup is of (nothing is counted twice or lost). Imports can come in any order,
-any number of times, and one that was interrupted is simply run again. One case stays unknown: what a store counted
-after it was started from an older copy of its files. Until the import, that is taken for what the backup has.
+The counts of a key and month are a sum over generations: the store's own, and those that were imported. Importing keeps
+the higher figure of each part (restore.lua). So an import is correct for a store that was emptied and counts from
+scratch (the two add up), and for the store of the backup (no count is doubled or lost). Imports are idempotent and can
+come in any order; an interrupted one is simply run again. One case remains ambiguous: counts of a store that was
+started from an older copy of its files. If they precede the import, they are mistaken for those of the backup.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from service.base.batched import batched
-from service.quota.backup import UsageRecord, foreseen_generation, generation_of
+from service.quota.backup import UsageRecord, generation_of, predict_generation
 from service.quota.batch import BILLABLE
 from service.quota.names import (
     GENERATION,
@@ -39,9 +39,9 @@ _REFUSED = ("DAMAGED", WRONG_TYPE)
 
 
 class RestoredUsage(msgspec.Struct):
-    """What an import of usage did, or would do.
+    """The result of an import of usage, or of a dry run.
 
-    `added`: requests of every outcome. `damaged`: records of the store that nothing could be added to.
+    `added`: requests of every outcome. `damaged`: records of the store to which no counts could be added.
     """
 
     added: int = 0
@@ -51,16 +51,16 @@ class RestoredUsage(msgspec.Struct):
 async def restore_usage(
     store: RedisStore, begun: datetime | None, records: Iterable[UsageRecord], *, dry_run: bool
 ) -> RestoredUsage:
-    """Adds what the store lacks; a dry run writes nothing. `begun` is as in `generation_of`.
+    """Adds the counts that the store lacks, except in a dry run. `begun` is as in `generation_of`.
 
     Raises:
-        StoreUnavailable: if the store does not answer; what was added by then stays.
+        StoreUnavailable: if the store does not reply; counts added by then stay.
     """
     done = RestoredUsage()
     generation: str | None = None
     for some in batched(records, _RECORDS_AT_ONCE):
         if generation is None:
-            generation = await (foreseen_generation if dry_run else generation_of)(store, begun)
+            generation = await (predict_generation if dry_run else generation_of)(store, begun)
         calls = [_arguments(record, generation, dry_run=dry_run) for record in some]
         replies = await store.call(lambda client, these=calls: _run(client, these))  # type: ignore[misc]
         for record, reply in zip(some, replies, strict=True):

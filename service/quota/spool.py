@@ -1,8 +1,8 @@
 """Counts that a worker could not store yet: a file in the data folder, which another worker stores if this one dies.
 
-Counts keep their worker's id and numbers, so that they count once however often and by whomever they are stored. A live
-worker holds a lock beside its file (``.<worker id>.lock``), which the kernel releases when it dies. Until then the file
-is its own, to replace as it likes.
+Counts keep their worker's id and numbers, so that they count once whichever workers store them. A live
+worker holds a lock beside its file (``.<worker id>.lock``), which the kernel releases when it dies. Until then, only
+that worker replaces the file.
 """
 
 import logging
@@ -23,10 +23,10 @@ from warehouse.files.reading import read_struct
 log = logging.getLogger("forecast.usage")
 
 FOLDER = "usage-spool"
-# An older file is not stored: the store may have forgotten what was added. Four days are left for batches that were old
-# when they were spooled.
+# An older file is not stored: the store may have dropped the record of added batches. Four days are left for batches
+# that were old when they were spooled.
 OLDEST = timedelta(seconds=SEQUENCE_SECONDS) - timedelta(days=4)
-# For a lock without a file, of a worker that was killed. A younger one may be about to be taken.
+# Age at which a lock without a file, of a killed worker, is removed. A younger one may be about to be used.
 _LOCK_KEPT_SECONDS = 86_400.0
 
 
@@ -59,25 +59,25 @@ class Spool:
         return path
 
     def clear(self, worker_id: str) -> None:
-        """Removes the file of a worker: all that was in it is in the store. Raises OSError."""
+        """Removes the file of a worker: the store has all of its batches. Raises OSError."""
         (self._folder / f"{worker_id}.json").unlink(missing_ok=True)
 
     def leave(self, worker_id: str) -> None:
-        """Releases the file of this worker, which writes no more: it is for others now."""
+        """Releases the file of this worker, which writes no more, to other processes."""
         if self._holds:
             self._lock(worker_id).unlink(missing_ok=True)
         self._own.close()
         self._holds = False
 
     def files(self) -> list[Path]:
-        """The files there are, those of live workers included."""
+        """Returns all spool files, including those of live workers."""
         for lock in self._folder.glob(".*.lock"):
             self._tidy(lock)
         return sorted(self._folder.glob("*.json"))
 
     @contextmanager
     def held(self, path: Path) -> Iterator[bool]:
-        """Whether the file is ours until the block ends: its worker has ended, and no other process has taken it."""
+        """Yields whether the file is ours until the block ends: its worker has ended, and no other process has it."""
         with exclusive(self._lock(path.stem)) as held:
             try:
                 yield held
@@ -95,7 +95,7 @@ class Spool:
         return None
 
     def read(self, path: Path) -> Spooled | None:
-        """The contents of a file that is held; None if it is gone or unusable."""
+        """Returns the contents of a file that is held; None if it is gone or unusable."""
         try:
             spooled = read_struct(path, Spooled)
         except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""What one worker knows about the rate of one key: leased tokens, a refusal, who waits.
+"""One worker's state of the rate of one key: leased tokens, a refusal, waiting requests.
 
-Pure: `rates.py` brings clock and store.
+Pure: `rates.py` has the clock and the store.
 """
 
 import asyncio
@@ -12,16 +12,16 @@ from service.base.terms import Rate
 from service.quota.gcra import Bucket, Decision, GcraDecision, allowed, decide, pace_of, refused
 from service.quota.lease_store import Lease
 
-# A slower key asks for every request: they are few, and a token held back would be a large part of its rate.
+# A slower key calls Redis for every request: they are few, and an unspent token would be a large part of its rate.
 LEASED_FROM_PER_SECOND = 50
-# All workers together hold at most what the rate allows in this time: this is what held tokens can add to any window.
+# All workers together hold at most what the rate allows in this time: held tokens can add that much to any window.
 HELD_SECONDS = 0.05
-# Tokens that are not spent by then are lost, so that a worker that is idle holds none.
+# Unspent tokens expire after this time, so that an idle worker holds none.
 LIFE_SECONDS = 1.0
-# After a refusal, a leased key asks again after this long, or later if Redis says so.
+# After a refusal, a leased key calls Redis again after this long, or later if Redis says so.
 PAUSE_SECONDS = 0.01
 
-# After a failure, a key is decided here for this long before Redis is asked again: briefly after one lost answer,
+# After a failure, a key is decided here for this long before the next call to Redis: briefly after one lost reply,
 # because other workers may still grant the whole rate; twice as long with each further one, up to the second figure.
 FIRST_LOCAL_SECONDS, LOCAL_SECONDS = 0.05, 0.5
 
@@ -33,41 +33,41 @@ Waiter = asyncio.Future[Decision]
 class LocalShare:
     """Part of one TokenLease: a bucket with the key's rate and burst (at least 1) divided by the number of workers.
 
-    It starts with this worker's share of what the common bucket in Redis held when last heard of; full if never. What
-    it grants is owed to the common bucket. The first lease after the outage pays the debt, so that the end of an outage
-    brings no second burst. What the rate has refilled meanwhile is no longer owed.
+    It starts with this worker's share of the common bucket in Redis, as of its last reply; full without one. Granted
+    tokens are owed to the common bucket. The first lease after the outage pays the debt, so that the end of an outage
+    brings no second burst. Tokens that the rate has refilled meanwhile are no longer owed.
 
     Times are in seconds of a clock that never goes back.
     """
 
-    __slots__ = ("_bucket", "_heard", "_paid", "_rate")
+    __slots__ = ("_bucket", "_paid", "_rate", "_remaining")
 
     def __init__(self) -> None:
-        self._heard: tuple[int, float] | None = None
+        self._remaining: tuple[int, float] | None = None
         self._bucket: Bucket | None = None
-        self._paid = 0  # theoretical arrival time, in microseconds, up to which nothing is owed
+        self._paid = 0  # theoretical arrival time, in microseconds, up to which all is paid
         self._rate: Rate | None = None
 
-    def heard(self, remaining: int, now: float) -> None:
-        """The common bucket holds `remaining` tokens, after it paid what it could of the debt; no more is owed."""
-        self._heard = remaining, now
+    def set_remaining(self, remaining: int, now: float) -> None:
+        """Sets the common bucket to `remaining` tokens, after it paid what it could of the debt; no more is owed."""
+        self._remaining = remaining, now
 
     def take(self, rate: Rate, workers: int, now: float, number: int = 1) -> GcraDecision:
-        """`number` requests at `now`, together or not at all."""
+        """Takes `number` requests at `now`, together or not at all."""
         workers = max(1, workers)
         self._rate = _divided(rate, workers)
-        if self._heard is not None:
-            remaining, then = self._heard
+        if self._remaining is not None:
+            remaining, then = self._remaining
             missing = max(0, self._rate.burst - -(-remaining // workers))
             self._paid = _micros(then) + pace_of(self._rate).cost(missing)
-            self._bucket, self._heard = Bucket(self._paid), None
+            self._bucket, self._remaining = Bucket(self._paid), None
         outcome = decide(self._bucket, self._rate, _micros(now), number, number)
         self._bucket = outcome.bucket
         return outcome
 
     def debt(self, now: float) -> int:
-        """Whole requests granted here that were neither paid for nor refilled since."""
-        if self._bucket is None or self._rate is None or self._heard is not None:
+        """Returns the whole requests granted here that were neither paid for nor refilled since."""
+        if self._bucket is None or self._rate is None or self._remaining is not None:
             return 0
         pace = pace_of(self._rate)
         return max(0, self._bucket.tat - max(self._paid, _micros(now))) * pace.requests // pace.micros
@@ -83,12 +83,12 @@ def _micros(seconds: float) -> int:
 
 
 class TokenLease:
-    """The tokens of one key in one worker's RateLimiter, which forgets it when the key is idle.
+    """The tokens of one key in one worker's RateLimiter, which drops it when the key is idle.
 
     Times are in seconds of one clock that never goes back. `tokens` may be spent until `renew_at`. At `low` tokens,
     more are to be leased. `passed` is the decision for a request that spends one: at least that many are left. `alone`
-    is how long the key does without Redis after the last call, in seconds; 0 if Redis replied. `asks`: a lease is under
-    way.
+    is how long the key is decided without Redis after the last call, in seconds; 0 if Redis replied. `renewing`: a
+    lease is under way.
 
     While `tokens` exceeds `low`, and before `renew_at`, an allowance may spend a token itself.
     """
@@ -99,7 +99,6 @@ class TokenLease:
         "_pause",
         "_token_at",
         "alone",
-        "asks",
         "denied_until",
         "is_leased",
         "local",
@@ -108,13 +107,14 @@ class TokenLease:
         "passed",
         "rate",
         "renew_at",
+        "renewing",
         "tokens",
         "waiting",
     )  # fmt: skip
 
     def __init__(self, rate: Rate) -> None:
         self.waiting: deque[Waiter] = deque()
-        self.asks = False
+        self.renewing = False
         self.local = LocalShare()
         self.local_until = _NEVER
         self.alone = 0.0
@@ -122,28 +122,28 @@ class TokenLease:
         self._begin()
 
     def adopt(self, rate: Rate) -> None:
-        """Takes this rate from now on; it may be the same one, decoded again."""
+        """Uses this rate from now on; it may be the same one, decoded again."""
         is_news = rate != self.rate
         self.rate = rate
         if is_news:
             self._begin()
 
     def _begin(self) -> None:
-        """Resets the lease to this rate: what was leased or refused under another one no longer counts."""
+        """Resets the lease to this rate: tokens and refusals of another one no longer count."""
         rate = self.rate
         pace = pace_of(rate)
         self.is_leased = rate.per_second >= LEASED_FROM_PER_SECOND  # ahead of demand
-        # never so long that a small bucket overflows meanwhile
+        # short enough that a small bucket does not overflow meanwhile
         self._pause = min(PAUSE_SECONDS, pace.burst / rate.per_second / 4) if self.is_leased else 0.0
         self._cost = pace.cost(1) / 1_000_000  # seconds, in which one token comes
-        self._token_at = _NEVER  # when the first one comes after a refusal
-        self._ahead = 0  # tokens to hold: twice as many whenever they were spent, and fewer if some were lost
+        self._token_at = _NEVER  # when the first token comes after a refusal
+        self._ahead = 0  # tokens to hold: doubled whenever they were spent, and fewer if some expired
         self.tokens = self.low = 0
         self.renew_at = self.denied_until = _NEVER
         self.passed = allowed(rate, 0)
 
     def spend(self, now: float, number: int = 1) -> bool:
-        """Takes `number` tokens, if so many are held whose life has not ended; returns whether it did."""
+        """Takes `number` tokens, if so many are held and not expired; returns whether it did."""
         if self.tokens and now >= self.renew_at:
             self._ahead = max(0, self._ahead - self.tokens)
             self.tokens = 0
@@ -155,46 +155,49 @@ class TokenLease:
     def wants_renewal(self, now: float) -> bool:
         return (
             self.tokens <= self.low
-            and not self.asks
+            and not self.renewing
             and self.is_leased
             and now >= self.denied_until
             and now >= self.local_until
         )
 
     def part(self, now: float) -> None:
-        """Redis did not answer: decides the key here for a while."""
+        """Decides the key here for a while, since Redis did not reply."""
         self.alone = min(LOCAL_SECONDS, max(FIRST_LOCAL_SECONDS, 2 * self.alone))
         self.local_until = now + self.alone
-        self.denied_until = self._token_at = _NEVER  # whether a token was taken is not known
+        self.denied_until = self._token_at = _NEVER  # it is unknown whether a token was taken
 
-    def ask(self, sent: float) -> None:
-        """A lease is asked for. If it is for the one token that has come since a refusal, all others are refused until
-        the next one comes: a crowd would wait for just that."""
-        self.asks = True
+    def begin_renewal(self, sent: float) -> None:
+        """Notes that a lease is requested.
+
+        If it is for the one token refilled since a refusal, all other requests are refused until the next one: many
+        would wait for just that token.
+        """
+        self.renewing = True
         if self._token_at <= sent < self._token_at + self._cost:
             self._token_at += self._cost
             self.denied_until = self._token_at
 
     def ahead(self, now: float, workers: int) -> int:
-        """Tokens to lease for requests that have not come yet, as one of so many workers. Call once for each lease."""
+        """Returns the tokens to lease ahead of requests, as one of so many workers. Call once for each lease."""
         if not self.is_leased:
             return 0
-        if now < self.renew_at:  # what was leased last is spent before its life ended
+        if now < self.renew_at:  # the last lease is spent before it expired
             self._ahead = max(2 * self._ahead, len(self.waiting))
         self._ahead = min(self._ahead, int(self.rate.per_second * HELD_SECONDS / max(1, workers)))
         return max(0, self._ahead - (self.tokens if now < self.renew_at else 0))
 
     def receive(self, lease: Lease, debt: int, sent: float, now: float) -> None:
-        """Serves the requests that wait, in order, and keeps the rest. After a refusal none waits."""
+        """Serves waiting requests in order, and keeps the remaining tokens. After a refusal, no request waits."""
         self.alone = 0.0
-        self.local.heard(lease.remaining, now)
+        self.local.set_remaining(lease.remaining, now)
         granted = max(0, lease.granted - debt)
         while granted and self.waiting:
             waiter = self.waiting.popleft()
-            if not waiter.done():  # if it has gone, what was meant for it serves the next
+            if not waiter.done():  # the tokens of a cancelled request serve the next one
                 granted -= 1
                 waiter.set_result(allowed(self.rate, granted + lease.remaining))
-        if self.is_leased:  # what was meant for those that have gone must not exceed what may be held
+        if self.is_leased:  # the tokens of cancelled requests must not exceed what may be held
             self.tokens = min(granted + (self.tokens if now < self.renew_at else 0), self._ahead)
             self.low = self._ahead // 4
             self.renew_at = sent + LIFE_SECONDS
@@ -208,7 +211,7 @@ class TokenLease:
             self.denied_until = self._token_at = _NEVER
 
     def settle(self, decide: Callable[[], Decision]) -> None:
-        """Ends every wait with what `decide` returns."""
+        """Ends every wait with the result of `decide`."""
         while self.waiting:
             waiter = self.waiting.popleft()
             if not waiter.done():

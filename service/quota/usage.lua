@@ -1,27 +1,27 @@
--- Adds one batch of one key's counts, once, and tells the key's billable totals.
+-- Adds one batch of one key's counts, once, and returns the key's billable totals.
 --
 -- KEYS[1]    flush sequences of the key: hash, worker id -> "<number of its last batch>:<when, seconds since 1970>"
--- KEYS[2]    counts of the month that totals are asked for: hash, field -> count
--- KEYS[3]    which store this is: hash, "id" -> who stored something first, and when: one that was emptied gets another
+-- KEYS[2]    counts of the month whose totals are returned: hash, field -> count
+-- KEYS[3]    which store this is: hash, "id" -> its first writer, and when; an emptied store gets a new one
 -- KEYS[4..]  counts of the other months in the batch, and of its hours: hashes, field -> count
 -- ARGV[1]    worker id
--- ARGV[2]    number of the batch, rising from 1 for each worker; 0 if there is none and only totals are asked for
--- ARGV[3]    seconds after which the sequence of a worker that sent nothing more is forgotten
+-- ARGV[2]    number of the batch, rising from 1 for each worker; 0 to only read totals
+-- ARGV[3]    seconds after which the sequence of a silent worker expires
 -- ARGV[4]    field of KEYS[2] with the total of the day
 -- ARGV[5]    field of KEYS[2] with the total of the month
 -- ARGV[6]    the batch, a line for each count: place in KEYS, field, how much to add; with spaces between
 -- ARGV[7]    the same by hour
--- ARGV[8]    seconds after the last count until a record of hours is forgotten
+-- ARGV[8]    seconds after the last count until a record of hours expires
 -- ARGV[9]    number of the worker's batch before this one, or of its last one if there is none; 0 if it names none
--- ARGV[10]   id of the store that has that one; in another store it is not looked for
--- ARGV[11]   number of the call, which is returned, so that a reply tells whose it is
+-- ARGV[10]   id of the store that has that one; another store is not checked for it
+-- ARGV[11]   number of the call, which is returned, so that a reply shows its call
 --
 -- Replies {outcome, total of the day, total of the month, number of the worker's last batch here, id of the store, number
--- of the call}, where outcome is 1 if the batch was added now, 0 if it had been before or there is none, and 2 if the
+-- of the call}, where outcome is 1 if the batch was added now, 0 if it was before or there is none, and 2 if the
 -- store lacks the batch before it: then nothing is added. A replica that became the primary lacks what it
 -- had not received.
--- An error changes nothing: everything is read and checked before the first write. Only the hours are not: no bill is
--- made of them, and nothing that is wrong with them may keep a bill from being right.
+-- An error leaves the store unchanged: everything is read and checked before the first write. Only the hours are not:
+-- no bill is made of them, and an error in them must not make a bill wrong.
 
 -- The clock is the server's, one for all workers.
 local time = redis.call('TIME')
@@ -50,7 +50,7 @@ local function seen(worker)
     return tonumber(number)
 end
 
--- Only when another worker appears, so that the hash cannot grow and nothing else pays for it.
+-- Only when a new worker appears, so that the hash cannot grow and other calls do not pay for it.
 local function forget_old()
     local all = redis.call('HGETALL', KEYS[1])
     for at = 1, #all, 2 do
@@ -109,7 +109,7 @@ for _, cell in ipairs(batch) do
     end
 end
 
--- A record of hours that cannot be made to end is not written, so that none stays for ever.
+-- A record of hours that cannot be given an expiry is not written, so that none stays forever.
 local ends = {}
 for place, field, amount in string.gmatch(ARGV[7], '(%d+) (%S+) (%d+)') do
     local name = KEYS[tonumber(place)]

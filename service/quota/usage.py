@@ -1,4 +1,4 @@
-"""Counts what partners asked for, in one worker, until it is stored (flusher.py).
+"""Counts partners' requests in one worker, until the counts are stored (flusher.py).
 
 A count belongs to a key, an area, an outcome and the UTC hour in which the request ended.
 """
@@ -14,9 +14,9 @@ from service.quota.names import HOUR_SECONDS, HOURS_IN_A_DAY
 
 
 def outcome_of(status: int, outcome: str) -> UsageOutcome | None:
-    """What a request by a known key in a data area counts as, by its status and the reply's `outcome`.
+    """Returns how a request by a known key in a data area counts, by its status and the reply's `outcome`.
 
-    None if it does not count: our own failures (5xx) are in the metrics and on no bill, and a 401 belongs to no key.
+    None if it does not count: our own failures (5xx) are in the metrics and never billed, and a 401 belongs to no key.
     A 429 is `limited`; every other 4xx except 404 is `rejected`: 400, 403 and 405.
     """
     if status in (200, 206):
@@ -31,8 +31,9 @@ def outcome_of(status: int, outcome: str) -> UsageOutcome | None:
 
 
 class Tally:
-    """The count of one cell of one key. UsageCounters makes it, and closes it when the count is to be stored.
-    Until then its holders may add to it, while its hour lasts."""
+    """The count of one cell of one key. UsageCounters creates it, and closes it to store the count. Until then its
+    holders may add to it, within its hour.
+    """
 
     __slots__ = ("closed", "n")
 
@@ -52,9 +53,9 @@ class Tally:
 class UsageCounters:
     """The counts of one worker, for as long as it lives.
 
-    Memory grows with keys, hours, areas and outcomes, not with requests, however long the store is away. A key has at
-    most one batch that was sent and not confirmed, and behind it one that was spooled and not sent; later counts wait
-    for the next. Batches that the store confirmed and lost come before these, and are sent again in their order.
+    Memory grows with keys, hours, areas and outcomes, not with requests, however long the store is unreachable. A key
+    has at most one batch that was sent and not confirmed, and after it one that was spooled and not sent; later counts
+    wait for the next. Batches that the store confirmed and lost come before these, and are sent again in their order.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -62,7 +63,7 @@ class UsageCounters:
         self.kept = ConfirmedBatches()
         self._clock = clock
         self._numbered = 0
-        self._behind: dict[str, deque[Batch]] = {}  # what follows the batch in `_sent`; all were sent before
+        self._behind: dict[str, deque[Batch]] = {}  # batches after the one in `_sent`; all were sent before
         self._open: dict[str, dict[Cell, Tally]] = {}
         self._spooled: dict[str, Batch] = {}
         self._sent: dict[str, Batch] = {}
@@ -73,7 +74,7 @@ class UsageCounters:
 
     @property
     def waits(self) -> int:
-        """How many counted requests are not known to be in the store."""
+        """Number of counted requests that the store has not confirmed."""
         batches = [
             *self._sent.values(),
             *self._spooled.values(),
@@ -95,13 +96,13 @@ class UsageCounters:
         return tally
 
     def to_send(self) -> list[tuple[str, Batch]]:
-        """For every key with counts: its unconfirmed batch, unchanged, or else the next one."""
+        """Returns for every key with counts its unconfirmed batch, unchanged, or else the next one."""
         for key_id in [*self._spooled, *self._open]:
             self.to_send_of(key_id)
         return list(self._sent.items())
 
     def to_send_of(self, key_id: str) -> Batch:
-        """The same for one key; NO_BATCH if there is nothing that may be sent now."""
+        """Returns the same for one key; NO_BATCH if nothing may be sent now."""
         sent = self._sent.get(key_id)
         if sent is None:
             if key_id in self._spooled:
@@ -116,11 +117,11 @@ class UsageCounters:
         return sent
 
     def was_sent(self, key_id: str) -> bool:
-        """Whether a batch of the key was sent before, and waits for its confirmation."""
+        """Returns whether a batch of the key was sent before, and waits for its confirmation."""
         return key_id in self._sent
 
     def confirm(self, key_id: str, number: int) -> bool:
-        """Notes that the batch is in the store; returns whether that is news."""
+        """Notes that the batch is in the store; returns whether it was unconfirmed."""
         sent = self._sent.get(key_id)
         if sent is None or sent.number != number:
             return False
@@ -136,9 +137,9 @@ class UsageCounters:
         return True
 
     def take_back(self, key_id: str, last: int) -> bool | None:
-        """Notes that the store lost what it had confirmed after the batch numbered `last`: these batches wait again.
+        """Notes that the store lost the confirmed batches after the one numbered `last`: they wait again.
 
-        Returns whether older ones are lost for good; None if there was nothing to take back.
+        Returns whether older ones are lost for good; None if no batch waits again.
         """
         lost = self.kept.lost(key_id, last)
         if not lost.batches:
@@ -153,14 +154,14 @@ class UsageCounters:
         return lost.older
 
     def waiting(self) -> set[str]:
-        """The keys with counts that are not known to be in the store."""
+        """Returns the keys with unconfirmed counts."""
         return {*self._open, *self._spooled, *self._sent}
 
     def is_waiting(self, key_id: str) -> bool:
         return key_id in self._open or key_id in self._spooled or key_id in self._sent
 
     def billable(self, key_id: str, first: int, end: int) -> int:
-        """Billable counts that are not known to be in the store, from the day `first` to before the day `end`."""
+        """Returns the unconfirmed billable counts, from the day `first` to before the day `end`."""
         total = 0
         for day, n in self._billable.get(key_id, {}).items():
             if first <= day < end:
@@ -171,11 +172,11 @@ class UsageCounters:
         return total
 
     def to_spool(self, only: Collection[str] | None = None) -> dict[str, tuple[Batch, ...]]:
-        """What is not known to be in the store, by key and in order; of what was never sent, only the keys `only`.
+        """Returns unconfirmed batches, by key and in order; of counts never sent, only those of the keys `only`.
 
-        Call `spool_written` afterwards. Until then, only what was sent before is sent again: under each number, the
-        store must get what the file has. Only the newest file counts, because no other worker takes the file of one
-        that lives (spool.py).
+        Call `spool_written` afterwards. Until then, only batches sent before are sent again: under each number, the
+        store must get the same contents as the file. Only the newest file counts, because no other worker reads the
+        file of a live one (spool.py).
         """
         for key_id in [key_id for key_id in self._open if only is None or key_id in only]:
             cells = self._close(key_id)
@@ -195,17 +196,17 @@ class UsageCounters:
         }
 
     def spool_written(self) -> None:
-        """What `to_spool` returned is on disk, or cannot be written."""
+        """Notes that the result of `to_spool` is on disk, or cannot be written."""
         self._spooling = False
 
     def has_spooled(self) -> bool:
-        """Whether anything spooled is not known to be in the store."""
+        """Returns whether anything spooled is unconfirmed."""
         return bool(self._spooled) or any(batch.number <= self._last_spooled for batch in self._sent.values())
 
     def surrender(self, *, kept: bool = False) -> dict[str, tuple[Batch, ...]]:
-        """Hands over everything that is not known to be in the store, by key and in order; nothing is left here.
+        """Removes and returns all unconfirmed batches, by key and in order.
 
-        With `kept`, also what the store confirmed lately, which it may have lost.
+        With `kept`, also recently confirmed ones, which the store may have lost.
         """
         batches = self.to_spool()
         self.spool_written()

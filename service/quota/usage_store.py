@@ -1,4 +1,4 @@
-"""Adds batches of usage to the key store exactly once, and gets the keys' totals back (usage.lua)."""
+"""Adds batches of usage to the key store exactly once, and returns the keys' totals (usage.lua)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -32,8 +32,8 @@ from service.redis.script import Script
 
 # Batches in one command: about two milliseconds of the worker's time and of the server's, for which requests wait.
 MOST_AT_ONCE = 64
-# How long the store knows a worker's last batch; nothing is sent again after that (spool.py). It takes some forty bytes
-# for each worker and key: a month of them, with workers replaced every day, would outweigh the counts.
+# How long the store keeps the number of a worker's last batch; no batch is resent after that (spool.py). It uses some
+# forty bytes for each worker and key: a month of them, with workers replaced every day, would outweigh the counts.
 SEQUENCE_SECONDS = 14 * 86_400
 
 _SCRIPT = Script("service.quota", "usage.lua", loads=True)
@@ -48,14 +48,14 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """The store lost what it had confirmed, and added nothing. `last` numbers the worker's newest batch that it has."""
+    """The store lost confirmed batches, and added none. `last` numbers the worker's newest batch that it has."""
 
     last: int
     totals: Totals
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """The store answered, but refused a batch and changed nothing. `reason` is for operators."""
+    """The store replied, but refused a batch, and is unchanged. `reason` is for operators."""
 
     reason: str
 
@@ -72,7 +72,7 @@ class UsageStore:
 
     @property
     def lost_at(self) -> float:
-        """When a call or a connection failed last, in monotonic seconds."""
+        """When a call or a connection last failed, in monotonic seconds."""
         return self._store.lost_at
 
     async def add(
@@ -84,7 +84,7 @@ class UsageStore:
     ) -> list[Reply]:
         """Adds each (key id, batch) that was not added before; returns the totals of `today` and its month, in order.
 
-        At most MOST_AT_ONCE batches, one for each key: they are independent of each other. In a Gap nothing was
+        At most MOST_AT_ONCE batches, one for each key: they are independent of each other. After a Gap no batch was
         added, because the store lost a batch of this worker that is `kept`.
 
         Raises:
@@ -108,13 +108,16 @@ class UsageStore:
         today: int,
         kept: ConfirmedBatches | None = None,
     ) -> AsyncIterator[tuple[tuple[str, Batch], Reply]]:
-        """`add` for any number of batches, in parts; yields each with its reply. Raises StoreUnavailable on the way."""
+        """Calls `add` for any number of batches, in parts; yields each with its reply.
+
+        Raises StoreUnavailable on the way.
+        """
         for some in batched(batches, MOST_AT_ONCE):
             for pair, reply in zip(some, await self.add(worker_id, some, today, kept), strict=True):
                 yield pair, reply
 
     async def totals(self, key_id: str, today: int) -> Totals:
-        """The totals of `today` and its month. Raises StoreUnavailable, also if the record is damaged."""
+        """Returns the totals of `today` and its month. Raises StoreUnavailable, also if the record is damaged."""
         [reply] = await self.add("", [(key_id, NO_BATCH)], today)
         if isinstance(reply, Refused):
             raise StoreUnavailable(f"usage of {key_id}: {reply.reason}")
@@ -123,7 +126,7 @@ class UsageStore:
 
 def _reply_of(answer: Reply | StoreUnavailable) -> Reply:
     if isinstance(answer, StoreRefused):
-        return Refused(answer.said)
+        return Refused(answer.text)
     if isinstance(answer, StoreUnavailable):
         raise answer
     return answer
@@ -132,7 +135,10 @@ def _reply_of(answer: Reply | StoreUnavailable) -> Reply:
 def _arguments(
     worker_id: str, key_id: str, batch: Batch, today: int, kept: ConfirmedBatches, call: int
 ) -> list[str | int]:
-    """What follows the script's name. `call` is its number, so that a reply shows which call it belongs to."""
+    """Returns the arguments after the script's name.
+
+    `call` is its number, so that a reply shows which call it belongs to.
+    """
     date = date_of(today)
     names = [sequences_name(key_id), counts_name(key_id, month_of(date)), STORE]
     lines: list[str] = []
@@ -146,7 +152,7 @@ def _arguments(
         if name not in names:
             names.append(name)
         hours.append(f"{names.index(name) + 1} {hour_field(hour, area, outcome)} {amount}")
-    # each as one text: for the client, arguments are what costs time
+    # each as one text: the client's time grows with the number of arguments
     texts = ("\n".join(lines), "\n".join(hours))
     asked = (worker_id, batch.number, SEQUENCE_SECONDS, day_total(date), MONTH_TOTAL)
     before = (kept.newest(key_id), kept.store)
@@ -154,7 +160,7 @@ def _arguments(
 
 
 def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
-    """By record and field: the counts, and what they add to the totals."""
+    """Returns by record and field: the counts, and what they add to the totals."""
     sums: dict[tuple[str, str], int] = {}
     for day, area, outcome, amount in batch.cells:
         date = date_of(day)
@@ -166,12 +172,12 @@ def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
 
 
 def _read(today: int, kept: ConfirmedBatches, call: int, reply: object) -> Reply:
-    """Raises UnexpectedReplyError if it is no reply to the call of this number."""
+    """Raises UnexpectedReplyError if it is not the reply to the call with this number."""
     match reply:
         case [0 | 1 | 2 as outcome, int(of_day), int(of_month), int(last), bytes(store), int(replied_to)] if (
             min(of_day, of_month, last) >= 0 and replied_to == call
         ):
-            kept.told_by(store.decode("ascii", "backslashreplace"))
+            kept.note_store(store.decode("ascii", "backslashreplace"))
             totals = Totals(today, of_day, of_month)
             return Gap(last, totals) if outcome == 2 else totals
         case [*_, int(replied_to)] if replied_to == call:

@@ -43,9 +43,9 @@ def test_a_key_without_later_batches_is_kept_until_the_store_was_asked(batches: 
     batches.add("a", batch(1))
     clock.now += KEPT_SECONDS / 2
     batches.add("b", batch(2))
-    assert batches.to_ask() == []
+    assert batches.to_check() == []
     clock.now += KEPT_SECONDS / 2
-    assert batches.to_ask() == ["a"]
+    assert batches.to_check() == ["a"]
     clock.now += KEPT_SECONDS * 10
     assert batches.newest("a") == 1
     batches.proven("a")
@@ -63,9 +63,9 @@ def test_memory_is_bounded(batches: ConfirmedBatches, monkeypatch: pytest.Monkey
 
 
 def test_another_store_lost_nothing(batches: ConfirmedBatches) -> None:
-    batches.told_by("one")
+    batches.note_store("one")
     batches.add("a", batch(1))
-    batches.told_by("one")
+    batches.note_store("one")
     assert batches.newest("a") == 1
-    batches.told_by("another")
+    batches.note_store("another")
     assert (batches.newest("a"), batches.store) == (0, "another")

@@ -109,15 +109,15 @@ async def test_a_defect_in_one_flush_is_not_the_end(
     monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
     broken = True
 
-    def asking() -> int:
+    def number_call() -> int:
         if broken:
             raise RuntimeError("a defect")
         return 1
 
-    monkeypatch.setattr(usage.quotas, "asking", asking)
+    monkeypatch.setattr(usage.quotas, "number_call", number_call)
     usage.flusher.start()
     count(usage)
-    await eventually(lambda: "store usage: failed" in caplog.text)
+    await eventually(lambda: "store usage failed" in caplog.text)
     broken = False
     await eventually(lambda: not usage.counters.waiting())
     await usage.flusher.stop()
@@ -178,7 +178,7 @@ async def test_what_the_store_lost_is_stored_in_the_next_flush(
     await stored_one_by_one(usage, 1)
     assert await stored(usage) == 6
     assert usage.counters.waiting() == set()
-    assert "lost usage of a that it had confirmed" in caplog.text
+    assert "lost confirmed usage of a" in caplog.text
 
 
 @pytest.mark.parametrize("first", ["flush", "quota"])
@@ -197,7 +197,7 @@ async def test_a_loss_that_a_flush_and_a_quota_find_at_once_is_no_refusal(usage:
 async def test_what_the_store_lost_of_an_idle_key_is_stored_before_it_is_forgotten(
     usage: UsageWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(flusher, "_ASK_SECONDS", 0)
+    monkeypatch.setattr(flusher, "_CHECK_SECONDS", 0)
     clock = Clock()
     usage.counters.kept = ConfirmedBatches(clock)
     await stored_one_by_one(usage, 3)

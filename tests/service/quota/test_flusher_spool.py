@@ -170,7 +170,7 @@ async def test_a_spool_that_cannot_be_written_meanwhile_is_told_once(
     await usage.flusher.flush()
     for _ in range(3):
         await usage.flusher.spool()
-    assert caplog.text.count("no spool can be written") == 1
+    assert caplog.text.count("the spool cannot be written") == 1
     await usage.client.delete(RECORD)
     await usage.flusher.flush()
     assert await stored(usage) == 1

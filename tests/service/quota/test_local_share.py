@@ -41,7 +41,7 @@ def test_what_was_paid_is_not_owed_again() -> None:
     share = LocalShare()
     for _ in range(10):
         share.take(RATE, 4, 0.0)
-    share.heard(40, 0.0)
+    share.set_remaining(40, 0.0)
     assert share.debt(0.0) == 0
     share.take(RATE, 4, 0.0)
     assert share.debt(0.0) == 1
@@ -53,7 +53,7 @@ def test_what_was_paid_is_not_owed_again() -> None:
 def test_it_begins_with_its_part_of_what_was_left(remaining: int, passes: int) -> None:
     """A key that was at its limit gets no burst from Redis going away; a part of a request is one."""
     share = LocalShare()
-    share.heard(remaining, 0.0)
+    share.set_remaining(remaining, 0.0)
     assert sum(share.take(RATE, 4, 0.0).granted for _ in range(20)) == passes
     assert share.debt(0.0) == passes
 
@@ -61,9 +61,9 @@ def test_it_begins_with_its_part_of_what_was_left(remaining: int, passes: int) -
 def test_what_was_left_has_refilled_since() -> None:
     """At this worker's rate, up to its burst."""
     share = LocalShare()
-    share.heard(0, 0.0)
+    share.set_remaining(0, 0.0)
     assert sum(share.take(RATE, 4, 0.2).granted for _ in range(20)) == 5
-    share.heard(0, 0.0)
+    share.set_remaining(0, 0.0)
     assert sum(share.take(RATE, 4, 9.0).granted for _ in range(20)) == 10
 
 

@@ -149,7 +149,7 @@ async def test_what_waits_is_stored_with_the_question(scene: Scene) -> None:
     await scene.wait("first")
     [question] = scene.store.asked
     assert (question.worker_id, question.batch.billable(TODAY, TODAY + 1)) == (scene.counters.worker_id, 2)
-    scene.guard.stored("a", question.batch, Totals(TODAY, 2, 2), scene.guard.asking())
+    scene.guard.stored("a", question.batch, Totals(TODAY, 2, 2), scene.guard.number_call())
     await question.reply(Totals(TODAY, 2, 2))
     assert (scene.used, scene.counters.waits) == (2, 0)
 

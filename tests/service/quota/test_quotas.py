@@ -184,7 +184,7 @@ async def test_what_is_exhausted_stays_so_without_asking(usage: UsageWorker) -> 
 async def test_an_answer_that_is_overtaken_is_of_no_use(usage: UsageWorker) -> None:
     """A later question has all that an earlier one has; the earlier answer may come last."""
     await state(usage)
-    first, second = usage.quotas.asking(), usage.quotas.asking()
+    first, second = usage.quotas.number_call(), usage.quotas.number_call()
     usage.quotas.stored("a", NO_BATCH, Totals(TODAY, 7, 7), second)
     usage.quotas.stored("a", NO_BATCH, Totals(TODAY, 5, 5), first)
     assert (await state(usage)).used == 7

@@ -60,7 +60,7 @@ async def test_after_a_reply_that_is_not_to_its_call_nothing_is_believed(server:
     for task in tasks[1:]:
         with pytest.raises(StoreUnavailable, match="unexpected reply"):
             await task
-    assert (wire.ended, server.line.is_open, server.is_away) == (1, False, False)
+    assert (wire.ended, server.line.is_open, server.is_unreachable) == (1, False, False)
 
 
 async def test_a_refusal_is_of_its_call_alone(server: WiredStore) -> None:
