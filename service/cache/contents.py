@@ -1,4 +1,4 @@
-"""What the shared cache holds: all of it in numbers, or one entry. Looking changes nothing there."""
+"""The contents of the shared cache: numbers for all of it, or one entry. Reading leaves it unchanged."""
 
 import time
 from collections import defaultdict
@@ -14,14 +14,14 @@ from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.name_store import NameCommand, NameStore, checked, named_command
 
-# Names that one command looks at. It blocks Redis meanwhile, for some 0.2 ms.
+# Names that one command visits. It blocks Redis meanwhile, for some 0.2 ms.
 _STEP = 500
-# Of the names that one step finds, at most so many are measured.
+# At most so many names are measured in each step.
 _MEASURED = 10
 
 
 class ReleaseEntries(msgspec.Struct):
-    """The entries of one release. Sizes are of a sample: in Redis' memory, with its own overhead."""
+    """The entries of one release. Sizes are estimated from a sample: in Redis' memory, with its overhead."""
 
     release: str | None  # id; None: entries of another version's format
     entries: int = 0
@@ -30,12 +30,12 @@ class ReleaseEntries(msgspec.Struct):
 
     @property
     def bytes(self) -> int | None:
-        """Of all entries, estimated."""
+        """Estimated size of all entries."""
         return round(self.entries * self.measured_bytes / self.measured) if self.measured else None
 
 
 class ServerMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """The memory of the server, with all that is on it; of a cluster's primaries together."""
+    """The memory of the whole server; for a cluster, the total of its primaries."""
 
     used: int
     limit: int | None  # None: unlimited
@@ -47,21 +47,21 @@ class ServerMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """The shared cache as of one look; each entry that was moved meanwhile may be missing or counted twice."""
+    """The shared cache at one time; an entry that was moved meanwhile may be missing or counted twice."""
 
     releases: tuple[ReleaseEntries, ...]  # newest first
-    complete: bool  # False: the time was up before all names were seen
+    complete: bool  # False: the time was up before all names were visited
     server: ServerMemory
-    away: tuple[str, ...] = ()  # why servers of a cluster are left out
+    away: tuple[str, ...] = ()  # why servers of a cluster are skipped
 
 
 async def survey(store: NameStore, seconds: float, progress: Callable[[int], None]) -> Contents:
-    """Counts the entries for at most about `seconds`, in steps between which Redis serves others.
+    """Counts the entries for at most about `seconds`, in steps between which Redis serves other clients.
 
-    A server of a cluster that does not answer is left out.
+    Unreachable servers of a cluster are skipped.
 
     Raises:
-        StoreUnavailable: if no server answers, or one refuses, or goes meanwhile.
+        StoreUnavailable: if no server replies, or one refuses, or fails meanwhile.
     """
     servers, away = await _servers(store)
     found: defaultdict[str | None, ReleaseEntries] = defaultdict(lambda: ReleaseEntries(None))
@@ -88,7 +88,10 @@ async def survey(store: NameStore, seconds: float, progress: Callable[[int], Non
 
 
 async def _servers(store: NameStore) -> tuple[list[tuple[RedisStore, ServerMemory]], list[StoreUnavailable]]:
-    """Those that answer, with their memory, and why others do not. Raises StoreUnavailable if none does."""
+    """Returns the servers that reply, with their memory, and the errors of the others.
+
+    Raises StoreUnavailable if none replies.
+    """
     answering: list[tuple[RedisStore, ServerMemory]] = []
     away: list[StoreUnavailable] = []
     for server in store.servers:
@@ -110,18 +113,18 @@ async def _every_name(servers: Sequence[RedisStore]) -> AsyncIterator[list[bytes
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):
-    """What the shared cache holds under one key."""
+    """The content of the shared cache under one key."""
 
-    entry: CacheEntry | None  # None: nothing, or something damaged
+    entry: CacheEntry | None  # None: missing or damaged
     damaged: bool
     size: int  # bytes, with the envelope
-    seconds: float | None  # until it expires; None if it has gone, or the user may not ask
-    counted: bool  # the look counted as a use of the entry, because the server cannot look without
+    seconds: float | None  # until it expires; None if it is missing, or the user may not read it
+    counted: bool  # reading counted as a use of the entry, because the server has no other way
 
 
-async def look_at(store: NameStore, key: CacheKey) -> Held:
+async def read_entry(store: NameStore, key: CacheKey) -> Held:
     """Raises StoreUnavailable."""
-    # one connection for all: it is the connection that does not touch what it reads
+    # one connection for all: NO-TOUCH applies per connection
     words = (("CLIENT", "NO-TOUCH", "ON"), ("MGET", key.name), ("PTTL", key.name), ("CLIENT", "NO-TOUCH", "OFF"))
     untouched, values, left, _ = await store.pipelined([NameCommand(key.name, each) for each in words])
     value = checked(values)[0]

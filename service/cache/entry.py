@@ -1,7 +1,7 @@
 """One cached answer and its envelope.
 
-What Redis returns is checked before it is served (Decision 2): a reply that belongs to another key (a digest of 128
-bits), or that was damaged (a checksum of 32, against accidents), is a miss.
+Redis' replies are checked before they are served (Decision 2): a reply for another key (a digest of 128 bits), or a
+damaged one (a checksum of 32, against accidents), is a miss.
 """
 
 import gzip
@@ -19,7 +19,7 @@ from service.cache.key import FORMAT_VERSION
 _HEAD = Struct(">3sB16sI16sI")
 _OUTER, _INNER = Struct(">3sB16sI"), Struct(">16sI")
 _MARKER = b"phf"
-# About the payload of one Ethernet frame: of anything smaller, gzip saves no packet.
+# About the payload of one Ethernet frame: for a smaller body, gzip saves no packet.
 _WORTH_COMPRESSING_BYTES = 1400
 
 
@@ -36,21 +36,21 @@ class CacheEntry(msgspec.Struct, frozen=True, gc=False):
         return cls(body, gzipped, blake2b(body, digest_size=16).digest())
 
 
-# The tier that an answer came from; previous: a release that stands in for the current one.
+# The tier of an answer; previous: a release that stands in for the current one.
 Tier = Literal["near", "shared", "warehouse", "previous"]
-# For each coding of an entry, the header lines that are kept beside it: of the plain form first.
+# For each coding of an entry, the header lines that are kept beside it: the plain form first.
 PreparedHeads = tuple[bytes, ...]
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
-    """What a look-up found, and where. The near cache keeps it."""
+    """The result of a look-up, with its tier. The near cache keeps it."""
 
     entry: CacheEntry
     tier: Tier
     release: str
-    heads: PreparedHeads = ()  # of the near cache alone
-    stored_at: float = 0.0  # there, in monotonic seconds
-    bypassed: bool = False  # the shared cache could not be asked
+    heads: PreparedHeads = ()  # only in the near cache
+    stored_at: float = 0.0  # in the near cache, in monotonic seconds
+    bypassed: bool = False  # the shared cache was unreachable
     stale_for: int | None = None  # seconds since its release stopped being current
 
 
@@ -60,7 +60,7 @@ def encode_entry(entry: CacheEntry, key_digest: bytes) -> bytes:
 
 
 def decode(data: bytes, key_digest: bytes) -> CacheEntry | None:
-    """The entry in `data`, or None if it is not one, is damaged, or belongs to another key."""
+    """Returns the entry in `data`, or None if it is not one, is damaged, or belongs to another key."""
     if len(data) < _HEAD.size:
         return None
     marker, version, digest, checksum, etag_digest, length = _HEAD.unpack_from(data)

@@ -8,7 +8,7 @@ import msgspec
 FORMAT_VERSION = 2
 # A pattern of Redis: every entry, of any format.
 EVERY_NAME = "c:*"
-# An empty entry, to try whether the server stores any; in a cluster, names of each server begin so.
+# An empty entry, to try whether the server stores any; in a cluster, the start of one name per server.
 TRIAL_NAME = "c:trial"
 
 
@@ -20,7 +20,7 @@ class CacheKey(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def name(self) -> str:
-        """In Redis."""
+        """Name of the entry in Redis."""
         return f"c:{FORMAT_VERSION}:{self.release}:{self.digest.hex()}"
 
 
@@ -29,11 +29,11 @@ def cache_key(release: str, area: str, query: str) -> CacheKey:
 
 
 def release_of(name: bytes) -> bytes | None:
-    """The release in the name of an entry, of any format; None if it names none."""
+    """Returns the release in the name of an entry, of any format; None if it names none."""
     parts = name.split(b":")
     return parts[2] if len(parts) == 4 else None
 
 
 def is_trial(name: bytes) -> bool:
-    """Whether the name is that of a trial, not of an answer."""
+    """Returns whether the name is that of a trial, not of an answer."""
     return name.startswith(TRIAL_NAME.encode())

@@ -1,6 +1,6 @@
 """The near cache: answers in the worker's own memory (Decision 20).
 
-Entries never become wrong (Decision 1), so nothing is checked when one is found. They leave by size, by purge, when
+Entries never become wrong (Decision 1), so a hit needs no check. They are evicted for lack of room, by a purge, when
 their release is retired, and after a time to live. The TTL evicts idle entries, and makes hot ones touch the shared
 cache so that it keeps them.
 """
@@ -16,10 +16,10 @@ from service.cache.sieve import Sieve
 
 Prepare = Callable[[str, CacheEntry], PreparedHeads]
 
-# What an entry takes beside its content: node, two structs, digests, its place in the map. Measured: a process grew by
-# 0.95 to 1.0 of what this gives, with 42,000 to 100,000 entries of 300 to 4,000 bytes.
+# Memory of an entry besides its content: node, two structs, digests, its place in the map. Measured: a process grew by
+# 0.95 to 1.0 of this estimate, with 42,000 to 100,000 entries of 300 to 4,000 bytes.
 ENTRY_OVERHEAD_BYTES = 450
-# What the allocator and the object's header add to each `bytes`.
+# Overhead of the allocator and the object's header for each `bytes`.
 _BYTES_OVERHEAD = 48
 _TIDY_SECONDS = 1.0
 
@@ -27,7 +27,7 @@ _TIDY_SECONDS = 1.0
 class NearCache:
     """Answers of one worker, which owns it: at most `max_bytes` of memory (0: off), for `ttl` seconds each.
 
-    Only entries of the current release are let in, with the header lines that `prepare` makes of release and entry.
+    Only entries of the current release are admitted, with the header lines that `prepare` makes from release and entry.
     `get(digest)` is the map's own (sieve.py): it counts hits, and the caller counts misses by `missed`.
     """
 
@@ -40,7 +40,7 @@ class NearCache:
     ) -> None:
         self._sieve: Sieve[bytes, Found] = Sieve(max_bytes)
         self.get: Callable[[bytes], Found | None] = self._sieve.get
-        self.generation = 0  # raised by a purge: what the next tier was asked for before it is not let in
+        self.generation = 0  # raised by a purge: results of earlier look-ups are not admitted
         self.misses = 0
         self._ttl = ttl
         self._prepare = prepare
@@ -67,13 +67,13 @@ class NearCache:
 
     @property
     def left(self) -> dict[str, int]:
-        """How many entries have left, by reason: lack of room, expired, retired, purged."""
+        """Number of evicted entries by reason: lack of room, expired, retired, purged."""
         return {"size": self._sieve.evictions, **{why: self._left[why] for why in ("expired", "retired", "purged")}}
 
     def put(self, key: CacheKey, entry: CacheEntry, generation: int) -> None:
-        """Keeps `entry`, unless its release is not current, it was asked for before a purge, or it is too large.
+        """Keeps `entry`, unless its release is not current, its look-up began before a purge, or it is too large.
 
-        `generation` is the one at the time when the next tier was asked.
+        `generation` is the one when the look-up in the next tier began.
         """
         if key.release != self._release or generation != self.generation or not self.max_bytes:
             return
@@ -81,26 +81,29 @@ class NearCache:
         self._sieve.put(key.digest, Found(entry, "near", key.release, heads, self._clock()), cost_of(entry, heads))
 
     def missed(self) -> None:
-        """The next tier was asked, because nothing was found here."""
+        """Counts a miss: the next tier is read."""
         self.misses += 1
 
     def switch(self, release: str) -> None:
-        """From now on only entries of `release` are let in. Those of other releases stay until they are retired."""
+        """Admits only entries of `release` from now on. Those of other releases stay until they are retired."""
         self._release = release
         self._retired.discard(release)
 
     def retire(self, release: str) -> None:
-        """No request uses `release` any more: the next tidying drops its entries. The current one is never retired."""
+        """Lets the next clean-up drop the entries of `release`, which no request uses any more.
+
+        Ignores the current one.
+        """
         if release != self._release:
             self._retired.add(release)
 
     def purge(self, condition: Callable[[Found], bool] = lambda _: True) -> Iterator[int]:
-        """Drops the entries for which `condition` holds, a few per step. Yields how many went."""
+        """Drops the entries for which `condition` holds, a few per step. Yields how many were dropped."""
         self.generation += 1
         return self._counted("purged", self._sieve.discard_where(condition))
 
     def tidy(self) -> Iterator[int]:
-        """Drops expired entries and those of retired releases, a few per step. Yields how many went."""
+        """Drops expired entries and those of retired releases, a few per step. Yields how many were dropped."""
         oldest = self._clock() - self._ttl
         yield from self._counted("expired", self._sieve.discard_oldest_where(lambda near: near.stored_at <= oldest))
         retired, self._retired = self._retired, set()
@@ -108,7 +111,7 @@ class NearCache:
             yield from self._counted("retired", self._sieve.discard_where(lambda near: near.release in retired))
 
     async def tidy_in_steps(self) -> float:
-        """Tidies, with a turn for others between the steps. Returns the seconds until the next time."""
+        """Cleans up, with a turn for other tasks between the steps. Returns the seconds until the next time."""
         for _ in self.tidy():
             await asyncio.sleep(0)
         return _TIDY_SECONDS
@@ -120,6 +123,6 @@ class NearCache:
 
 
 def cost_of(entry: CacheEntry, heads: PreparedHeads = ()) -> int:
-    """Bytes of memory that an entry takes, with everything that is kept beside it."""
+    """Returns the bytes of memory that an entry takes, including its bookkeeping."""
     parts = [part for part in (entry.body, entry.gzipped, *heads) if part]
     return ENTRY_OVERHEAD_BYTES + sum(len(part) for part in parts) + _BYTES_OVERHEAD * len(parts)

@@ -1,5 +1,6 @@
-"""The read-through: asks the shared cache, then the warehouse, for what the near cache lacks, once for all who wait. It
-fills both caches."""
+"""The read-through: on a miss in the near cache, reads the shared cache, then the warehouse, once for all waiting
+requests. Fills both caches.
+"""
 
 import asyncio
 import time
@@ -20,7 +21,7 @@ Observe = Callable[[str, str, float], None]
 # A look-up in the shared cache, where it is traced.
 SHARED_STEP: Attributes = {"db.system.name": "redis", "db.operation.name": "GET"}
 
-# Longer than a cache look-up may take, so that a request that missed just before the fill was stored still finds it.
+# Longer than a cache look-up may take, so that a request that missed just before the fill was stored still gets it.
 _LINGER_SECONDS = 0.25
 
 
@@ -43,16 +44,16 @@ class ReadThrough:
         self._flights: SingleFlight[CacheEntry] = SingleFlight(_LINGER_SECONDS)
 
     async def fetch(self, key: CacheKey, fill: Fill) -> Found:
-        """The entry of `key`, which is not near. If the shared cache lacks it, `fill` returns the encoded body.
+        """Returns the entry of `key`, which is not near. If the shared cache lacks it, `fill` returns the encoded body.
 
-        Raises whatever `fill` raises.
+        Raises the errors of `fill`.
         """
         generation = self.near.generation
         started = time.perf_counter()
         with step("shared", SHARED_STEP, remote=True) as asked:
             lookup = await self.shared.get(key)
             asked.set(STEP_OUTCOME, lookup.outcome)
-        self._looked_up(key, lookup, generation, time.perf_counter() - started)
+        self._count_and_keep(key, lookup, generation, time.perf_counter() - started)
         if lookup.entry is not None:
             return Found(lookup.entry, "shared", key.release)
         bypassed = lookup.outcome == "unavailable"
@@ -61,9 +62,10 @@ class ReadThrough:
             entry = await self._flights.run(key.digest, lambda: self._fill(key, fill), observe)
         return Found(entry, "warehouse", key.release, bypassed=bypassed)
 
-    def _looked_up(self, key: CacheKey, lookup: SharedLookup, generation: int, seconds: float) -> None:
-        """Counts a look-up in the shared cache, which took `seconds`, and keeps what it found near. `generation` is the
-        near cache's at the time when the shared cache was asked."""
+    def _count_and_keep(self, key: CacheKey, lookup: SharedLookup, generation: int, seconds: float) -> None:
+        """Counts a look-up in the shared cache, which took `seconds`, and keeps a hit near. `generation` is the near
+        cache's when the look-up began.
+        """
         self.near.missed()
         self._observe("shared", lookup.outcome, seconds)
         if lookup.entry is not None:
@@ -72,12 +74,12 @@ class ReadThrough:
     async def _fill(self, key: CacheKey, fill: Fill) -> CacheEntry:
         """Runs once for all requests that wait. The entry is stored once too, in the background."""
         generation = self.near.generation
-        entry = await self._made(fill)
+        entry = await self._encoded(fill)
         self.near.put(key, entry, generation)
         self.shared.put(key, entry)
         return entry
 
-    async def _made(self, fill: Fill) -> CacheEntry:
+    async def _encoded(self, fill: Fill) -> CacheEntry:
         started = time.perf_counter()
         outcome = "error"
         try:
@@ -91,8 +93,9 @@ class ReadThrough:
 
 
 def observed_in(telemetry: Telemetry) -> Observe:
-    """Returns what counts look-ups in `telemetry`. Its counters and histograms are kept: finding them takes longer than
-    counting."""
+    """Returns a function that counts look-ups in `telemetry`. It keeps counters and histograms: finding them takes
+    longer than counting.
+    """
 
     @cache
     def figures(tier: str, outcome: str) -> tuple[Counter, Histogram]:
@@ -103,5 +106,5 @@ def observed_in(telemetry: Telemetry) -> Observe:
         counter.value += 1
         histogram.observe(seconds)
 
-    figures("shared", "hit")  # shown from the beginning, as 0
+    figures("shared", "hit")  # shown from the start, as 0
     return observe

@@ -1,6 +1,6 @@
-"""Removes entries from the shared cache: those of releases that are not needed, or all of them on an operator's order.
+"""Removes entries from the shared cache: those of unneeded releases, or all of them on an operator's order.
 
-The key store stays as it is, even on the same Redis.
+The key store is unchanged, even on the same Redis.
 """
 
 import math
@@ -18,7 +18,7 @@ _STEP = 500
 
 
 async def purge_shared(url: str) -> int:
-    """Removes the entries of all releases. Returns how many there were. Entries that are stored meanwhile may stay.
+    """Removes the entries of all releases. Returns how many there were. Entries stored meanwhile may stay.
 
     Raises:
         StoreUnavailable: if not all could be removed.
@@ -29,7 +29,7 @@ async def purge_shared(url: str) -> int:
 async def forget(url: str, releases: Collection[str], seconds: float) -> int:
     """Removes the entries of `releases`, of every format, within `seconds`. Returns how many there were.
 
-    Removing one that is still requested costs a look-up, never a wrong answer. Entries that stay leave by their TTL, or
+    Removing one that is still requested costs a look-up, never a wrong answer. Remaining entries leave by their TTL, or
     when the cache is full.
 
     Raises:
@@ -51,7 +51,7 @@ async def _remove(url: str, is_wanted: Callable[[bytes], bool], seconds: float) 
                     wanted = [name for name in names if is_wanted(name)]
                     removed += await store.unlink(wanted) if wanted else 0
             except StoreUnavailable as error:
-                failed = error  # other nodes of a cluster may answer
+                failed = error  # other nodes of a cluster may reply
     if failed is not None:
         raise StoreUnavailable(f"the cache removed {removed:,} answers, then: {first_line(failed)}")
     return removed

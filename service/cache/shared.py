@@ -1,4 +1,4 @@
-"""The shared cache: entries in Redis. If anything is wrong with it, that is a miss, never an error of the request."""
+"""The shared cache: entries in Redis. Any failure of it is a miss, never an error of the request."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ SharedOutcome = Literal["hit", "miss", "damaged", "unavailable"]
 
 
 class SharedLookup(msgspec.Struct, frozen=True, gc=False):
-    """How a look-up ended."""
+    """The result of a look-up."""
 
     outcome: SharedOutcome
     entry: CacheEntry | None = None  # on a hit only
@@ -44,14 +44,14 @@ class SharedCache:
         self._writer = EntryWriter(store, ttl)
 
     @property
-    def is_away(self) -> bool:
-        """Nothing would be found: the server is not asked at the moment."""
-        return self._store.is_away
+    def is_unreachable(self) -> bool:
+        """Whether every read would miss, because the circuit to the server is open."""
+        return self._store.is_unreachable
 
     @property
     def refusal(self) -> str | None:
-        """Why a server stores no entries. None while all do, or are away."""
-        return None if self._store.is_away else self._writer.refusal
+        """Why a server stores no entries. None while all do, or are unreachable."""
+        return None if self._store.is_unreachable else self._writer.refusal
 
     @property
     def failed(self) -> Mapping[str, int]:
@@ -73,7 +73,7 @@ class SharedCache:
         return _found(key, data)
 
     def put(self, key: CacheKey, entry: CacheEntry) -> asyncio.Future[bool]:
-        """Stores `entry`. The future says whether that succeeded; it need not be awaited."""
+        """Stores `entry`. The future's result is whether that succeeded; it need not be awaited."""
         return self._writer.put(key.name, envelope.encode_entry(entry, key.digest))
 
 
@@ -82,12 +82,12 @@ def _found(key: CacheKey, data: bytes | None) -> SharedLookup:
         return _MISS
     entry = envelope.decode(data, key.digest)
     if entry is None:
-        log.warning("the cache returned something else than the entry asked for; it was not served")
+        log.warning("the cache returned another entry than requested; it was not served")
     return SharedLookup("damaged" if entry is None else "hit", entry)
 
 
 def _without_value(error: BaseException) -> SharedLookup:
-    if isinstance(error, StoreRefused) and error.said.startswith(WRONG_TYPE):
+    if isinstance(error, StoreRefused) and error.text.startswith(WRONG_TYPE):
         return _MISS
     log.debug("cache look-up: %s", error)
     return SharedLookup("unavailable")

@@ -1,9 +1,8 @@
-"""A map that is bounded by the memory of its entries and evicts by SIEVE, which a scan does not spoil.
+"""A map that is bounded by the memory of its entries and evicts by SIEVE, which resists scans.
 
 SIEVE: Zhang, Yang, Yue, Vigfusson, Rashmi, "SIEVE is Simpler than LRU: an Efficient Turn-Key Eviction Algorithm for
-Web Caches", NSDI 2024. Entries stand in the order in which they came and never move. A hit sets a bit. A hand moves
-from old to new, clears the bits that it meets, and evicts the first entry without one. So an entry that was asked for
-once goes soon, and one that is asked for again stays.
+Web Caches", NSDI 2024. Entries stay in insertion order. A hit sets a bit. A hand moves from old to new, clears set
+bits, and evicts the first entry without one. So an entry read once leaves soon, and one that is read again stays.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,17 +11,17 @@ from typing import Any, Generic, TypeVar
 K = TypeVar("K")
 V = TypeVar("V")
 
-# Of `max_cost`. A larger entry is not kept: too many others would have to go.
+# Share of `max_cost`. A larger entry is not kept: it would evict too many others.
 LARGEST_SHARE = 1 / 16
-# Entries looked at in one step of a long walk: some 0.2 ms if all of them go.
+# Entries visited in one step of a long walk: some 0.2 ms if all of them are dropped.
 STEP = 500
-# Bits that the hand clears for one eviction; then it evicts where it stands. The paper has no such bound. Without it, a
+# Bits that the hand clears for one eviction; then it evicts the entry there. The paper has no such bound. Without it, a
 # single put may go round a whole map in which every entry was hit.
 MOST_SPARED = 1_000
 
 
 class Node:
-    """An entry in the ring of its `Sieve`; or the root, whose `newer` is the oldest entry and `older` the newest."""
+    """An entry in the ring of its `Sieve`, or the root, whose `newer` is the oldest entry and `older` the newest."""
 
     __slots__ = ("cost", "key", "newer", "older", "value", "visited")
 
@@ -35,17 +34,17 @@ class Node:
 
 
 class Sieve(Generic[K, V]):
-    """The map. Its maker owns it. It belongs to one event loop and has no locks. Costs are in bytes.
+    """The map. Its creator owns it. It belongs to one event loop and has no locks. Costs are in bytes.
 
     `get`, `discard` and, amortised, `put` take constant time.
     """
 
     def __init__(self, max_cost: int) -> None:
-        self.max_cost = max_cost  # 0 keeps nothing
+        self.max_cost = max_cost  # 0 keeps no entries
         self.largest = int(max_cost * LARGEST_SHARE)
         self.cost = 0
         self.hits = 0  # of `get`
-        self.evictions = 0  # for lack of room
+        self.evictions = 0  # evicted for lack of room
         self._nodes: dict[K, Node] = {}
         self._root = self._hand = Node(None, None, 0)
 
@@ -61,7 +60,8 @@ class Sieve(Generic[K, V]):
         return node.value  # type: ignore[no-any-return]
 
     def put(self, key: K, value: V, cost: int) -> bool:
-        """Keeps `value` as the newest entry, in place of what `key` had, with the bit of that. Whether it was kept.
+        """Keeps `value` as the newest entry; replaces that of `key`, whose bit it inherits. Returns whether it was
+        kept.
 
         Raises:
             ValueError: if `cost`, in bytes, is not positive.
@@ -81,7 +81,7 @@ class Sieve(Generic[K, V]):
         return True
 
     def discard(self, key: K) -> bool:
-        """Drops the entry of `key`. Whether it was there."""
+        """Drops the entry of `key`. Returns whether there was one."""
         node = self._nodes.get(key)
         if node is None:
             return False
@@ -89,13 +89,13 @@ class Sieve(Generic[K, V]):
         return True
 
     def clear(self) -> Iterator[int]:
-        """Drops all entries that are there now, in the steps of `discard_where`."""
+        """Drops all present entries, in the steps of `discard_where`."""
         return self.discard_where(lambda _: True)
 
     def discard_where(self, predicate: Callable[[V], bool]) -> Iterator[int]:
-        """Drops the entries for which `predicate` holds. Yields after each step how many went in it.
+        """Drops the entries for which `predicate` holds. Yields after each step how many it dropped.
 
-        Anything may happen between steps. An entry that is put meanwhile may or may not be looked at.
+        The map may change between steps. An entry that is put meanwhile may or may not be visited.
         """
         node, left = self._root.newer, len(self._nodes)
         while left > 0 and (node := self._still_there(node)) is not self._root:
@@ -104,7 +104,7 @@ class Sieve(Generic[K, V]):
             yield gone
 
     def discard_oldest_where(self, predicate: Callable[[V], bool]) -> Iterator[int]:
-        """The same, from the oldest entry to the first for which `predicate` does not hold; no others are looked at."""
+        """Discards entries from the oldest to the first for which `predicate` does not hold, and yields their sizes."""
         gone = STEP
         while gone == STEP:
             gone = 0
@@ -126,7 +126,10 @@ class Sieve(Generic[K, V]):
         return node, gone
 
     def _still_there(self, node: Node) -> Node:
-        """`node`, or if it has gone, the next newer one that has not. A node that goes keeps its own links."""
+        """Returns `node` or, if it was removed, the next newer node still listed.
+
+        A removed node keeps its own links.
+        """
         while node is not self._root and self._nodes.get(node.key) is not node:
             node = node.newer
         return node

@@ -15,7 +15,7 @@ from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.name_store import NameCommand
 from service.redis.opening import CacheStore, opened
 
-# Answers stored at once: few enough that Redis serves others in between.
+# Answers stored at once: few enough that Redis serves other clients in between.
 _BATCH = 200
 _REPLY_SECONDS = 2.0
 
@@ -23,22 +23,22 @@ Answer = tuple[str, str, bytes]  # area, canonical query, encoded body
 
 
 class WarmError(Exception):
-    """The cache was away, refused, or took too long. What was stored until then stays."""
+    """The cache was unreachable, refused, or took too long. Answers stored until then stay."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to warm, for one call of `warm`."""
+    """The parameters of one call of `warm`."""
 
     release: str  # id
     ttl: int  # of the entries, in seconds
-    seconds: float  # within which all must be stored
+    seconds: float  # time limit
 
 
 async def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callable[[int], None]) -> int:
     """Stores the answers. Returns how many. `progress` is called with the number stored so far.
 
     Raises:
-        WarmError: if not all could be stored; of a cluster, those of other nodes than the one that is away are.
+        WarmError: if not all could be stored; in a cluster, the reachable nodes have theirs.
     """
     deadline = time.monotonic() + plan.seconds
     stored = given = 0
@@ -54,14 +54,14 @@ async def warm(url: str, plan: Plan, answers: Iterable[Answer], progress: Callab
                 stored += len(batch) - len(lost)
                 progress(stored)
     except (RedisError, StoreUnavailable) as error:
-        raise WarmError(f"the cache took {stored:,} answers, then: {error}") from None
+        raise WarmError(f"the cache stored {stored:,} answers, then: {error}") from None
     if away is not None:
-        raise WarmError(f"the cache took {stored:,} of {given:,} answers; {first_line(away)}")
+        raise WarmError(f"the cache stored {stored:,} of {given:,} answers; {first_line(away)}")
     return stored
 
 
 async def _store(store: CacheStore, plan: Plan, batch: list[Answer]) -> list[StoreUnavailable]:
-    """Why some were not stored. Raises StoreRefused if a server refused one."""
+    """Returns the errors of entries that were not stored. Raises StoreRefused if a server refused one."""
     commands = []
     for area, query, body in batch:
         key = cache_key(plan.release, area, query)

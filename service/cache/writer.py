@@ -13,9 +13,9 @@ from service.redis.pipelined import UnexpectedReplyError
 
 log = logging.getLogger("forecast.cache")
 
-# Sent and not answered yet: the replies to look-ups come behind them.
+# Sent and not answered yet: the replies to look-ups come after them.
 _MOST_UNDER_WAY_BYTES = 1 << 20
-# With those that wait to be sent to a slow store; further entries are dropped rather than memory filled.
+# Including those that wait to be sent to a slow store. Further entries are dropped, to bound the memory.
 _MOST_BYTES = 16 << 20
 
 
@@ -50,7 +50,7 @@ class EntryWriter:
         return why if len(servers) == 1 else f"{name}: {why}"
 
     def put(self, name: str, data: bytes) -> asyncio.Future[bool]:
-        """Resolves to whether the entry was stored."""
+        """Returns a future whose result is whether the entry was stored."""
         entry = _Entry(name, data, asyncio.get_running_loop().create_future())
         if self._bytes + len(data) > _MOST_BYTES:
             self._ended(entry, "slow")
@@ -61,7 +61,7 @@ class EntryWriter:
         return entry.stored
 
     async def try_servers(self, name: str) -> None:
-        """Finds out whether each server takes entries, by storing an empty one that is not counted."""
+        """Checks whether each server accepts entries, by storing an empty one that is not counted."""
         trials = [self._set(one, b"", is_trial=True) for one in self._store.one_for_each_server(name)]
         await asyncio.gather(*trials, return_exceptions=True)
 
@@ -92,15 +92,15 @@ class EntryWriter:
     def _note(self, server: str, is_trial: bool, answer: asyncio.Future[None]) -> None:
         """Notes whether a server refuses entries. An unreachable one refuses none.
 
-        Only a trial ends a refusal: a server that is nearly full refuses some entries and takes others.
+        Only a trial ends a refusal: a server that is nearly full rejects some entries and accepts others.
         """
         error = answer.exception()
         if isinstance(error, StoreRefused):
             if server not in self._refusals:
-                log.warning("%s takes nothing: %s", server, error.said)
-            self._refusals[server] = error.said
+                log.warning("%s rejects writes: %s", server, error.text)
+            self._refusals[server] = error.text
         elif error is None and is_trial and self._refusals.pop(server, None) is not None:
-            log.info("%s takes what is to be stored again", server)
+            log.info("%s accepts writes again", server)
 
 
 def _stored(reply: object) -> None:

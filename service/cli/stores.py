@@ -17,7 +17,7 @@ from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.opening import CacheStore, opened
 from service.redis.primary import found
-from service.redis.server import ask_server, wrong_for_keys
+from service.redis.server import read_server_facts, wrong_for_keys
 from service.reports.text_table import plain
 from warehouse.releases.instances import InstanceRecord
 
@@ -55,7 +55,7 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begi
 async def _add_cause(store: RedisStore, error: StoreRefused) -> StoreRefused:
     """Adds the server's problems to the error of a full server."""
     try:
-        server = await ask_server(store) if error.why == "full" else None
+        server = await read_server_facts(store) if error.why == "full" else None
     except StoreUnavailable:
         server = None
     return error if server is None else StoreRefused("; ".join([str(error), *wrong_for_keys(server)]), error.why)

@@ -29,7 +29,7 @@ from config.server_lists import Node, ServerList, server_list
 from config.urls import mask_url, url_problem
 from service.redis.errors import StoreUnavailable
 from service.redis.kind import Mode, ServerKind, kind_of, wrong_kind
-from service.redis.sentinels import UnknownServiceError, ask_for_primary
+from service.redis.sentinels import UnknownServiceError, find_primary
 
 _TIMEOUT_SECONDS = 1.0
 # First bytes of replies in RESP2 and RESP3.
@@ -60,7 +60,7 @@ def check_answers_redis(url: str, *, for_keys: bool = False) -> str | None:
 def _check_primary(listed: ServerList) -> str | None:
     """Returns the problem of the primary that most Sentinels name. Ignores its role, which may be changing."""
     try:
-        primary = ask_for_primary(listed, _TIMEOUT_SECONDS)
+        primary = find_primary(listed, _TIMEOUT_SECONDS)
     except UnknownServiceError as error:
         return f"{listed.address}: {error}"
     except StoreUnavailable:

@@ -22,7 +22,7 @@ from service.redis.cluster.store import ClusterNode, ClusterStore
 from service.redis.errors import StoreUnavailable
 from service.redis.opening import CacheStore, cache_place, open_cache
 from service.redis.primary import Primary, open_store
-from service.redis.server import ServerFacts, ask_server, wrong_for_cache, wrong_for_keys
+from service.redis.server import ServerFacts, read_server_facts, wrong_for_cache, wrong_for_keys
 
 log = logging.getLogger("forecast.stores")
 
@@ -128,7 +128,7 @@ class StoreChecks:
         """Returns the store's facts; while it is unreachable, the last ones."""
         began = time.perf_counter()
         try:
-            server = await ask_server(store)
+            server = await read_server_facts(store)
         except StoreUnavailable as error:
             self._latency[store.name] = None
             log.debug("not checked: %s", error)

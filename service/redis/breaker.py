@@ -1,6 +1,6 @@
-"""A circuit breaker: after a few failures in a row no call is made until a probe succeeds.
+"""A circuit breaker: after a few failures in a row, no call is made until a probe succeeds.
 
-Pure: it decides, and knows neither clock nor network.
+Pure: it uses neither clock nor network.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class CircuitBreaker:
             self.trip()
 
     def trip(self) -> None:
-        """Opens at once: what went wrong was no accident."""
+        """Opens at once: the failure cannot be a single lost packet."""
         if not self.is_open:
             self.is_open = True
             self._on_change(False)

@@ -1,4 +1,4 @@
-"""One Redis with a budget: every call ends within it, and no call is made while Redis is away (Decision 7)."""
+"""One Redis with a budget: every call ends within it, and no call is made while Redis is unreachable (Decision 7)."""
 
 import asyncio
 import logging
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Place(Protocol):
-    """Where a store is, as far as the store needs to know (primary.py)."""
+    """The interface of a store to its location (primary.py)."""
 
     agreed_at: float
     url: str | None
@@ -57,9 +57,9 @@ class _DemotedError(RedisConnectionError):
 class RedisStore:
     """A named Redis behind a circuit breaker. Its opener stops it; a worker's live as long as the worker.
 
-    `healthy` is False until the first answer, and while the store is away. `lost_at` is when a call or a connection
-    failed last, in monotonic seconds: an idle store notices an outage, too. `place` says where the store is, and `open`
-    makes a client for its URL; without them it stays where `client` leads.
+    `healthy` is False until the first reply, and while the store is unreachable. `lost_at` is when a call or a
+    connection last failed, in monotonic seconds: an idle store notices an outage, too. `place` has the store's URL, and
+    `open` makes a client for it; without them, the store always uses `client`.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class RedisStore:
         self.line = Line(self)
         self._breaker = CircuitBreaker(self._changed)
         self._probe: asyncio.Task[None] | None = None
-        self._moved = asyncio.Event()  # since the last look
+        self._moved = asyncio.Event()  # since the last check
         self._looks = 0
         self._looked_left = 0
         if place is not None:
@@ -90,9 +90,11 @@ class RedisStore:
             self._breaker.trip()
 
     async def start(self) -> None:
-        """Tries once, so that the first request finds an open connection; then probes the store while it is away."""
+        """Tries once, so that the first request finds an open connection; then probes the store while it is
+        unreachable.
+        """
         await self._ping()
-        self._probe = keep_running(f"probe {self.name}", self._look)
+        self._probe = keep_running(f"probe {self.name}", self._check)
 
     async def stop(self) -> None:
         await end_task(self._probe)
@@ -101,23 +103,23 @@ class RedisStore:
             await client.aclose(close_connection_pool=True)
 
     async def call(self, command: Callable[[Redis], Awaitable[T]]) -> T:
-        """The reply to `command`, which is never cancelled half-way: the connection would then mix up replies.
+        """Returns the reply to `command`, which is never cancelled half-way: the connection would then mix up replies.
 
         Raises:
-            StoreUnavailable: if the store is away, slow, or answers with an error.
+            StoreUnavailable: if the store is unreachable or slow, or replies with an error.
         """
         if self._breaker.is_open:
-            raise StoreUnavailable(f"{self.name} is away")
+            raise StoreUnavailable(f"{self.name} is unreachable")
         return await self._attempt(command)
 
     async def _attempt(self, command: Callable[[Redis], Awaitable[T]]) -> T:
         client = self._client
         if client is None:
-            raise StoreUnavailable(f"{self.name}: {self._place.problem if self._place else 'it is nowhere'}")
+            raise StoreUnavailable(f"{self.name}: {self._place.problem if self._place else 'its address is unknown'}")
         try:
             reply = await command(client)
         except (RedisConnectionError, RedisTimeoutError, InvalidResponse, OSError) as error:
-            # an empty pool says nothing about the store, nor does the place where it was before
+            # neither an empty pool nor a failure at the store's former place counts against the store
             if str(error) == _POOL_EXHAUSTED or client is not self._client:
                 raise StoreUnavailable(f"{self.name}: {first_line(error)}") from None
             raise self.explain(error) from None
@@ -131,17 +133,17 @@ class RedisStore:
 
     @property
     def agreed_at(self) -> float:
-        """When it was last agreed that this is the place (monotonic seconds): what is heard later is no newer."""
+        """When the server was last confirmed (monotonic seconds): replies received later are no newer."""
         return math.inf if self._place is None else self._place.agreed_at
 
     @property
-    def is_away(self) -> bool:
+    def is_unreachable(self) -> bool:
         """Whether the circuit is open, so that no call is made."""
         return self._breaker.is_open
 
     @property
-    def parts_away(self) -> tuple[str, ...]:
-        """Of a cluster, what cannot be asked. One server has no parts."""
+    def unreachable_parts(self) -> tuple[str, ...]:
+        """Unreachable parts of a cluster. One server has no parts."""
         return ()
 
     @property
@@ -170,7 +172,7 @@ class RedisStore:
 
     async def scan(self, pattern: str, step: int) -> AsyncIterator[list[bytes]]:
         """Yields the names that match `pattern`, in no order, some perhaps twice; each step visits about `step` names,
-        so that the server serves others in between. Raises StoreUnavailable."""
+        so that the server serves other clients in between. Raises StoreUnavailable."""
         cursor = 0
         while True:
             cursor, names = await self.call(
@@ -187,7 +189,7 @@ class RedisStore:
         return await open_pipelined(self._client, self.line)
 
     def redirected(self, call: Call, error: str) -> bool:  # noqa: ARG002 - as a node of a cluster
-        """Whether a call that was answered with `error` was redirected to another server."""
+        """Returns whether a call with this error reply was redirected to another server."""
         return False
 
     def succeeded(self) -> None:
@@ -195,7 +197,7 @@ class RedisStore:
         self._breaker.success()
 
     def explain(self, error: Exception) -> StoreUnavailable:
-        """Returns what to raise for an error of the client library."""
+        """Returns the exception for an error of the client library."""
         if isinstance(error, RedisConnectionError | RedisTimeoutError | InvalidResponse | OSError):
             return self.failed(error, answered=False)
         if isinstance(error, RedisError):
@@ -205,7 +207,7 @@ class RedisStore:
         return StoreUnavailable(f"{self.name}: unexpected reply: {error!r}")
 
     def failed(self, error: Exception, *, answered: bool) -> StoreUnavailable:
-        """Returns what to raise. `answered`: the store is there, but refuses (full, read-only, not permitted)."""
+        """Returns the exception. `answered`: the store replied, but refused (full, read-only, not permitted)."""
         if answered:
             if isinstance(error, ReadOnlyError):
                 self._demoted(error)
@@ -213,8 +215,8 @@ class RedisStore:
                 self._breaker.success()
                 if says_not_primary(error) and self._place is not None:
                     self._place.doubt()
-            said = describe_refusal(error)
-            return StoreRefused(f"{self.name}: {said}", server_refusal(error), said)
+            text = describe_refusal(error)
+            return StoreRefused(f"{self.name}: {text}", server_refusal(error), text)
         self.healthy, self.lost_at = False, time.monotonic()
         was_open = self._breaker.is_open
         if isinstance(error, _DemotedError):
@@ -222,29 +224,29 @@ class RedisStore:
             return StoreUnavailable(f"{self.name}: {error}")
         self._breaker.failure()
         if self._breaker.is_open and not was_open:
-            log.warning("%s (%s) is away: %s", self.name, self._where, first_line(error))
+            log.warning("%s (%s) is unreachable: %s", self.name, self._where, first_line(error))
         if self._breaker.is_open and self._place is not None:
             self._place.doubt()
         return StoreUnavailable(f"{self.name}: {first_line(error)}")
 
     def _demoted(self, error: Exception) -> None:
-        """Nothing is asked here until a probe finds a primary: a replica may be far behind, and takes nothing."""
+        """Makes no more calls here until a probe finds a primary: a replica may be far behind, and rejects writes."""
         self.healthy = False
         if not self._breaker.is_open:
-            log.warning("%s (%s) is not at its primary: %s", self.name, self._where, first_line(error))
+            log.warning("%s (%s) is connected to no primary: %s", self.name, self._where, first_line(error))
         self._breaker.trip()
         if self._place is not None:
             client = self._client
             self._place.doubt()
             if self._client is client:
-                self._connect_anew(self._place.url)
+                self._reconnect(self._place.url)
 
     def _move(self, url: str | None) -> None:
-        self._connect_anew(url)
+        self._reconnect(url)
         self._moved.set()
 
-    def _connect_anew(self, url: str | None) -> None:
-        """Leaves all connections; new ones lead to `url`. None: there is no place now, so the store is away."""
+    def _reconnect(self, url: str | None) -> None:
+        """Leaves all connections; new ones go to `url`. None: the store has no place now, so it is unreachable."""
         if self._client is not None and self._open is not None:
             self._left.append(self._client)
         if self._open is not None:
@@ -255,7 +257,7 @@ class RedisStore:
         self.line.leave()
 
     async def _leave(self) -> None:
-        """Closes the connections of places that were left before the last look, so that calls under way could end."""
+        """Closes connections that were left before the last check: their calls have had time to end."""
         for client in self._left[: self._looked_left]:
             await client.aclose(close_connection_pool=True)
         del self._left[: self._looked_left]
@@ -264,7 +266,7 @@ class RedisStore:
     def _changed(self, closed: bool) -> None:
         self.healthy = closed
         if closed:
-            log.info("%s (%s) is back", self.name, self._where)
+            log.info("%s (%s) is reachable again", self.name, self._where)
 
     async def _ping(self) -> None:
         try:
@@ -272,10 +274,10 @@ class RedisStore:
         except StoreUnavailable as error:
             log.debug("probe failed: %s", error)
 
-    async def _look(self) -> float:
-        """Probes while the store is away; while it is not, finds out now and then whether it is still the primary.
+    async def _check(self) -> float:
+        """Probes the store while it is unreachable; otherwise checks now and then that it is still the primary.
 
-        A new place is not left waiting for the next look.
+        A new place is checked at once.
         """
         with suppress(TimeoutError):
             await asyncio.wait_for(self._moved.wait(), PROBE_SECONDS)
@@ -285,11 +287,11 @@ class RedisStore:
         if self._breaker.is_open or not self.healthy:
             await self._ping()
         elif self._client is not None and not self._looks % _LOOKS_BETWEEN_ROLES:
-            await self._ask_role(self._client)
+            await self._check_role(self._client)
         return 0.0
 
-    async def _ask_role(self, client: Redis) -> None:
-        """Finds out whether a healthy server is still the primary. What else goes wrong, requests find out."""
+    async def _check_role(self, client: Redis) -> None:
+        """Checks that a healthy server is still the primary. Other failures are left to requests."""
         try:
             await _find_primary(client)
         except _DemotedError as error:
@@ -301,7 +303,7 @@ class RedisStore:
 
 
 async def _find_primary(client: Redis) -> None:
-    """Raises _DemotedError if a replica answers. Who may not ask (HELLO) does without."""
+    """Raises _DemotedError if a replica replies. Users without the right to HELLO skip this check."""
     await client.ping()
     try:
         kind = kind_of(await client.execute_command("HELLO"))  # type: ignore[no-untyped-call]

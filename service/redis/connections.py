@@ -1,6 +1,6 @@
-"""The library's connections, with limits that bear a busy event loop (base/timeouts.py).
+"""The library's connections, with timeouts that a busy event loop cannot trip (base/timeouts.py).
 
-The library's own limits end a call whose reply has arrived while the loop was busy, and its limit for sending makes a
+The library's own timeouts end a call whose reply arrived while the loop was busy, and its timeout for sending makes a
 task of each command. Its blocking connections pack commands with hiredis, the others at ten times the cost. Each
 connection would also read the library's version from disk.
 """
@@ -34,7 +34,7 @@ class _PatientConnection(AbstractConnection):
         self.socket_timeout = self.socket_connect_timeout = None
 
     async def _connect(self) -> None:
-        await within(self.limit, super()._connect())  # type: ignore[safe-super, no-untyped-call]  # of the class beside
+        await within(self.limit, super()._connect())  # type: ignore[safe-super, no-untyped-call]  # of the other base class
 
     def pack_command(self, *args: Any) -> list[bytes]:
         packed: list[bytes] = _SERIALIZER.pack(*args)
@@ -85,7 +85,9 @@ _PATIENT: dict[type[AbstractConnection], type[_PatientConnection]] = {
 
 
 def patient_pool(url: str, limit: float, most: int, **options: Any) -> BlockingConnectionPool:
-    """A pool of `most` connections whose steps, and the wait for one of them, each end within about `limit` seconds.
+    """Returns a pool of `most` connections.
+
+    Their steps, and the wait for one, each end within about `limit` seconds.
 
     Raises:
         ValueError: if `url` is no Redis URL.
@@ -98,12 +100,12 @@ def patient_pool(url: str, limit: float, most: int, **options: Any) -> BlockingC
 
 
 def patient(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """Such a connection with these limits."""
+    """Returns such a connection class with these limits."""
     return _PATIENT[kind]
 
 
 def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -> Redis:
-    """A client whose tries each fail within about `timeout` seconds; with the library's defaults they take seconds.
+    """Returns a client whose tries each fail within about `timeout` seconds; the library's defaults take seconds.
 
     Raises:
         ValueError: if `url` is no Redis URL.
@@ -113,7 +115,7 @@ def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -
 
 
 def open_blocking_client(url: str, timeout: float) -> BlockingRedis:
-    """A client for commands, which wait for each reply: at most `timeout` seconds."""
+    """Returns a client for commands, which wait for each reply: at most `timeout` seconds."""
     return BlockingRedis.from_url(
         url,
         socket_timeout=timeout,

@@ -20,11 +20,11 @@ from service.redis.primary import Primary
 
 log = logging.getLogger("forecast.redis")
 
-# Without a push, the connection is pinged.
+# Without a push for this long, the connection is pinged.
 _IDLE_SECONDS = 5.0
 _RECONNECT_SECONDS = 0.5
 _REFUSED_SECONDS = 60.0
-# Options that a URL may carry, but that are a pool's, or would be wrong here.
+# Options that a URL may have, but that are a pool's, or invalid here.
 _NOT_FROM_URL = ("max_connections", "timeout", "decode_responses")
 
 
@@ -32,7 +32,7 @@ class InvalidationListener:
     """Calls `invalidate` with each changed record's name, or with None when any record may have changed.
 
     One per worker, from its start to its stop. `connected`: pushes arrive now. `refused`: the server refuses tracking,
-    and is asked again after a minute.
+    and is tried again after a minute.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class InvalidationListener:
         except ResponseError as error:
             log.log(
                 logging.DEBUG if self.refused else logging.WARNING,
-                "changes of keys are not pushed, they take up to 5 s: the server refuses it: %s",
+                "changes of keys are not pushed, so they take up to 5 s: the server refuses: %s",
                 error,
             )
             self.refused = True
@@ -79,7 +79,7 @@ class InvalidationListener:
         return _RECONNECT_SECONDS
 
     def _moved(self, _: str | None) -> None:
-        """Leaves the place where changes were pushed; at the next one, any may have been missed."""
+        """Leaves the server; until the next one is connected, any push may be missed."""
         if self._listening is not None:
             hold_until_done(asyncio.create_task(self._listening.disconnect(nowait=True)), self._leaving)
 
@@ -104,7 +104,7 @@ class InvalidationListener:
         async def pushed(message: list[Any]) -> list[Any]:
             names = message[1]
             for name in [None] if names is None else names:
-                # other records may lie under the prefix
+                # other records may have the prefix, too
                 self._invalidate(name.decode("utf-8", "replace") if isinstance(name, bytes) else name)
             return message
 
@@ -113,7 +113,7 @@ class InvalidationListener:
         await connection.send_command("CLIENT", "TRACKING", "ON", "BCAST", "PREFIX", self._prefix)
         await connection.read_response()
         self.connected, self.refused = True, False
-        self._invalidate(None)  # what changed in between is unknown
+        self._invalidate(None)  # any record may have changed in between
         while True:
             message = await connection.read_response(timeout=_IDLE_SECONDS, push_request=True)
             if message is None:
@@ -124,6 +124,6 @@ class InvalidationListener:
         while True:
             reply = await connection.read_response(timeout=self._timeout, push_request=True)
             if reply is None:
-                raise TimeoutError("no answer to PING")
+                raise TimeoutError("no reply to PING")
             if reply in (b"PONG", "PONG"):
                 return

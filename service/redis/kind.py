@@ -1,4 +1,4 @@
-"""What kind of server answers at a URL: one server, a Sentinel or a node of a cluster; a primary or a replica."""
+"""The kind of the server at a URL: one server, a Sentinel or a node of a cluster; a primary or a replica."""
 
 from typing import Literal
 
@@ -14,14 +14,14 @@ _IS = {"standalone": "is one server", "sentinel": "is a Sentinel", "cluster": "i
 
 
 class ServerKind(msgspec.Struct, frozen=True):
-    """What a server says of itself. A Sentinel has no role."""
+    """A server's reply about itself. A Sentinel has no role."""
 
     mode: Mode
     role: Literal["master", "replica"] | None = None
 
 
 def kind_of(reply: object) -> ServerKind | None:
-    """What the reply to HELLO says, in RESP2; None if it says nothing of the kind."""
+    """Returns the server's kind from the reply to HELLO, in RESP2; None if the reply lacks it."""
     if not isinstance(reply, list):
         return None
     said = {name: value for name, value in zip(reply[::2], reply[1::2], strict=False) if isinstance(name, bytes)}
@@ -33,11 +33,11 @@ def kind_of(reply: object) -> ServerKind | None:
 
 
 def wrong_kind(kind: ServerKind, expected: Mode, *, for_keys: bool) -> str | None:
-    """Why a server of this kind is not what a URL says, and which scheme is right; None if it is."""
+    """Returns why the server does not fit a URL's scheme, and which scheme does; None if it fits."""
     if kind.mode != expected:
         return f"{_IS[kind.mode]}: {_right(kind.mode, for_keys=for_keys)}"
     if kind.mode == "standalone" and kind.role == "replica":
-        return f"is a replica, which takes no changes: name its primary, or the Sentinels that know it: {SENTINEL_FORM}"
+        return f"is a replica, which rejects writes: name its primary, or the Sentinels that know it: {SENTINEL_FORM}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Calls to one server, pipelined. Those of a turn of the event loop travel together (Decision 16)."""
+"""Pipelined calls to one server. Those of one turn of the event loop are sent together (Decision 16)."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ log = logging.getLogger("forecast.redis")
 class Line:
     """The pipelined calls of one RedisStore, which stops it.
 
-    The connection is opened for the first call, and again for the next one after it was lost; calls wait for that.
+    The connection is opened for the first call, and reopened for the next one after it was lost; calls wait for that.
     """
 
     def __init__(self, store: "RedisStore") -> None:
@@ -52,7 +52,7 @@ class Line:
             connection.close()
 
     async def stop(self) -> None:
-        """Calls that wait fail, and so do later ones."""
+        """Stops. Waiting calls and later ones fail."""
         self._stopped = True
         await end_task(self._opening)
         self.leave()
@@ -62,7 +62,10 @@ class Line:
         self._store.succeeded()
 
     def refused(self, call: Call, error: str) -> None:
-        """As of an Owner. A server that was restarted knows no scripts, and is unreachable while it loads its data."""
+        """Handles an error reply, as an Owner.
+
+        A restarted server knows no scripts, and is unreachable while it loads its data.
+        """
         known = error_in(error)
         if isinstance(known, NoScriptError) and call.learn is not None:
             call.learn(call)
@@ -73,7 +76,10 @@ class Line:
             call.fail(self._store.failed(known, answered=True))
 
     def lost(self, connection: PipelinedConnection, calls: Collection[Call], reason: str) -> None:
-        """As of an Owner. It counts as one failure, however many calls were under way; without any, it is none."""
+        """Handles a lost connection, as an Owner.
+
+        It counts as one failure, regardless of the calls under way; without any, as none.
+        """
         error = StoreUnavailable(f"{self._store.name}: {reason}")
         if connection is self._connection:
             self._connection = None
@@ -85,7 +91,7 @@ class Line:
     def _flush(self) -> None:
         if not self._waiting:
             return
-        if self._stopped or self._store.is_away:
+        if self._stopped or self._store.is_unreachable:
             self._fail_waiting(StoreUnavailable(f"{self._store.name} is {'stopped' if self._stopped else 'away'}"))
         elif self._connection is not None:
             calls, self._waiting = self._waiting, []
@@ -99,9 +105,9 @@ class Line:
             connection = await self._store.connect()
             if moves == self._moves:
                 self._connection = connection
-            else:  # it leads to where the store was
+            else:  # it leads to the store's former place
                 connection.close()
-        except Exception as error:  # no call may be left waiting
+        except Exception as error:  # no call may wait forever
             if moves == self._moves:
                 self._fail_waiting(self._store.explain(error))
         finally:

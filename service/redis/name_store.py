@@ -1,4 +1,4 @@
-"""What one server and a cluster have in common: commands on single names, pipelined."""
+"""The common interface of one server and a cluster: pipelined commands on single names."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class NameCommand(NamedTuple):
-    """A command on one name, which says where it goes."""
+    """A command on one name, which decides where it is sent."""
 
     name: str
     words: Words
@@ -27,48 +27,48 @@ class NameStore(Protocol):
 
     @property
     def healthy(self) -> bool:
-        """Every name can be asked for."""
+        """Whether every name is reachable."""
 
     @property
-    def is_away(self) -> bool:
-        """No name can be asked for, so that no call is made."""
+    def is_unreachable(self) -> bool:
+        """Whether no name is reachable, so that no call is made."""
 
     @property
     def servers(self) -> "Sequence[RedisStore]":
-        """Those that have names."""
+        """Servers that hold names."""
 
     async def start(self) -> None: ...
 
     async def stop(self) -> None: ...
 
     def server_of(self, name: str) -> str:
-        """What the server of `name` is called."""
+        """Returns what the server of `name` is called."""
 
     def one_for_each_server(self, name: str) -> Sequence[str]:
-        """Names that begin with `name`, one for each server."""
+        """Returns names that begin with `name`, one for each server."""
 
     def send(
         self, name: str, words: Words, read: Read[T], learn: Callable[[Call], None] | None = None
     ) -> asyncio.Future[T]:
-        """Sends a command about `name`, with the others of this turn; returns what will be made of its reply.
+        """Sends a command about `name`, with the others of this turn; returns a future of its parsed reply.
 
-        A caller that goes away does not cancel the command. Needs a running loop. The future raises StoreRefused if the
-        server answers with an error, StoreUnavailable if it does not answer.
+        A cancelled caller does not cancel the command. Needs a running loop. The future raises StoreRefused for an
+        error reply, StoreUnavailable if there is none.
         """
 
     async def pipelined(self, commands: Sequence[NameCommand]) -> list[Any]:
-        """The reply to each command, or what `send` would raise.
+        """Returns the reply to each command, or the exception that `send` would raise.
 
         Raises:
-            StoreUnavailable: if no server answered.
+            StoreUnavailable: if no server replied.
         """
 
     async def unlink(self, names: Sequence[bytes]) -> int:
-        """Removes `names`. Returns how many there were. Raises StoreUnavailable if not all could be asked for."""
+        """Removes `names`. Returns how many there were. Raises StoreUnavailable if a server did not reply."""
 
 
 async def gathered(answers: Iterable[asyncio.Future[T]]) -> list[T | StoreUnavailable]:
-    """The result of each, or why there is none. Raises StoreUnavailable if no server answered any."""
+    """Returns each result, or why it is missing. Raises StoreUnavailable if no server replied."""
     results: list[Any] = await asyncio.gather(*answers, return_exceptions=True)
     silent = [one for one in results if isinstance(one, StoreUnavailable) and not isinstance(one, StoreRefused)]
     if silent and len(silent) == len(results):
@@ -80,17 +80,17 @@ async def gathered(answers: Iterable[asyncio.Future[T]]) -> list[T | StoreUnavai
 
 
 def checked(result: T | StoreUnavailable) -> T:
-    """One of the results of `gathered`. Raises StoreUnavailable if there is none."""
+    """Returns one of the results of `gathered`. Raises StoreUnavailable if there is none."""
     if isinstance(result, StoreUnavailable):
         raise result
     return result
 
 
 def named_command(command: str, name: bytes, *before: str) -> NameCommand:
-    """A command on a name that was found: `before` comes between the two."""
+    """Returns a command on a name that was found: `before` comes between the two."""
     return NameCommand(name.decode("utf-8", "surrogateescape"), (command, *before, name))
 
 
-async def ask_one(store: NameStore, command: NameCommand) -> Any:
-    """The reply to one command. Raises StoreUnavailable, also if it is answered with an error."""
+async def call_one(store: NameStore, command: NameCommand) -> Any:
+    """Returns the reply to one command. Raises StoreUnavailable, also for an error reply."""
     return await store.send(command.name, command.words, anything)

@@ -1,4 +1,4 @@
-"""Opens the cache's store: one server, wherever its primary is, or a cluster."""
+"""Opens the cache's store: one server, at its current primary, or a cluster."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,16 +13,16 @@ CacheStore = RedisStore | ClusterStore
 
 
 class ClusterPlace:
-    """A cluster, for all stores on it in one process; each finds the nodes by itself."""
+    """A cluster, for all stores on it in one process; each discovers the nodes by itself."""
 
     def __init__(self, listed: ServerList) -> None:
         self.listed = listed
 
     async def start(self) -> None:
-        """As a Primary does it."""
+        """Starts as a Primary does."""
 
     async def stop(self) -> None:
-        """Likewise."""
+        """Stops as a Primary does."""
 
 
 CachePlace = Primary | ClusterPlace
@@ -35,7 +35,7 @@ def cache_place(url: str) -> CachePlace:
 
 
 def open_cache(name: str, place: CachePlace, *, timeout: float) -> CacheStore:
-    """A store at `place`, not connected yet. `timeout`, in seconds, is for each command."""
+    """Returns a store at `place`, not connected yet. `timeout`, in seconds, is for each command."""
     if isinstance(place, ClusterPlace):
         return ClusterStore(name, place.listed, timeout)
     return open_store(name, place, timeout=timeout)
@@ -43,10 +43,10 @@ def open_cache(name: str, place: CachePlace, *, timeout: float) -> CacheStore:
 
 @asynccontextmanager
 async def opened(name: str, url: str, seconds: float) -> AsyncIterator[CacheStore]:
-    """The store at a valid `url`, for one piece of work, each command of which takes at most about `seconds`.
+    """Opens the store at a valid `url`, for one piece of work, each command of which takes at most about `seconds`.
 
     Raises:
-        StoreUnavailable: if no majority of Sentinels names a primary, or no node of a cluster says which there are.
+        StoreUnavailable: if no majority of Sentinels names a primary, or no node of a cluster reports its slots.
     """
     place = cache_place(url)
     if isinstance(place, Primary):
@@ -61,7 +61,7 @@ async def opened(name: str, url: str, seconds: float) -> AsyncIterator[CacheStor
     try:
         await cluster.start()
         if not cluster.servers:
-            raise StoreUnavailable(f"{name}: no node says who has which slot")
+            raise StoreUnavailable(f"{name}: no node reports the slots")
         yield cluster
     finally:
         await cluster.stop()

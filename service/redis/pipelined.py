@@ -1,8 +1,8 @@
-"""A connection of our own: commands are pipelined, and replies come in their order.
+"""Our own connection: commands are pipelined, and replies come in order.
 
 The client library does the same at several times the cost, and every hit in the shared cache pays it. The library
-connects, with whatever the URL asks for (TLS, users, databases); then the connection is ours. An unexpected reply ends
-it: the replies after it could belong to any call.
+connects, with all options of the URL (TLS, users, databases); then we take over the connection. An unexpected reply
+ends it: later replies could belong to any call.
 """
 
 import asyncio
@@ -21,19 +21,19 @@ from service.base.timeouts import OldestFirst
 
 log = logging.getLogger("forecast.redis")
 
-# Far more than the largest reply that one command can ask for.
+# Far more than the largest reply to one command.
 _MOST_REPLY_BYTES = 128 << 20
-# Of an unexpected reply, in the log.
+# Length of an unexpected reply, in the log.
 _SHOWN_CHARACTERS = 100
 
 T = TypeVar("T")
 Words = tuple[str | int | bytes, ...]
-# What a caller makes of a reply. Raises UnexpectedReplyError if it cannot be that to the call.
+# Parses a reply. Raises UnexpectedReplyError if it cannot belong to the call.
 Read = Callable[[object], T]
 
 
 class UnexpectedReplyError(Exception):
-    """The reply cannot be that to the call, so the next ones may belong to other calls, too."""
+    """The reply cannot belong to the call, so later ones may belong to other calls, too."""
 
     @classmethod
     def of(cls, reply: object) -> "UnexpectedReplyError":
@@ -41,16 +41,16 @@ class UnexpectedReplyError(Exception):
 
 
 class ErrorReply(Exception):  # noqa: N818 - a reply of Redis, which is not raised
-    """Redis answered with an error."""
+    """An error reply of Redis."""
 
 
 class Call(msgspec.Struct, eq=False):
-    """A command, until its `answer` is there: what `read` makes of the reply, or StoreUnavailable.
+    """A command, until its `answer` is set: the reply parsed by `read`, or StoreUnavailable.
 
-    `learn`, if there is one, changes the call for a server that does not know its script.
+    `learn`, if set, changes the call for a server that does not know its script.
     """
 
-    name: str  # what the command is about: in a cluster, it goes to the node that has this
+    name: str  # the key: in a cluster, the command goes to the node that has it
     words: Words
     data: bytes  # the words as Redis reads them
     read: Read[Any]
@@ -58,8 +58,8 @@ class Call(msgspec.Struct, eq=False):
     learn: Callable[["Call"], None] | None = None
     ahead: bytes = b""  # a command that is sent just before this one; its reply is ignored
     ignores: bool = False  # the next reply is that to `ahead`
-    sent: float = 0.0  # monotonic seconds; the last time
-    deadline: float = 0.0  # likewise; in a cluster alone
+    sent: float = 0.0  # of the last attempt, in monotonic seconds
+    deadline: float = 0.0  # in monotonic seconds; only in a cluster
     redirects: int = 0
 
     def settle(self, reply: object) -> None:
@@ -70,7 +70,7 @@ class Call(msgspec.Struct, eq=False):
                 answer.set_result(value)
         except UnexpectedReplyError:
             raise
-        except Exception as error:  # a defect of one caller is its own
+        except Exception as error:  # a defect of one caller must not affect the others
             log.exception("a reply to %s could not be read", self.words[0])
             self.fail(error)
 
@@ -80,12 +80,15 @@ class Call(msgspec.Struct, eq=False):
 
 
 def call_of(name: str, words: Words, read: Read[Any], learn: Callable[[Call], None] | None = None) -> Call:
-    """A call that is not sent yet; needs a running loop. Raises UnicodeEncodeError for words that cannot be sent."""
+    """Returns a call that is not sent yet; needs a running loop.
+
+    Raises UnicodeEncodeError for words that cannot be sent.
+    """
     return Call(name, words, pack(*words), read, asyncio.get_running_loop().create_future(), learn)
 
 
 def pack(*words: str | int | bytes) -> bytes:
-    """A command as Redis reads it."""
+    """Encodes a command as Redis reads it."""
     packed: bytes = hiredis.pack_command(words)  # type: ignore[arg-type]  # a tuple
     return packed
 
@@ -103,20 +106,20 @@ def value(reply: object) -> bytes | None:
 
 
 class Owner(Protocol):
-    """Who opened a connection, and opens another when it ends."""
+    """The opener of a connection, which opens another when it ends."""
 
     def answered(self) -> None:
-        """Calls were answered, and not with errors."""
+        """Called when calls were answered without errors."""
 
     def refused(self, call: Call, error: str) -> None:
-        """Redis answered `call` with an error."""
+        """Called with a call that got an error reply."""
 
     def lost(self, connection: "PipelinedConnection", calls: Collection[Call], reason: str) -> None:
-        """The connection has ended; these calls will have no reply."""
+        """Called when the connection has ended; these calls will have no reply."""
 
 
 class PipelinedConnection(asyncio.Protocol):
-    """One connection of its `owner`. `timeout`, in seconds, is for each reply. `is_open` until anything fails.
+    """One connection of its `owner`. `timeout`, in seconds, is for each reply. `is_open` until a failure.
 
     `opener` is only held: from Python 3.11.5 on, a StreamWriter closes its transport when nothing refers to it.
     """
@@ -162,7 +165,7 @@ class PipelinedConnection(asyncio.Protocol):
                 self._unread = 0
                 answered |= self._take(reply)
             if self._unread > _MOST_REPLY_BYTES:
-                raise UnexpectedReplyError("it does not end")
+                raise UnexpectedReplyError("it is too long")
             if not self._calls and (self._reader.has_data() or not data.endswith(b"\n")):
                 raise UnexpectedReplyError("it answers no call")
             if answered and self.is_open:
@@ -174,7 +177,7 @@ class PipelinedConnection(asyncio.Protocol):
         self._end(str(exc) if exc else "the connection was closed")
 
     def _take(self, reply: object) -> bool:
-        """Whether it answers a call, and not with an error."""
+        """Handles one reply. Returns whether it answers a call, and is no error."""
         if not self._calls:
             raise UnexpectedReplyError("it answers no call")
         oldest = self._calls[0]
@@ -201,7 +204,7 @@ class PipelinedConnection(asyncio.Protocol):
 
 
 async def open_pipelined(client: Redis, owner: Owner) -> PipelinedConnection:
-    """A connection as `client` makes them.
+    """Opens a connection as `client` makes them.
 
     Raises:
         RedisError, OSError: if it cannot be made, or was closed meanwhile.
@@ -214,7 +217,7 @@ async def open_pipelined(client: Redis, owner: Owner) -> PipelinedConnection:
     except Exception as error:  # the library documents no error for an unexpected reply, and stays connected
         await connection.disconnect(nowait=True)
         raise InvalidResponse(f"unexpected reply: {error!r}") from None
-    writer = connection._writer  # noqa: SLF001 - the library is pinned for such uses
+    writer = connection._writer  # noqa: SLF001 - private: the library's version is pinned
     transport = writer.transport
     if transport.is_closing() or connection._reader.at_eof():  # noqa: SLF001 - as above
         await connection.disconnect(nowait=True)  # there is nothing to notify later

@@ -1,8 +1,8 @@
-"""Where the primary is that a URL leads to: the server that the URL names, or the one that its Sentinels do.
+"""Finds the primary of a URL: the server that the URL names, or the one that its Sentinels name.
 
-Sentinels are asked each second, beside requests. What they say counts only while a majority of those listed agrees:
-a worker can be cut off from the others together with a primary that is none any more. After five seconds without
-agreement there is no primary, and its stores are away.
+Sentinels are queried each second, in the background. Their replies count only while a majority of those listed agrees:
+a worker can be cut off from the others together with a former primary. After five seconds without agreement there is no
+primary, and its stores are unreachable.
 """
 
 import asyncio
@@ -27,20 +27,20 @@ log = logging.getLogger("forecast.redis")
 
 ROUND_SECONDS = 1.0
 AWAY_AFTER_SECONDS = 5.0
-# One Sentinel's answer. A round takes no longer, and less if a majority agrees before.
+# Timeout of one Sentinel's reply. A round takes no longer, and less if a majority agrees before.
 _ANSWER_SECONDS = 0.5
-# A server that says again and again that it is not the primary costs new connections this often.
+# A server that keeps replying that it is not the primary causes new connections this often.
 _DOUBT_SECONDS = 5.0
 
-# Told the plain URL of the primary when its connections must be made again; None: there is none now.
+# Called with the plain URL of the primary when connections must be reopened; None: there is no primary now.
 Moved = Callable[[str | None], None]
 
 
 class Primary:
-    """One URL's primary, for all stores on it in one process. Its maker starts and stops it.
+    """One URL's primary, for all stores on it in one process. Its creator starts and stops it.
 
     `url` is plain; None while there is no primary. `agreed_at` (monotonic seconds) is when a majority of the Sentinels
-    last named it, as of when they were asked; for the URL of one server there is no such moment, so it never passes.
+    last named it, as of the query; for the URL of one server it is always now.
     """
 
     def __init__(self, url: str) -> None:
@@ -51,12 +51,12 @@ class Primary:
         self._shown = mask_url(url)
         self.url: str | None = url if self._listed is None else None
         self.agreed_at = math.inf if self._listed is None else -math.inf
-        self.problem = "" if self._listed is None else "its Sentinels were not asked yet"
+        self.problem = "" if self._listed is None else "its Sentinels were not queried yet"
         self._sentinels = [] if self._listed is None else _clients(self._listed)
-        self._asking: set[asyncio.Task[Vote | None]] = set()
+        self._queries: set[asyncio.Task[Vote | None]] = set()
         self._node: Node | None = None
         self._followers: list[Moved] = []
-        self._asked_again = asyncio.Event()
+        self._doubted = asyncio.Event()
         self._doubted_at = -math.inf
         self._task: asyncio.Task[None] | None = None
 
@@ -64,15 +64,15 @@ class Primary:
         self._followers.append(moved)
 
     async def find(self) -> None:
-        """Asks once, for callers that do not `start` it. Raises StoreUnavailable if there is no majority."""
+        """Queries once, for callers that do not `start` it. Raises StoreUnavailable if there is no majority."""
         if self._listed is not None:
             try:
-                await self._ask(self._listed)
+                await self._query(self._listed)
             except StoreUnavailable as error:
                 raise StoreUnavailable(f"{self._shown}: {error}") from None
 
     async def start(self) -> None:
-        """Asks once, so that the first request finds a primary; then each second, if there are Sentinels to ask."""
+        """Queries once, so that the first request finds a primary; then each second, if there are Sentinels."""
         listed = self._listed
         if listed is not None:
             await self._round(listed)
@@ -80,41 +80,43 @@ class Primary:
 
     async def stop(self) -> None:
         await end_task(self._task)
-        for asking in list(self._asking):  # Sentinels that are silent
-            await end_task(asking)
+        for query in list(self._queries):  # queries to silent Sentinels
+            await end_task(query)
         for sentinel in self._sentinels:
             await sentinel.aclose(close_connection_pool=True)
 
     def doubt(self) -> None:
-        """The server said that it is not the primary, or says nothing. All connections are made again, so a name is
-        resolved again, or Sentinels are asked before their time."""
-        self._asked_again.set()
+        """Handles a server that is not the primary, or does not reply.
+
+        Reopens all connections, so a name is resolved again, or Sentinels are queried early.
+        """
+        self._doubted.set()
         now = time.monotonic()
         if self._listed is None and now - self._doubted_at >= _DOUBT_SECONDS:
             self._doubted_at = now
-            self._tell()
+            self._notify()
 
     async def _round_in_time(self, listed: ServerList) -> float:
         began = time.monotonic()
         await self._round(listed)
-        self._asked_again.clear()
+        self._doubted.clear()
         try:
-            await asyncio.wait_for(self._asked_again.wait(), began + ROUND_SECONDS - time.monotonic())
+            await asyncio.wait_for(self._doubted.wait(), began + ROUND_SECONDS - time.monotonic())
         except TimeoutError:
             return 0.0
-        return max(0.0, began + _ANSWER_SECONDS - time.monotonic())  # doubts do not make it ask without a pause
+        return max(0.0, began + _ANSWER_SECONDS - time.monotonic())  # doubts do not cause queries without a pause
 
     async def _round(self, listed: ServerList) -> None:
         try:
-            await self._ask(listed)
+            await self._query(listed)
         except StoreUnavailable as error:
             self.problem = str(error)
             if self.url is not None and time.monotonic() - self.agreed_at >= AWAY_AFTER_SECONDS:
                 log.warning("%s: %s", self._shown, error)
                 self.url = None
-                self._tell()
+                self._notify()
 
-    async def _ask(self, listed: ServerList) -> None:
+    async def _query(self, listed: ServerList) -> None:
         began = time.monotonic()
         node = await self._elected(listed)
         self.agreed_at, self.problem = began, ""
@@ -122,19 +124,19 @@ class Primary:
             if self._node is not None:
                 log.warning("%s: the primary is %s now", self._shown, node)
             self._node, self.url = node, listed.server_url(node)
-            self._tell()
+            self._notify()
 
     async def _elected(self, listed: ServerList) -> Node:
-        """Whom a majority names. Who is silent is not waited for once it does."""
-        asking = [asyncio.create_task(_ask_one(sentinel, listed.service)) for sentinel in self._sentinels]
+        """Returns the node that a majority names, without waiting for the other Sentinels."""
+        queries = [asyncio.create_task(_query_sentinel(sentinel, listed.service)) for sentinel in self._sentinels]
         votes: list[Vote | None] = []
-        for answer in asyncio.as_completed([hold_until_done(task, self._asking) for task in asking]):
+        for answer in asyncio.as_completed([hold_until_done(task, self._queries) for task in queries]):
             votes.append(await answer)
             with suppress(StoreUnavailable):
                 return elected(listed, votes)
         return elected(listed, votes)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for moved in self._followers:
             moved(self.url)
 
@@ -143,7 +145,7 @@ def _clients(listed: ServerList) -> list[Redis]:
     return [open_client(listed.sentinel_url(sentinel), timeout=_ANSWER_SECONDS) for sentinel in listed.nodes]
 
 
-async def _ask_one(sentinel: Redis, service: str) -> Vote | None:
+async def _query_sentinel(sentinel: Redis, service: str) -> Vote | None:
     try:
         reply = await sentinel.execute_command(*ASK_FOR_PRIMARY, service)  # type: ignore[no-untyped-call]
     except (RedisError, OSError):
@@ -153,7 +155,10 @@ async def _ask_one(sentinel: Redis, service: str) -> Vote | None:
 
 @asynccontextmanager
 async def found(url: str) -> AsyncIterator[Primary]:
-    """The primary of `url` as of now, for one piece of work. Raises StoreUnavailable if no majority names one."""
+    """Yields the primary of `url` as of now, for one piece of work.
+
+    Raises StoreUnavailable if no majority names one.
+    """
     primary = Primary(url)
     try:
         await primary.find()
@@ -163,7 +168,7 @@ async def found(url: str) -> AsyncIterator[Primary]:
 
 
 def open_store(name: str, primary: Primary, *, timeout: float, retries: int = 0) -> RedisStore:
-    """A store at `primary`, wherever that moves; not connected yet. `timeout`, in seconds, is for one try."""
+    """Returns a store at `primary`, even after a failover; not connected yet. `timeout`, in seconds, is for one try."""
 
     def opened(url: str) -> Redis:
         return open_client(url, timeout=timeout, retries=retries)

@@ -1,4 +1,4 @@
-"""What a server means by an error that it answers with."""
+"""Interprets error replies."""
 
 from typing import Any
 
@@ -7,18 +7,18 @@ from redis.exceptions import NoPermissionError, NoScriptError, OutOfMemoryError,
 from config.text import first_line
 from service.redis.errors import Refusal
 
-# A primary that was cut off from its replicas, or has lost them.
+# Replies of a primary that was cut off from its replicas, or has lost them.
 _NO_REPLICAS = "NOREPLICAS"
 
-# How Redis' error begins where a record is not of the command's type.
+# The start of the error for a record of another type.
 WRONG_TYPE = "WRONGTYPE"
 
-# It was restarted, and reads what it has stored.
+# It was restarted, and is loading its data.
 _LOADING = "LOADING"
 
 _REFUSALS: dict[Refusal, str] = {
-    "full": "it is full, and refuses to store anything",
-    "read_only": "it is a read-only replica, and refuses to store anything",
+    "full": "it is full and rejects writes",
+    "read_only": "it is a read-only replica and rejects writes",
 }
 _KINDS: dict[str, type[ResponseError]] = {
     "NOPERM": NoPermissionError,
@@ -26,16 +26,16 @@ _KINDS: dict[str, type[ResponseError]] = {
     "OOM": OutOfMemoryError,
     "READONLY": ReadOnlyError,
 }
-_WITHOUT_REPLICAS = "it has lost its replicas (NOREPLICAS), and refuses to store anything"
+_WITHOUT_REPLICAS = "it has lost its replicas (NOREPLICAS) and rejects writes"
 
 
 def error_in(reply: str) -> ResponseError:
-    """The client library's error for what a server answered."""
+    """Returns the client library's error for an error reply."""
     return _KINDS.get(reply.partition(" ")[0], ResponseError)(reply)
 
 
 def says_not_primary(error: object) -> bool:
-    """Whether a server answered so because it is not the primary, or no longer is for long."""
+    """Returns whether an error reply means that the server is not the primary, or soon will not be."""
     return isinstance(error, ReadOnlyError) or (isinstance(error, ResponseError) and _has_no_replicas(error))
 
 
@@ -44,19 +44,19 @@ def _has_no_replicas(error: Exception) -> bool:
 
 
 def says_loading(error: ResponseError) -> bool:
-    """Whether a server will soon answer. The client library has an error of another kind for that."""
+    """Returns whether a server is still loading. The client library has an error of another kind for that."""
     return str(error).startswith(_LOADING)
 
 
 def server_refusal(error: Exception) -> Refusal:
-    """The kind of error that the server answered with."""
+    """Returns the kind of an error reply."""
     if isinstance(error, OutOfMemoryError):
         return "full"
     return "read_only" if isinstance(error, ReadOnlyError) else "other"
 
 
 def describe_refusal(error: Exception) -> str:
-    """The words for operators of an error that the server answered with."""
+    """Returns an error reply in words for operators."""
     if isinstance(error, NoPermissionError):
         return f"{first_line(error)} (SECURITY.md lists the rights that its user needs)"
     if _has_no_replicas(error):
@@ -65,7 +65,10 @@ def describe_refusal(error: Exception) -> str:
 
 
 def raise_errors(replies: list[Any], but: tuple[str, ...] = (WRONG_TYPE,)) -> list[Any]:
-    """The `replies` of a pipeline. Raises the first error among them whose message does not begin as one of `but`."""
+    """Returns the `replies` of a pipeline.
+
+    Raises the first error among them whose message does not begin as one of `but`.
+    """
     for reply in replies:
         if isinstance(reply, Exception) and not str(reply).startswith(but):
             raise reply

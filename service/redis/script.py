@@ -1,4 +1,4 @@
-"""Lua scripts: called by their digest. A server that does not know one is sent it."""
+"""Lua scripts, called by their digest. A script is sent to a server that does not know it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -27,14 +27,14 @@ class Script:
         self.text = resources.files(room).joinpath(file).read_text(encoding="utf-8")
         self._file = file
         self._loads = loads
-        self.sha = sha1(self.text.encode(), usedforsecurity=False).hexdigest()  # how Redis names a script
+        self.sha = sha1(self.text.encode(), usedforsecurity=False).hexdigest()  # Redis' name of the script
 
     def send(self, store: NameStore, call: ScriptCall, read: Read[T]) -> asyncio.Future[T]:
         """Calls the script, as `NameStore.send`; in a cluster with one key."""
         return store.send(str(call[1]), ("EVALSHA", self.sha, *call), read, self._teach)
 
     async def evaluate(self, client: Redis, calls: Sequence[ScriptCall]) -> list[Any]:
-        """The reply to each call, or the error that it was answered with, for a user that may EVAL alone.
+        """Returns each call's reply or error, for a user that may only EVAL.
 
         Raises StoreUnavailable if a reply is missing.
         """

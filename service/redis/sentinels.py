@@ -1,7 +1,7 @@
-"""Which server is the primary of a service, as a majority of its Sentinels says.
+"""Finds the primary of a service by a majority vote of its Sentinels.
 
-Fewer may be cut off from the others, together with a primary that is none any more. All are asked at once: one that is
-away costs no time but its own.
+A minority may be cut off from the others, together with a former primary. All are queried at once, so that an
+unreachable one does not delay the others.
 """
 
 from collections import Counter
@@ -19,11 +19,11 @@ ASK_FOR_PRIMARY = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME")
 
 
 class UnknownServiceError(StoreUnavailable):
-    """Sentinels answer, and none knows the service."""
+    """Sentinels replied, and none knows the service."""
 
 
 class Vote:
-    """What one Sentinel answered: a node, or None if it does not know the service."""
+    """The reply of one Sentinel: a node, or None if it does not know the service."""
 
     __slots__ = ("node",)
 
@@ -32,10 +32,10 @@ class Vote:
 
 
 def elected(listed: ServerList, votes: Iterable[Vote | None]) -> Node:
-    """The node that a majority of the listed Sentinels name; a vote is None where one did not answer.
+    """Returns the node that a majority of the listed Sentinels name; a vote is None where one did not reply.
 
     Raises:
-        UnknownServiceError: if some answered, and none knows the service.
+        UnknownServiceError: if some replied, and none knows the service.
         StoreUnavailable: if there is no majority.
     """
     answers = [vote for vote in votes if vote is not None]
@@ -49,8 +49,8 @@ def elected(listed: ServerList, votes: Iterable[Vote | None]) -> Node:
     return node
 
 
-def ask_for_primary(listed: ServerList, timeout: float) -> Node:
-    """The primary, for a command, which waits at most `timeout` seconds. Raises as `elected`."""
+def find_primary(listed: ServerList, timeout: float) -> Node:
+    """Returns the primary, for a command, which waits at most `timeout` seconds. Raises as `elected`."""
 
     def ask(sentinel: Node) -> Vote | None:
         try:

@@ -1,4 +1,4 @@
-"""What a Redis says about itself: whether it persists what it takes, and what it does when it is full."""
+"""The configuration of a Redis: whether it persists writes, and its policy when it is full."""
 
 from typing import Any
 
@@ -10,25 +10,25 @@ from service.redis.errors import StoreRefused
 
 # From this version on, WAITAOF confirms that a change is on disk, however often the server writes by itself.
 _CONFIRMS_SINCE = (7, 2)
-# The memory limit by which the owner of an embedded server says that its disk is full: it then refuses all but what is
-# urgent. Only we set this one.
+# The memory limit that the owner of an embedded server sets when its disk is full: it then rejects all but urgent
+# writes. Only we set this value.
 DISK_FULL_BYTES = 1021
 
 
 class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One server's configuration and state, as of one look."""
+    """One server's configuration and state, at one time."""
 
-    run_id: str  # the same for two URLs that lead to one server
+    run_id: str  # the same for two URLs of one server
     version: tuple[int, ...]  # major, minor
     policy: str  # maxmemory-policy
     maxmemory: int  # bytes; 0: no limit
     used: int  # bytes that count towards maxmemory
     evicted: int = 0  # keys, since it started
     appendonly: bool
-    appendfsync: str | None  # None where the user may not ask for it
-    disk_full: str = ""  # the folder whose disk is full, if its owner said so (DISK_FULL_BYTES)
+    appendfsync: str | None  # None where the user may not read it
+    disk_full: str = ""  # the folder whose disk is full, if its owner set DISK_FULL_BYTES
     disk_refuses: bool  # the last write to its append-only file failed
-    read_only: bool  # a replica that takes no changes
+    read_only: bool  # a replica that rejects writes
 
     @property
     def evicts_all(self) -> bool:
@@ -40,14 +40,14 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def syncs(self) -> bool:
-        """Whether what is confirmed is on disk."""
+        """Whether confirmed writes are on disk."""
         if self.appendfsync == "everysec":
             return self.version >= _CONFIRMS_SINCE
         return self.appendfsync != "no"
 
 
-async def ask_server(store: RedisStore) -> ServerFacts | None:
-    """None where the user may not ask, or the answer makes no sense. Raises StoreUnavailable."""
+async def read_server_facts(store: RedisStore) -> ServerFacts | None:
+    """Returns None where the user may not query this, or the reply is unexpected. Raises StoreUnavailable."""
     try:
         said: Any = await store.call(lambda client: client.info())
     except StoreRefused:
@@ -59,7 +59,7 @@ async def ask_server(store: RedisStore) -> ServerFacts | None:
 
 
 async def _configured(store: RedisStore) -> dict[str, str]:
-    """Empty where the user may not ask."""
+    """Returns the configuration; empty where the user may not read it."""
 
     async def ask(client: Redis) -> Any:
         return await client.config_get("appendfsync", "dir")
@@ -89,21 +89,21 @@ def _server(said: dict[str, Any], configured: dict[str, str]) -> ServerFacts:
 
 
 def disk_full(folder: str) -> str:
-    """What is wrong, and what to do."""
-    works = "keys can be revoked and rotated as long as the reserved space lasts, all else waits or fails"
+    """Returns the problem, and what to do."""
+    works = "keys can be revoked and rotated while the reserved space lasts; all other writes wait or fail"
     return f"the disk of {folder} is full: {works}; free space there"
 
 
 def wrong_for_keys(server: ServerFacts, *, shared: bool = False) -> list[str]:
-    """Why a key store on `server` may lose keys, or takes none; `shared`: the cache is on the same server."""
+    """Returns why a key store on `server` may lose keys, or rejects them; `shared`: the cache is on the same server."""
     wrong = []
     if server.evicts_all:
         policy = "volatile-lfu" if shared else "noeviction"
         wrong.append(f"when it is full it evicts keys (maxmemory-policy is {server.policy}): set {policy}")
     if not server.appendonly:
-        wrong.append("what it confirms is not on disk (appendonly is no): set appendonly yes, and appendfsync always")
+        wrong.append("confirmed writes are not on disk (appendonly is no): set appendonly yes, and appendfsync always")
     elif not server.syncs:
-        wrong.append(f"what it confirms may not be on disk (appendfsync is {server.appendfsync}): set always")
+        wrong.append(f"confirmed writes may not be on disk (appendfsync is {server.appendfsync}): set always")
     if server.disk_full:
         wrong.append(disk_full(server.disk_full))
     elif server.disk_refuses:
@@ -116,10 +116,12 @@ def wrong_for_keys(server: ServerFacts, *, shared: bool = False) -> list[str]:
 
 
 def wrong_for_cache(server: ServerFacts, *, shared: bool = False, at: str = "") -> list[str]:
-    """Why a cache on `server` will stop taking answers; `shared`: the key store is on the same server. `at` names a
-    node of a cluster."""
+    """Returns why a cache on `server` will stop storing answers; `shared`: the key store is on the same server.
+
+    `at` names a node of a cluster.
+    """
     if not server.refuses_when_full:
         return []
     policy = "volatile-lfu" if shared else "allkeys-lfu"
-    full = "when it is full it takes no answers (maxmemory-policy is noeviction)"
+    full = "when it is full it stores no answers (maxmemory-policy is noeviction)"
     return [f"the shared {at or 'cache'}: {full}: set {policy}"]

@@ -17,8 +17,8 @@ from service.embedded.runtime import server_program
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from service.redis.primary import found
-from service.redis.sentinels import ask_for_primary
-from service.redis.server import ask_server, wrong_for_keys
+from service.redis.sentinels import find_primary
+from service.redis.server import read_server_facts, wrong_for_keys
 from tests.support.containerfile import ROOT
 from tests.support.documented import rights
 from tests.support.manifests import Manifests
@@ -142,7 +142,7 @@ async def test_three_valkeys_with_sentinels_start_from_empty_volumes(pods: Pods)
     async with found(pods.url) as primary:
         assert primary.url is not None
         store = RedisStore("keys", primary.url, open_client(primary.url, timeout=5))
-        facts = await ask_server(store)
+        facts = await read_server_facts(store)
         await store.stop()
     assert facts is not None
     assert wrong_for_keys(facts) == []
@@ -156,7 +156,7 @@ def test_a_primary_that_died_comes_back_as_a_replica_and_a_full_restart_keeps_th
     assert listed is not None
     old = pods.primary()
     pods.kill(old, "server")
-    wait_until(lambda: ask_for_primary(listed, 1).host != pods.addresses[old], "another primary")
+    wait_until(lambda: find_primary(listed, 1).host != pods.addresses[old], "another primary")
     pods.start(old, "server")
     primary_now = pods.wait_whole()
 

@@ -17,7 +17,7 @@ from redis.exceptions import OutOfMemoryError, RedisError
 from service.embedded.runtime import server_program
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
-from service.redis.server import ask_server, wrong_for_cache, wrong_for_keys
+from service.redis.server import read_server_facts, wrong_for_cache, wrong_for_keys
 from tests.support.containerfile import ROOT
 from tests.support.valkey import ServerProcess
 
@@ -136,7 +136,7 @@ async def test_nothing_is_wrong_with_either(keys: Server, cache: Server, short: 
     for server, wrong in ((keys, wrong_for_keys), (cache, wrong_for_cache)):
         with server.start():
             store = RedisStore("a store", server.url, open_client(server.url, timeout=5))
-            found = await ask_server(store)
+            found = await read_server_facts(store)
             await store.stop()
         assert found is not None
         assert wrong(found) == []

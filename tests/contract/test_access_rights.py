@@ -11,7 +11,7 @@ from redis.exceptions import NoPermissionError
 from config.settings import Settings
 from service.base.ipc import Endpoints
 from service.base.terms import Terms, parse_rate
-from service.cache.contents import look_at, survey
+from service.cache.contents import read_entry, survey
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
 from service.cache.removing import forget, purge_shared
@@ -275,7 +275,7 @@ async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) ->
     assert await warm(url(server, "forecast-cache"), plan, [("forecast", "36436", b"{}")], lambda _: None) == 1
     found = await survey(opened("forecast-cache"), 60.0, lambda _: None)
     assert [(one.release, one.entries, one.measured) for one in found.releases] == [("r2", 1, 1), ("r1", 1, 1)]
-    held = await look_at(opened("forecast-cache"), key)
+    held = await read_entry(opened("forecast-cache"), key)
     assert (held.entry, held.counted) == (CacheEntry.of(b"{}"), False)
     assert held.seconds is not None
     assert await forget(url(server, "forecast-cache"), ["r2"], 60) == 1

@@ -80,7 +80,7 @@ def test_what_is_asked_in_a_busy_loop_is_answered(url: str, loop: Callable[[], a
                 for name in names:
                     assert await store.pipelined([NameCommand(name, ("SET", name, b"value"))]) == [b"OK"]
                     assert await store.send(name, ("GET", name), value) == b"value"
-                assert not store.is_away
+                assert not store.is_unreachable
         finally:
             await store.stop()
 

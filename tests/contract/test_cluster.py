@@ -10,7 +10,7 @@ from redis.exceptions import NoPermissionError
 
 from service.base.ipc import Endpoints
 from service.base.terms import parse_rate
-from service.cache.contents import look_at, survey
+from service.cache.contents import read_entry, survey
 from service.cache.entry import CacheEntry
 from service.cache.key import EVERY_NAME, cache_key, is_trial
 from service.cache.removing import forget, purge_shared
@@ -91,7 +91,7 @@ async def test_commands_work_on_all_nodes(emptied: Cluster) -> None:
         assert [(one.release, one.entries) for one in found.releases] == [("r2", 450), ("r1", 450)]
         assert all(one.bytes for one in found.releases)
         assert (found.complete, found.server.names) == (True, 900)
-        held = await look_at(store, KEYS[7])
+        held = await read_entry(store, KEYS[7])
         assert (held.entry, held.counted) == (CacheEntry.of(b'{"zip":7}'), False)
         assert held.seconds is not None
     assert await forget(url, ["r1"], 60) == 450
@@ -158,11 +158,11 @@ async def test_commands_do_what_they_can_where_a_node_is_away() -> None:
         assert not any(node.data.dbsize() for node in double.nodes)
     finally:
         await double.stop()
-    with pytest.raises(WarmError, match="who has which slot"):
+    with pytest.raises(WarmError, match="no node reports the slots"):
         await warm(url, plan, ANSWERS, silent)
-    with pytest.raises(StoreUnavailable, match="who has which slot"):
+    with pytest.raises(StoreUnavailable, match="no node reports the slots"):
         await forget(url, ["r2"], 60)
-    with pytest.raises(StoreUnavailable, match="who has which slot"):
+    with pytest.raises(StoreUnavailable, match="no node reports the slots"):
         await purge_shared(url)
 
 
@@ -200,7 +200,7 @@ async def test_the_documented_rights_are_enough(guarded: Cluster) -> None:
     assert (await cache.get(key)).entry == entry
     guarded.move([slot], here, there)
     assert (await cache.get(key)).entry == entry
-    assert (await look_at(store, key)).entry == entry
+    assert (await read_entry(store, key)).entry == entry
     assert (await LeaseStore(store).lease("a", parse_rate("100/s"), 1, 1)).granted == 1
     errors = LastErrors(store)
     await keep(errors, failed(1))

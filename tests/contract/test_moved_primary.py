@@ -89,13 +89,13 @@ async def test_a_replica_is_noticed_without_a_request(
     """It answers reads, which may be old: the store is away until a primary answers at its URL."""
     assert plain.healthy
     servers[0].command("REPLICAOF", "127.0.0.1", servers[1].port)
-    await eventually(lambda: plain.is_away)
+    await eventually(lambda: plain.is_unreachable)
     assert not plain.healthy
     with pytest.raises(StoreUnavailable):
         await name_at(plain)
     servers[0].command("REPLICAOF", "NO", "ONE")
     await eventually(lambda: plain.healthy)
-    assert not plain.is_away
+    assert not plain.is_unreachable
 
 
 async def test_a_refusal_of_a_replica_is_no_answer_of_the_store(servers: tuple[PortServer, PortServer]) -> None:
@@ -108,7 +108,7 @@ async def test_a_refusal_of_a_replica_is_no_answer_of_the_store(servers: tuple[P
     servers[0].command("REPLICAOF", "127.0.0.1", servers[1].port)
     with pytest.raises(StoreRefused, match="read-only replica"):
         await set_name(store)
-    assert (store.healthy, store.is_away) == (False, True)
+    assert (store.healthy, store.is_unreachable) == (False, True)
     assert other._client is not connections
     for one in (store, other):
         await one.stop()
@@ -135,7 +135,7 @@ async def test_a_pipelined_call_says_it_too(plain: RedisStore, servers: tuple[Po
     )
     assert found == b"one"
     assert isinstance(error, StoreRefused)
-    assert plain.is_away
+    assert plain.is_unreachable
 
 
 async def test_all_that_a_store_asks_goes_to_the_new_primary(

@@ -123,7 +123,7 @@ async def _gives_what_the_client_gives(url: str, client: Redis) -> None:
         found = await _get(store, NAMES * 50)
         wrong_type = found[NAMES.index("c:list")]
         assert isinstance(wrong_type, StoreRefused)
-        assert wrong_type.said.startswith(WRONG_TYPE)
+        assert wrong_type.text.startswith(WRONG_TYPE)
         assert [None if isinstance(one, StoreRefused) else one for one in found] == expected * 50
     assert expected == await client.mget(NAMES)
     assert store.line.is_open
@@ -168,7 +168,7 @@ async def test_a_user_without_the_right_is_refused_and_the_connection_stays(guar
         [refused] = await _get(store, ["c:a"])
         assert isinstance(refused, StoreRefused)
         assert "no permissions" in str(refused).lower()
-    assert not store.is_away
+    assert not store.is_unreachable
     with BlockingRedis.from_url(guarded.url_of("password")) as client:
         client.execute_command("ACL", "SETUSER", "nobody", "+get")
         try:

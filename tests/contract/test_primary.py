@@ -153,7 +153,7 @@ async def test_a_store_of_which_nobody_knows_where_it_is_is_away(sentinels: Sent
     await primary.start()
     store = open_store("a store", primary, timeout=5)
     await store.start()
-    assert (store.healthy, store.is_away) == (False, True)
+    assert (store.healthy, store.is_unreachable) == (False, True)
     with pytest.raises(StoreUnavailable):
         await store.call(lambda client: client.ping())
     sentinels.silence(0)

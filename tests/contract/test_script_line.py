@@ -98,6 +98,6 @@ async def test_a_server_that_became_a_replica_is_left(real: Backend, store: Redi
     try:
         with pytest.raises(StoreUnavailable, match="read-only"):
             await leases.lease("k", RATE, 1, 1)
-        assert store.is_away
+        assert store.is_unreachable
     finally:
         real.command("REPLICAOF", "NO", "ONE")

@@ -10,7 +10,7 @@ from redis.exceptions import NoPermissionError
 from config.server_lists import server_list
 from service.embedded.probe import check_answers_redis
 from service.redis.primary import found
-from service.redis.sentinels import ask_for_primary
+from service.redis.sentinels import find_primary
 from tests.support.documented import rights
 from tests.support.sentinels import PortServer
 
@@ -38,7 +38,7 @@ async def test_with_these_rights_the_primary_is_found(url: str) -> None:
         assert primary.url.startswith("redis://127.0.0.1:")
     listed = server_list(url)
     assert listed is not None
-    assert listed.server_url(ask_for_primary(listed, 5)) == primary.url
+    assert listed.server_url(find_primary(listed, 5)) == primary.url
 
 
 def test_with_these_rights_nothing_can_be_changed(url: str) -> None:

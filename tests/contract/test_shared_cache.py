@@ -8,7 +8,7 @@ import pytest
 from service.cache.entry import CacheEntry, encode_entry
 from service.cache.key import CacheKey, cache_key
 from service.cache.shared import SharedCache
-from service.redis.name_store import NameCommand, ask_one
+from service.redis.name_store import NameCommand, call_one
 from service.redis.opening import CacheStore
 from tests.contract.conftest import Backend
 
@@ -23,7 +23,7 @@ def cache(anywhere: CacheStore) -> SharedCache:
 
 
 async def told(store: CacheStore, command: str, *words: str | bytes) -> Any:
-    return await ask_one(store, NameCommand(KEY.name, (command, KEY.name, *words)))
+    return await call_one(store, NameCommand(KEY.name, (command, KEY.name, *words)))
 
 
 @pytest.mark.parametrize("entry", [SMALL, LARGE, CacheEntry.of(b"")], ids=["small", "large", "empty"])

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from config.settings import Settings, SettingsError
-from service.cache.contents import look_at
+from service.cache.contents import read_entry
 from service.cache.entry import CacheEntry, Found
 from service.cache.key import CacheKey, cache_key
 from service.cli.stores import with_cache
@@ -114,7 +114,7 @@ def _with_cache(matched: Explanation, settings: Settings, key: CacheKey, policy:
     """Adds the state of the entry in the shared cache, and the resulting headers."""
     held, problem = None, None
     try:
-        held = with_cache(settings, lambda store: look_at(store, key))
+        held = with_cache(settings, lambda store: read_entry(store, key))
     except StoreUnavailable as error:
         problem = str(error)
     entry = held.entry if held is not None else None

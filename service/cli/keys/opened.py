@@ -19,7 +19,7 @@ from service.cli.stores import with_key_store
 from service.keys import audit, form
 from service.keys.store import KeyStore
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.server import ask_server, wrong_for_keys
+from service.redis.server import read_server_facts, wrong_for_keys
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ def changing(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) 
     async def run(store: KeyStore) -> Done[T]:
         result = await work(store)
         try:
-            server = await ask_server(store.redis)
+            server = await read_server_facts(store.redis)
         except StoreUnavailable:
             server = None
         return Done(result, [] if server is None else wrong_for_keys(server))

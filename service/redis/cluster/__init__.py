@@ -1,1 +1,1 @@
-"""A Redis Cluster as the shared cache: which node has which name, and how it is asked."""
+"""A Redis Cluster as the shared cache: which node has which name, and how to query it."""

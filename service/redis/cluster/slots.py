@@ -12,14 +12,14 @@ from config.server_lists import Node
 
 SLOTS = 16_384
 _LAST_PORT = 65_535
-# In place of a host that a node does not know.
+# Stands for a host that a node does not know.
 _UNKNOWN = "?"
 
 
 class SlotMap(msgspec.Struct, frozen=True):
     """One node's view of its cluster."""
 
-    owners: tuple[Node | None, ...]  # the primary of each slot; None if it has none, or none that can be reached
+    owners: tuple[Node | None, ...]  # the primary of each slot; None if it has none, or none that is reachable
     replicas: frozenset[Node]
 
     @property
@@ -30,7 +30,7 @@ class SlotMap(msgspec.Struct, frozen=True):
 class Redirect(NamedTuple):
     """Where a node redirects a call for a name that it does not have.
 
-    `asking`: for this once, and with ASKING before it, because the slot is on its way there. Else for good.
+    `asking`: for this call only, preceded by ASKING, because the slot is moving there. Else permanently.
     """
 
     to: Node
@@ -38,7 +38,7 @@ class Redirect(NamedTuple):
 
 
 def slot_of(name: str) -> int:
-    """The slot of `name`: the CRC-16 of all of it, or of the tag between its first braces."""
+    """Returns the slot of `name`: the CRC-16 of all of it, or of the tag between its first braces."""
     start = name.find("{")
     if start >= 0:
         end = name.find("}", start)
@@ -48,10 +48,10 @@ def slot_of(name: str) -> int:
 
 
 def slot_map(said: Any, asked: Node) -> SlotMap:
-    """What CLUSTER SLOTS says at the address `asked`.
+    """Returns the reply to CLUSTER SLOTS from the address `asked`.
 
     Raises:
-        ValueError: if it makes no sense.
+        ValueError: if the reply is unexpected.
     """
     owners: list[Node | None] = [None] * SLOTS
     replicas: set[Node] = set()
@@ -62,12 +62,12 @@ def slot_map(said: Any, asked: Node) -> SlotMap:
             owners[first : last + 1] = [_address(primary, asked)] * (last + 1 - first)
             replicas.update(found for found in (_address(other, asked) for other in others) if found is not None)
     except (TypeError, LookupError, AttributeError) as error:
-        raise ValueError(f"it is no map of slots: {error}") from None
+        raise ValueError(f"not a slot map: {error}") from None
     return SlotMap(tuple(owners), frozenset(replicas))
 
 
 def redirect(error: str, asked: Node) -> Redirect | None:
-    """Where an error of the node `asked` sends its caller; None if it is any other error, or names no address."""
+    """Returns where an error of the node `asked` redirects to; None for any other error, or without an address."""
     words = error.split(" ")
     if len(words) != 3 or words[0] not in {"MOVED", "ASK"}:
         return None
@@ -78,7 +78,7 @@ def redirect(error: str, asked: Node) -> Redirect | None:
 
 
 def _address(said: Any, asked: Node) -> Node | None:
-    """A node that knows no host for another one says nothing: it is to be reached as the one that was asked."""
+    """Returns the address; a node without a known host has the host of the node that replied."""
     host, port = said[0] or asked.host.encode(), said[1]
     name = host.decode()
     return None if name == _UNKNOWN or not 0 < port <= _LAST_PORT else Node(name, port)

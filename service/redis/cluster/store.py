@@ -1,7 +1,7 @@
-"""A Redis Cluster: who has which slot, a breaker for each node, and commands that find their node.
+"""A Redis Cluster: the slot map, a breaker for each node, and commands that are sent to their node.
 
 The library's cluster client is not used: it sends ASKING on another connection than the command that follows, and makes
-all slots wait while it learns that one primary is gone.
+all slots wait while it detects the loss of one primary.
 """
 
 import asyncio
@@ -19,25 +19,25 @@ from service.redis.client import PROBE_SECONDS, RedisStore
 from service.redis.cluster.slots import SLOTS, SlotMap, redirect, slot_map, slot_of
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
-from service.redis.name_store import NameCommand, ask_one, checked, gathered, named_command
+from service.redis.name_store import NameCommand, call_one, checked, gathered, named_command
 from service.redis.pipelined import Call, Read, Words, anything, call_of, pack
 
 T = TypeVar("T")
 
 log = logging.getLogger("forecast.redis")
 
-# For a map, which no request waits for; of a cluster with many ranges it is large.
+# Timeout for a map, which no request waits for. It is large if a cluster has many ranges.
 _MAP_SECONDS = 1.0
 _LOOK_SECONDS = 10.0
-# At least between two looks, however many replies say that the map is old.
+# Minimum pause between two queries, however many replies show that the map is old.
 _PAUSE_SECONDS = 0.2
 # After this time, a node without slots, to which no call was redirected, is dropped.
 _FORGET_SECONDS = 60.0
-# More than any cluster has. A node that lies must not make us open connections without end.
+# More than any cluster has. A faulty node must not make us open connections without limit.
 _MOST_NODES = 1_000
-# How the error begins of a cluster that serves nothing.
+# The start of the error of a cluster that serves no slots.
 _CLUSTER_DOWN = "CLUSTERDOWN"
-# A call is sent on so often: the map was old, the slot is on its way, and the same once more.
+# Most redirections of a call: the map was old, the slot is moving, and both once more.
 _MOST_REDIRECTS = 4
 _ASKING = pack("ASKING")
 
@@ -48,7 +48,7 @@ class ClusterNode(RedisStore):
     def __init__(self, cluster: "ClusterStore", address: Node, url: str) -> None:
         super().__init__(f"{cluster.name} node {address}", url, open_client(url, timeout=cluster.timeout))
         self.address = address
-        self.used = monotonic()  # when it last had slots, or a call was redirected to it
+        self.used = monotonic()  # when it last had slots or got a redirected call
         self._cluster = cluster
 
     def redirected(self, call: Call, error: str) -> bool:
@@ -64,7 +64,7 @@ class ClusterStore:
     """The nodes of one cluster. Its opener starts and stops it; a worker's live as long as the worker.
 
     `timeout`, in seconds, is for each call, redirections included, and for each reply of a node. A reply that comes
-    later is dropped. A node that is away costs only its slots.
+    later is dropped. An unreachable node affects only its slots.
     """
 
     def __init__(self, name: str, listed: ServerList, timeout: float) -> None:
@@ -72,15 +72,15 @@ class ClusterStore:
         self.timeout = timeout
         self._listed = listed
         self._nodes: dict[Node, ClusterNode] = {}
-        self.owners: list[ClusterNode | None] = [None] * SLOTS  # of each slot, kept up to date
+        self.owners: list[ClusterNode | None] = [None] * SLOTS  # owner of each slot, kept up to date
         self._primaries: list[ClusterNode] = []
         self._replicas: frozenset[Node] = frozenset()
         self._uncovered = SLOTS
         self._looks = 0
-        self._calls: deque[Call] = deque()  # in the order of their deadlines, those that have ended included
+        self._calls: deque[Call] = deque()  # in the order of their deadlines, including ended ones
         self._late = OldestFirst(self._due, self._end_late)
         self._old = asyncio.Event()  # the map seems to be old
-        self._known = asyncio.Event()  # there is a map
+        self._known = asyncio.Event()  # set once there is a map
         self._starting: set[asyncio.Task[None]] = set()
         self._following: asyncio.Task[None] | None = None
 
@@ -89,15 +89,15 @@ class ClusterStore:
         return not self._uncovered and all(node.healthy for node in self._primaries)
 
     @property
-    def is_away(self) -> bool:
-        for node in self._primaries:  # noqa: SIM110 - each request asks, and the first one is hardly ever away
-            if not node.is_away:
+    def is_unreachable(self) -> bool:
+        for node in self._primaries:  # noqa: SIM110 - each request reads this; the first node usually ends it
+            if not node.is_unreachable:
                 return False
         return True
 
     @property
-    def parts_away(self) -> tuple[str, ...]:
-        """What of the cluster cannot be asked, in words: nodes, and slots that no node has."""
+    def unreachable_parts(self) -> tuple[str, ...]:
+        """Unreachable parts of the cluster, in words: nodes, and slots that no node has."""
         away = [str(node.address) for node in self._primaries if not node.healthy]
         if self._primaries and self._uncovered:
             away.append(f"no node for {self._uncovered:,} slots")
@@ -147,7 +147,7 @@ class ClusterStore:
             self.doubt()
             call.fail(StoreUnavailable(f"{self.name}: no node has the slot"))
         else:
-            self._due()  # forgets those that have ended
+            self._due()  # drops ended calls
             self._calls.append(call)
             self._late.watch()
             node.line.send(call)
@@ -161,11 +161,11 @@ class ClusterStore:
         return sum(checked(reply) for reply in replies)
 
     def doubt(self) -> None:
-        """The map seems to be old."""
+        """Notes that the map seems to be old."""
         self._old.set()
 
     def redirect(self, call: Call, error: str, node: Node) -> bool:
-        """Whether a call that `node` answered with an error was redirected. Notes that a slot moved."""
+        """Returns whether a call that `node` answered with an error was redirected. Notes that a slot moved."""
         if error.startswith(_CLUSTER_DOWN):
             self.doubt()
         there = redirect(error, node)
@@ -192,7 +192,7 @@ class ClusterStore:
 
     def _end_late(self, until: float) -> None:
         while (due := self._due()) is not None and due <= until:
-            self._calls.popleft().fail(StoreUnavailable(f"{self.name}: no answer in time"))
+            self._calls.popleft().fail(StoreUnavailable(f"{self.name}: no reply in time"))
 
     def _node(self, address: Node) -> ClusterNode | None:
         node = self._nodes.get(address)
@@ -202,27 +202,27 @@ class ClusterStore:
         return node
 
     async def _follow(self) -> float:
-        """Looks who has which slot, when the map seems to be old, or something is wrong, or it is time to."""
+        """Fetches the slot map if it seems to be old, after a failure, or when it is due."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._old.wait(), _LOOK_SECONDS if self.healthy else PROBE_SECONDS)
         self._old.clear()
-        for address in self._to_ask():
+        for address in self._map_sources():
             try:
-                found = await ask_slots(self._listed.server_url(address), address)
+                found = await fetch_slots(self._listed.server_url(address), address)
             except StoreUnavailable as error:
-                log.debug("%s: no map of slots: %s", self.name, error)
+                log.debug("%s: no slot map: %s", self.name, error)
                 continue
             await self._use(found)
             break
         return _PAUSE_SECONDS
 
-    def _to_ask(self) -> Iterator[Node]:
-        """Who may know the map: another one first each time, because a node that was cut off knows an old one."""
+    def _map_sources(self) -> Iterator[Node]:
+        """Yields nodes that may know the map, each time from another one on: one that was cut off knows an old map."""
         self._looks += 1
-        known = sorted(self._primaries, key=lambda node: node.is_away)
-        there = [node.address for node in known if not node.is_away]
+        known = sorted(self._primaries, key=lambda node: node.is_unreachable)
+        there = [node.address for node in known if not node.is_unreachable]
         turn = self._looks % len(there) if there else 0
-        gone = [node.address for node in known if node.is_away]
+        gone = [node.address for node in known if node.is_unreachable]
         yield from dict.fromkeys((*there[turn:], *there[:turn], *self._listed.nodes, *self._replicas, *gone))
 
     async def _use(self, found: SlotMap) -> None:
@@ -242,19 +242,19 @@ class ClusterStore:
             await node.stop()
 
 
-async def ask_slots(url: str, address: Node) -> SlotMap:
-    """Who has which slot, as the node at `url` says.
+async def fetch_slots(url: str, address: Node) -> SlotMap:
+    """Returns which node has which slot, as the node at `url` reports.
 
     Raises:
-        StoreUnavailable: if it does not say so, or knows of no slots.
+        StoreUnavailable: if it does not reply, or knows no slots.
     """
     store = RedisStore(f"node {address}", url, open_client(url, timeout=_MAP_SECONDS))
     try:
-        found = slot_map(await ask_one(store, NameCommand("", ("CLUSTER", "SLOTS"))), address)
+        found = slot_map(await call_one(store, NameCommand("", ("CLUSTER", "SLOTS"))), address)
     except ValueError as error:
         raise StoreUnavailable(f"{store.name}: {error}") from None
     finally:
         await store.stop()
     if not found.primaries:
-        raise StoreUnavailable(f"{store.name}: it knows of no slots")
+        raise StoreUnavailable(f"{store.name}: it knows no slots")
     return found

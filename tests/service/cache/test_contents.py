@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import redis
 
-from service.cache.contents import look_at, survey
+from service.cache.contents import read_entry, survey
 from service.cache.entry import CacheEntry, encode_entry
 from service.cache.key import TRIAL_NAME, cache_key
 from service.redis.client import RedisStore
@@ -87,14 +87,14 @@ async def test_an_empty_cache_holds_nothing(store: RedisStore, client: Any) -> N
 
 async def test_an_entry_is_looked_at_as_a_worker_does(store: RedisStore, client: Any) -> None:
     """Whole, nothing, or something that no worker would serve."""
-    assert not (await look_at(store, KEY)).damaged
+    assert not (await read_entry(store, KEY)).damaged
     client.set(KEY.name, encode_entry(ENTRY, KEY.digest), ex=60)
-    held = await look_at(store, KEY)
+    held = await read_entry(store, KEY)
     assert held.entry == ENTRY
     assert held.seconds is not None
     assert 50 < held.seconds <= 60
     client.set(KEY.name, encode_entry(ENTRY, KEY.digest)[:-1] + b"?")
-    held = await look_at(store, KEY)
+    held = await read_entry(store, KEY)
     assert (held.entry, held.damaged, held.seconds) == (None, True, None)
 
 
@@ -104,7 +104,7 @@ async def test_looking_does_not_count_as_a_use(store: RedisStore, client: Any) -
     client.set(KEY.name, encode_entry(ENTRY, KEY.digest))
     before = client.object("freq", KEY.name)
     for _ in range(5):
-        assert not (await look_at(store, KEY)).counted
+        assert not (await read_entry(store, KEY)).counted
     assert client.object("freq", KEY.name) == before
     client.get(KEY.name)
     assert client.object("freq", KEY.name) == before + 1
@@ -116,7 +116,7 @@ async def test_a_server_that_cannot_look_without_counting_is_told(server: Valkey
     client.set(KEY.name, encode_entry(ENTRY, KEY.digest), ex=60)
     url = server.url.replace("unix://", "unix://reader:p@")
     store = RedisStore("shared cache", url, open_client(url, timeout=5))
-    held = await look_at(store, KEY)
+    held = await read_entry(store, KEY)
     assert (held.entry, held.counted, held.seconds) == (ENTRY, True, None)
     await store.stop()
 
@@ -126,11 +126,11 @@ async def test_a_cache_that_is_away_or_refuses_says_so(server: ValkeyProcess, st
     client.execute_command("ACL", "SETUSER", "nobody", "on", ">p", "+ping", "+client", "+select", "+info", "~*")
     url = server.url.replace("unix://", "unix://nobody:p@")
     refused = RedisStore("shared cache", url, open_client(url, timeout=5))
-    for ask in (survey(refused, 1.0, lambda _: None), look_at(refused, KEY)):
+    for ask in (survey(refused, 1.0, lambda _: None), read_entry(refused, KEY)):
         with pytest.raises(StoreUnavailable, match=r"SECURITY\.md"):
             await ask
     await refused.stop()
     server.kill()
-    for ask in (survey(store, 1.0, lambda _: None), look_at(store, KEY)):
+    for ask in (survey(store, 1.0, lambda _: None), read_entry(store, KEY)):
         with pytest.raises(StoreUnavailable):
             await ask

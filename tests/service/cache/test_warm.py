@@ -70,7 +70,7 @@ def test_every_answer_is_there_byte_by_byte_and_for_as_long_as_asked(cache: Valk
 
 
 def test_a_cache_that_is_away_is_told_at_once(short: Path) -> None:
-    with pytest.raises(WarmError, match="the cache took 0 answers, then: "):
+    with pytest.raises(WarmError, match="the cache stored 0 answers, then: "):
         asyncio.run(warm(f"unix://{short}/nothing", plan(), answers(10), silent))
 
 
@@ -79,7 +79,7 @@ def test_a_cache_that_dies_in_the_middle_is_told_with_what_it_took(cache: Valkey
         if seen == 400:
             cache.kill()
 
-    with pytest.raises(WarmError, match="the cache took 400 answers, then: "):
+    with pytest.raises(WarmError, match="the cache stored 400 answers, then: "):
         asyncio.run(warm(cache.url, plan(), answers(1000), kill))
 
 
@@ -90,7 +90,7 @@ def test_a_cache_that_stops_answering_is_waited_for_two_seconds(cache: ValkeyPro
 
     began = time.monotonic()
     try:
-        with pytest.raises(WarmError, match="the cache took 200 answers, then: "):
+        with pytest.raises(WarmError, match="the cache stored 200 answers, then: "):
             asyncio.run(warm(cache.url, plan(), answers(1000), stall))
     finally:
         cache.go_on()
@@ -101,7 +101,7 @@ def test_a_full_cache_that_evicts_nothing_is_told(cache: ValkeyProcess) -> None:
     with Redis(unix_socket_path=str(cache.socket)) as client:
         client.config_set("maxmemory", "1")
         client.config_set("maxmemory-policy", "noeviction")
-    with pytest.raises(WarmError, match="the cache took 0 answers, then: ") as refused:
+    with pytest.raises(WarmError, match="the cache stored 0 answers, then: ") as refused:
         asyncio.run(warm(cache.url, plan(), answers(10), silent))
     assert "it is full" in str(refused.value)
     assert str(refused.value).isprintable(), "and not a byte of the answers"

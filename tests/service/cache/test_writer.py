@@ -83,7 +83,7 @@ async def test_a_refusal_lasts_until_a_trial_is_stored(store: WiredStore, caplog
     store.wires[0].arrive(b"+OK\r\n")
     await trial
     assert (entries.refusal, entries.failed) == (None, {"full": 2})
-    assert sum("takes nothing" in message for message in caplog.messages) == 1
+    assert sum("rejects writes" in message for message in caplog.messages) == 1
 
 
 async def test_a_store_that_is_away_refuses_nothing(store: WiredStore) -> None:

@@ -43,7 +43,7 @@ async def test_a_store_that_is_away_does_not_hide_the_other(short: Path, away: s
         if away == "cache":
             await eventually(lambda: any("appendonly is no" in problem for problem in checks.problems))
             server.kill()
-            await eventually(lambda: checks._keys.is_away)
+            await eventually(lambda: checks._keys.is_unreachable)
             assert checks.problems
         else:
             with Redis.from_url(server.url) as client:
@@ -64,6 +64,6 @@ async def test_a_store_that_comes_back_is_looked_at_again(short: Path) -> None:
     """However often it was missed."""
     async with checked(short) as (server, checks):
         server.kill()
-        await eventually(lambda: checks._keys.is_away)
+        await eventually(lambda: checks._keys.is_unreachable)
         server.start()
         await eventually(lambda: all(store.up and store.latency for store in checks.stores([])))

@@ -94,7 +94,7 @@ async def test_calls_wait_for_the_connection(store: WiredStore) -> None:
 async def test_a_connection_that_cannot_be_made_is_a_failure_of_all_who_wait_for_it(store: WiredStore) -> None:
     store.gone = True
     assert await unavailable(get(store, "a", "b")) == {"cache: refused"}
-    assert not store.is_away
+    assert not store.is_unreachable
     store.gone = False
     await opened(store)
 
@@ -114,7 +114,7 @@ async def test_a_lost_connection_costs_the_calls_under_way(store: WiredStore) ->
     await settled()
     wire.connection.connection_lost(ConnectionResetError("reset by peer"))
     assert await unavailable(answers) == {"cache: reset by peer"}
-    assert not store.is_away
+    assert not store.is_unreachable
     await opened(store)
     assert len(store.wires) == 2
 
@@ -135,8 +135,8 @@ async def test_a_refusal_keeps_the_connection_and_the_circuit(store: WiredStore)
     wire.arrive(b"-NOPERM no rights\r\n" * len(answers))
     [error, *_] = await asyncio.gather(*answers, return_exceptions=True)
     assert isinstance(error, StoreRefused)
-    assert error.said.startswith("NOPERM no rights")
-    assert (store.is_away, store.healthy, store.line.is_open) == (False, True, True)
+    assert error.text.startswith("NOPERM no rights")
+    assert (store.is_unreachable, store.healthy, store.line.is_open) == (False, True, True)
 
 
 @pytest.mark.parametrize("lost", ["silence", "nonsense", "end", "not opened", "loading"])
@@ -145,7 +145,7 @@ async def test_failures_in_a_row_open_the_circuit_and_then_nobody_asks(store: Wi
     store.timeout = 0.01 if lost == "silence" else 60
     store.gone = lost == "not opened"
     for _ in range(FAILURES_TO_OPEN):
-        assert not store.is_away
+        assert not store.is_unreachable
         answers = get(store, "k")
         await settled()
         if lost == "nonsense":
@@ -155,7 +155,7 @@ async def test_failures_in_a_row_open_the_circuit_and_then_nobody_asks(store: Wi
         elif lost == "loading":
             store.wires[-1].arrive(b"-LOADING Redis is loading the dataset in memory\r\n")
         await unavailable(answers)
-    assert store.is_away
+    assert store.is_unreachable
     before = store.opened, sum(wire.writes for wire in store.wires)
     assert await unavailable(get(store, "a", "b")) == {"cache is away"}
     assert (store.opened, sum(wire.writes for wire in store.wires)) == before
@@ -219,7 +219,7 @@ async def test_a_server_that_is_not_the_primary_refuses(store: WiredStore, said:
     await settled()
     wire.arrive(f"-{said}\r\n".encode())
     await unavailable(answers)
-    assert store.is_away == said.startswith("READONLY")
+    assert store.is_unreachable == said.startswith("READONLY")
 
 
 @pytest.mark.parametrize("loads", [False, True])

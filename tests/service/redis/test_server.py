@@ -11,7 +11,7 @@ from redis import Redis as BlockingRedis
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.server import ServerFacts, ask_server, wrong_for_cache, wrong_for_keys
+from service.redis.server import ServerFacts, read_server_facts, wrong_for_cache, wrong_for_keys
 from tests.support.valkey import ValkeyProcess
 
 KEEPS = ServerFacts(
@@ -80,10 +80,10 @@ async def test_a_user_that_may_not_ask_is_no_problem(short: Path) -> None:
             client.execute_command("ACL", "SETUSER", "worker", "on", ">p", "+ping", "+get", "~k:*")
         url = process.url.replace("unix://", "unix://worker:p@")
         store = RedisStore("key store", url, open_client(url, timeout=30))
-        assert await ask_server(store) is None
+        assert await read_server_facts(store) is None
         with BlockingRedis.from_url(process.url) as client:
             client.execute_command("ACL", "SETUSER", "worker", "+info")
-        server = await ask_server(store)
+        server = await read_server_facts(store)
         assert server is not None
         assert (server.appendonly, server.appendfsync, store.healthy) == (True, None, True)
         await store.stop()
@@ -102,7 +102,7 @@ async def test_a_reply_that_makes_no_sense_says_nothing_about_what_was_done() ->
         with pytest.raises(StoreUnavailable, match="unexpected reply") as raised:
             await store.call(read)
         assert not isinstance(raised.value, StoreRefused)
-    assert not store.is_away
+    assert not store.is_unreachable
     await store.stop()
 
 
@@ -116,5 +116,5 @@ async def test_an_answer_that_makes_no_sense_is_none(said: Any) -> None:
 
     client.info = info  # type: ignore[method-assign,assignment]
     store = RedisStore("key store", "redis://fake", client)
-    assert await ask_server(store) is None
+    assert await read_server_facts(store) is None
     await store.stop()

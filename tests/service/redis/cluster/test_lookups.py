@@ -143,7 +143,7 @@ async def test_every_other_error_is_told_to_the_one_it_is_for(cluster: ClusterDo
         told = await asker.many([before, wrong, after])
         assert told[::2] == [before.encode(), after.encode()]
         assert isinstance(told[1], StoreRefused)
-    assert not asker.store.is_away
+    assert not asker.store.is_unreachable
 
 
 async def test_a_node_that_is_silent_costs_its_slots_their_budget_and_others_nothing(
@@ -156,7 +156,7 @@ async def test_a_node_that_is_silent_costs_its_slots_their_budget_and_others_not
     await eventually(lambda: _all_found(hurried, [*mine, *theirs]))
     silent.goes.clear()
     node_store = hurried.store._nodes[silent.node]
-    while not node_store.is_away:
+    while not node_store.is_unreachable:
         told = await hurried.many([*mine, *theirs])
         assert all(isinstance(value, StoreUnavailable) for value in told[:3])
     await eventually(lambda: _all_found(hurried, theirs))
@@ -206,7 +206,7 @@ async def test_a_connection_that_ends_in_mid_reply_is_one_failure(
     node.hang_up()
     assert all(isinstance(value, StoreUnavailable) for value in await pending)
     node.goes.set()
-    assert not store._nodes[node.node].is_away
+    assert not store._nodes[node.node].is_unreachable
     assert await asker.many(names) == [name.encode() for name in names]
 
 
@@ -229,11 +229,11 @@ async def test_a_slot_that_no_node_has_is_told_at_once(cluster: ClusterDouble, a
     store = asker.store
     cluster.known = [each for each in cluster.slots() if each[0] != 0]
     store._old.set()
-    await eventually(lambda: bool(store.parts_away))
+    await eventually(lambda: bool(store.unreachable_parts))
     (name,) = cluster.names_of(cluster.nodes[0], 1)
     fill(cluster, [name])
     assert "no node has the slot" in str(await asker.one(name))
-    assert (store.healthy, store.is_away) == (False, False)
+    assert (store.healthy, store.is_unreachable) == (False, False)
     cluster.known = None
     await eventually(lambda: _all_found(asker, [name]))
     assert store.healthy

@@ -8,7 +8,7 @@ from service.redis.cluster import store as cluster_store
 from service.redis.cluster.slots import SLOTS
 from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreUnavailable
-from service.redis.name_store import NameCommand, ask_one, gathered
+from service.redis.name_store import NameCommand, call_one, gathered
 from service.redis.pipelined import anything
 from service.redis.script import Script
 from tests.support.cluster_double import ClusterDouble, NodeDouble
@@ -69,7 +69,7 @@ async def test_a_node_that_is_gone_fails_its_own_commands(cluster: ClusterDouble
     with pytest.raises(StoreUnavailable):
         await store.pipelined([setting(mine)])
     with pytest.raises(StoreUnavailable):
-        await ask_one(store, setting(mine))
+        await call_one(store, setting(mine))
 
 
 async def test_scripts_are_learned_by_each_node(cluster: ClusterDouble, store: ClusterStore) -> None:
@@ -92,17 +92,17 @@ async def test_every_server_gets_a_name_of_its_own(cluster: ClusterDouble, store
 
 async def test_health_names_what_is_away(cluster: ClusterDouble, store: ClusterStore) -> None:
     """One node alone does not make the cache away; all of them do."""
-    assert (store.healthy, store.is_away, store.parts_away) == (True, False, ())
+    assert (store.healthy, store.is_unreachable, store.unreachable_parts) == (True, False, ())
     gone = cluster.nodes[1]
     await gone.stop()
     names = [name for name in NAMES if cluster.owner(name) is gone]
     while store.healthy:
         await store.pipelined([setting(name) for name in NAMES])
-    assert (store.is_away, store.parts_away) == (False, (str(gone.node),))
+    assert (store.is_unreachable, store.unreachable_parts) == (False, (str(gone.node),))
     assert names
     for node in cluster.nodes:
         await node.stop()
-    while not store.is_away:
+    while not store.is_unreachable:
         with pytest.raises(StoreUnavailable):
             await store.pipelined([setting(name) for name in NAMES])
     for node in cluster.nodes:
@@ -158,13 +158,13 @@ async def test_seeds_that_are_away_are_passed_over(cluster: ClusterDouble) -> No
     store = ClusterStore("cache", cluster.listed, 5.0)
     await store.start()
     try:
-        assert (store.is_away, store.healthy, list(store.servers)) == (True, False, [])
+        assert (store.is_unreachable, store.healthy, list(store.servers)) == (True, False, [])
         with pytest.raises(StoreUnavailable, match="no node"):
             await store.pipelined([setting(NAME)])
         for node in cluster.nodes[1:]:
             await node.start()
-        await eventually(lambda: len(store.parts_away) == 1)
-        assert store.parts_away == (str(cluster.nodes[0].node),)
+        await eventually(lambda: len(store.unreachable_parts) == 1)
+        assert store.unreachable_parts == (str(cluster.nodes[0].node),)
     finally:
         await store.stop()
 
@@ -179,7 +179,7 @@ async def test_a_node_that_lies_does_not_make_connections_without_end(
     liar.says = lambda words: f"ASK 1 127.0.0.1:{next(ports)}" if words[0] == "GET" else None
     for name in cluster.names_of(liar, 30):
         with pytest.raises(StoreUnavailable):
-            await ask_one(store, getting(name))
+            await call_one(store, getting(name))
     assert len(store._nodes) == 10
 
 
