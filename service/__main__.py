@@ -54,7 +54,7 @@ def _run() -> None:
     except SystemExit:
         raise
     except BaseException:
-        if interruption.asked():
+        if interruption.received_signal():
             interruption.end_interrupted()
         raise
     finally:

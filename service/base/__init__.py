@@ -1,1 +1,1 @@
-"""Below everything else of the service: messages between processes, telemetry, terms of keys, logs, sockets."""
+"""Shared foundations of the service: messages between processes, telemetry, terms of keys, logs, sockets."""

@@ -1,18 +1,18 @@
-"""Pauses before a process that ended is started again."""
+"""Pauses before an ended process is restarted."""
 
 from collections import deque
 
 _FIRST_BACKOFF_SECONDS, LONGEST_BACKOFF_SECONDS = 0.2, 5.0
-# A process that lived this long did not die of its start.
+# A process that lived this long did not fail at startup.
 _SETTLED_SECONDS = 10.0
-# All is well when nothing was restarted for this long.
+# Without restarts for this long, all is well.
 CALM_SECONDS = 60.0
 
 
 class Backoff:
-    """The pause before a process is started again; the keeper of a process owns one.
+    """The pause before a process is restarted; the parent of a process owns one.
 
-    It is `at_least` seconds after a process that had settled, and longer and longer while processes die of their start.
+    It is `at_least` seconds after a process that had settled, and grows while processes fail at startup.
     """
 
     def __init__(
@@ -24,7 +24,7 @@ class Backoff:
         self._seconds = 0.0
 
     def after(self, lived: float) -> float:
-        """The pause, in seconds, after a process that lived for `lived` seconds."""
+        """Returns the pause, in seconds, after a process that lived for `lived` seconds."""
         if lived > self._settled:
             self._seconds = self._at_least
         else:
@@ -41,6 +41,6 @@ class Restarts:
     def add(self, now: float) -> None:
         self._times.append(now)
 
-    def lately(self, now: float) -> int:
-        """How many there were in the last CALM_SECONDS."""
+    def recent_count(self, now: float) -> int:
+        """Returns the number of failures in the last CALM_SECONDS."""
         return sum(now - time < CALM_SECONDS for time in self._times)

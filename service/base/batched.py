@@ -1,4 +1,4 @@
-"""Splits work into batches, so that the server that does it serves others in between."""
+"""Splits work into batches, so that the server serves other clients in between."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def batched(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """`items` in lists of `size`, the last one shorter; `itertools.batched` of Python 3.12."""
+    """Yields `items` in lists of `size`, the last one shorter; `itertools.batched` of Python 3.12."""
     iterator = iter(items)
     while batch := list(islice(iterator, size)):
         yield batch

@@ -1,7 +1,7 @@
-"""Ctrl-C: one line and exit code 130, at whatever moment it comes.
+"""Ctrl-C: one line and exit code 130, at any time.
 
-Python raises KeyboardInterrupt wherever it happens to be. DuckDB turns it into an error of its own, and in a finalizer
-it is lost. So it is noted here, and the end of the command looks here whether an error is one at all.
+Python raises KeyboardInterrupt at any point. DuckDB turns it into an error of its own, and in a finalizer it is lost.
+So it is noted here, and the end of the command checks here whether an error is an interruption.
 """
 
 import os
@@ -17,55 +17,55 @@ T = TypeVar("T")
 EXIT_CODE = 130
 _AGAIN_SECONDS = 0.5
 
-_asked: str | None = None
+_signal: str | None = None
 _held = False
 _result = ""
 _enders: list[Callable[[], None]] = []
 
 
-def asked() -> str | None:
-    """The name of the signal that asked this process to stop, if one did."""
-    return _asked
+def received_signal() -> str | None:
+    """Returns the name of the signal that asked this process to stop, if one did."""
+    return _signal
 
 
 def note(number: int) -> None:
-    global _asked
-    _asked = signal.Signals(number).name
+    global _signal
+    _signal = signal.Signals(number).name
     for end_work in _enders:
         end_work()
 
 
-def ends_by(end_work: Callable[[], None]) -> None:
-    """`end_work` is called in the handler of each signal that asks this process to stop."""
+def call_on_signal(end_work: Callable[[], None]) -> None:
+    """Calls `end_work` in the handler of each signal that asks this process to stop."""
     _enders.append(end_work)
 
 
 def forget() -> None:
-    global _asked
-    _asked = None
+    global _signal
+    _signal = None
 
 
 def explain_result(result: str) -> None:
-    """What the interrupted command has changed, for the one line."""
+    """Sets what the final line says about an interrupted command's changes."""
     global _result
     _result = f"; {result}"
 
 
 def arm() -> None:
-    """From now on Ctrl-C is noted, and raised until it arrives. Who was started to ignore it goes on ignoring it."""
+    """Notes Ctrl-C from now on, and raises it until it arrives. A process started to ignore it keeps ignoring it."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        begun = _asked is not None
+        begun = _signal is not None
         if number == signal.SIGALRM and not begun:
             return  # another alarm
         note(signal.SIGINT)
         if _held:
             return
         if begun and sys.exc_info()[0] is not None:
-            return  # it is on its way already, and tidying up must not be interrupted
-        # a library may lose what is raised within it
+            return  # it was raised already, and cleaning up must not be interrupted
+        # a library may swallow an exception raised within it
         signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS, _AGAIN_SECONDS)
         raise KeyboardInterrupt
 
@@ -80,7 +80,7 @@ def arm() -> None:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Ctrl-C waits for the end of this block, which is short.
+    """Delays Ctrl-C until the end of this block, which is short.
 
     For imports: a native module that is interrupted while it is imported ends the process.
     """
@@ -90,25 +90,25 @@ def held() -> Iterator[None]:
         yield
     finally:
         _held = False
-    if _asked is not None:
+    if _signal is not None:
         raise KeyboardInterrupt
 
 
 def disarm() -> None:
-    """The command has ended: what its interpreter still does is not worth interrupting."""
+    """Ignores signals after the command has ended: the interpreter's exit is not worth interrupting."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def end_interrupted() -> NoReturn:
-    """Says that the command was interrupted, and ends the process, which has tidied up by now.
+    """Prints that the command was interrupted, and ends the process, which has cleaned up by now.
 
-    Not by an exception: an interpreter that was interrupted within `exec` of a text would end itself by the signal.
+    Without an exception: an interpreter interrupted within `exec` of a text would end itself by the signal.
     """
     disarm()
     with suppress(OSError, ValueError):
         if sys.stderr.isatty():
-            sys.stderr.write("\n")  # behind the terminal's ^C
+            sys.stderr.write("\n")  # after the terminal's ^C
         sys.stderr.write(f"forecast: interrupted{_result}\n")
         sys.stderr.flush()
         sys.stdout.flush()
@@ -116,7 +116,7 @@ def end_interrupted() -> NoReturn:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Like `asyncio.run`. With Python's own handler that cancels `work` on Ctrl-C, so that its coroutines tidy up."""
+    """Runs `work` as `asyncio.run` does. Python's handler cancels `work` on Ctrl-C, so that its coroutines clean up."""
     import asyncio  # not before `arm`: it takes a moment
 
     before = signal.getsignal(signal.SIGINT)

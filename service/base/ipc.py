@@ -11,42 +11,42 @@ import msgspec
 from config.settings import Settings
 from service.base.telemetry import Snapshot
 
-# Lines to a worker: say how you are; empty your near cache; and, with what follows, say what you know of a request; log
-# so large a share of requests.
+# Lines to a worker: report; empty the near cache; and, with an argument, find a request; set the share of logged
+# requests.
 REPORT, PURGE = b"report\n", b"purge\n"
 FIND, SAMPLE = b"find ", b"sample "
-# And what follows is a `Shared`.
+# With a `Shared` as its argument.
 SHARED = b"shared "
-# A worker's answer while it does not serve yet.
+# A worker's reply before it serves.
 STARTING = b"starting\n"
 # A snapshot with every combination of labels is far smaller.
 LINE_LIMIT_BYTES = 8 << 20
 _LAME_DUCK_SECONDS = 1.0
 
 
-# A query asked; one answered by the warehouse; one not found; a key; a key over its limit; who was refused with a 401.
+# A query; one answered by the warehouse; one not found; a key; a key over its limit; an address that got a 401.
 SampleKind = Literal["query", "missed", "unknown", "key", "limited", "refused"]
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True):
-    """How often one worker saw something since its last report: an estimate from a sample."""
+    """How often one worker saw a value since its last report: an estimate from a sample."""
 
     kind: SampleKind
     name: str  # a query, a key id, an address
-    detail: str  # the partner of a key, why it was refused
+    detail: str  # the partner of a key, or the reason for a refusal
     count: int
 
 
 class AccessLogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of the request log. It never holds a key: `key_id` names a key whose owner proved to have it."""
+    """One line of the request log. It never has a key: `key_id` is set only if the caller proved to own the key."""
 
     time: str  # when it was answered, ISO 8601, UTC
     request_id: str
     status: int
     method: str
     path: str
-    outcome: str  # the error's code, or how the answer came about
-    milliseconds: float  # from its head to its answer
+    outcome: str  # the error's code, or the source of the answer
+    milliseconds: float  # from its head to its answer, in milliseconds
     pid: int  # of the worker
     area: str | None = None
     query: str | None = None  # canonical; as it was sent, if it was refused
@@ -55,10 +55,10 @@ class AccessLogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     key_id: str | None = None
     partner: str | None = None
     address: str | None = None  # of the connection's other end, which may be a balancer
-    count: int = 1  # of requests alike, of which this is the last
+    count: int = 1  # of similar requests, of which this is the last
     trace_id: str | None = None  # in hex; None if it is not traced
-    test: bool | None = None  # True: a test key asked
-    detail: str | None = None  # why a request could not be read, if that is known
+    test: bool | None = None  # True: with a test key
+    detail: str | None = None  # why a request could not be read, if known
 
 
 class Endpoints(msgspec.Struct, frozen=True):
@@ -70,15 +70,16 @@ class Endpoints(msgspec.Struct, frozen=True):
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """What all instances have in common, as far as this one knows. `clock`: what makes the key store's time of day of
-    monotonic seconds; None while that is not known."""
+    """What all instances have in common, as known to this one. `clock`: the offset of the key store's time of day from
+    monotonic seconds; None while unknown.
+    """
 
     workers: int
     clock: float | None = None
 
 
 class Orders(msgspec.Struct, frozen=True):
-    """The first line to a worker. It is no argument of the process because it holds secrets.
+    """The first line to a worker. Not an argument of the process, because it has secrets.
 
     `takes_over`: another worker serves meanwhile, so this one accepts no connection before it has opened a release.
     """
@@ -88,68 +89,68 @@ class Orders(msgspec.Struct, frozen=True):
     log_json: bool
     takes_over: bool = False
     shared: Shared | None = None
-    logged_share: float | None = None  # of requests, as operators asked for; None: as the settings say
+    logged_share: float | None = None  # of requests, as set by operators; None: by the settings
 
 
 class FoundRequests(msgspec.Struct, frozen=True):
-    """What a worker's log knows of the request that it was asked for."""
+    """The lines of a requested request in a worker's log."""
 
     request_id: str
     requests: list[AccessLogEntry]
 
 
 class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a worker, sent when the supervisor asks for it and when the worker's release changes."""
+    """The state of a worker, sent when the supervisor requests it and when the worker's release changes."""
 
     release: str | None  # None before the first
-    release_problem: str | None  # what an operator must mend
+    release_problem: str | None  # for an operator
     published_at: float | None  # seconds since 1970
     illustrative: bool
     keys_up: bool
     cache_up: bool
-    cache_away: tuple[str, ...] = ()  # what of a cluster cannot be asked: nodes, and slots without one
-    cache_refusal: str | None = None  # why the shared cache takes no answers
+    cache_away: tuple[str, ...] = ()  # unreachable parts of a cluster: nodes, and slots without one
+    cache_refusal: str | None = None  # why the shared cache stores no answers
     push_connected: bool  # the key store pushes changes now
     can_verify: bool  # at least some partners' keys can be verified
     can_answer: bool = True  # look-ups work, or caches answer (http/lookups.py)
-    keys_problem: str | None  # what an operator must mend
-    keys_went_back: str | None = None  # what the key store lost of what this worker has seen
-    revoked_lost: tuple[str, ...] = ()  # ids of keys that it saw revoked, and that the key store has as not revoked
+    keys_problem: str | None  # for an operator
+    keys_went_back: str | None = None  # changes that this worker has seen and the key store lost
+    revoked_lost: tuple[str, ...] = ()  # ids of keys that it saw revoked, and that are not revoked in the key store
     usage_problem: str | None
-    usage_waits: int  # counted requests that are not known to be in the key store
-    push_refused: bool = False  # the key store does not push changes, by its rights or its version
+    usage_waits: int  # counted requests that the key store has not confirmed
+    push_refused: bool = False  # the key store does not push changes, because of its rights or version
     near_bytes: int
     near_entries: int
-    purges: int = 0  # times that the near cache was emptied as ordered
-    hung: str | None = None  # what hangs on the data folder's file system: the worker cannot do all its work
+    purges: int = 0  # how often the near cache was emptied as ordered
+    hung: str | None = None  # a call that hangs on the data folder's file system: the worker cannot do all its work
     hung_seconds: float = 0.0
-    connections: int = 0  # open ones of partners
-    connections_limit: int = 0  # that are served at most
+    connections: int = 0  # open connections of partners
+    connections_limit: int = 0  # most connections served
     files_limit: int = 0  # of open files, if that is what bounds the connections
     waiting: int = 0  # look-ups that wait for the warehouse
     samples: list[Sample] = []  # since the last report
-    found: FoundRequests | None = None  # in the first report after it was asked for
+    found: FoundRequests | None = None  # in the first report after the request for it
     telemetry: Snapshot
 
 
 class LameDuck(NamedTuple):
-    """How long a stopping instance still takes connections, in seconds: balancers need time to notice.
+    """How long a stopping instance still accepts connections, in seconds: balancers need time to notice.
 
     A closing listener would reset the connections in its queue, so workers empty the queue first (Decision 21).
     """
 
-    inviting: float  # new connections are let in
-    accepting: float  # no new connection is let in; those in the queue are accepted
+    inviting: float  # new connections are accepted
+    accepting: float  # new connections are refused; those in the queue are accepted
 
     @classmethod
     def within(cls, drain: float) -> "LameDuck":
-        """At most half of the `drain` time."""
+        """Returns a lame-duck time of at most half of the `drain` time."""
         seconds = min(_LAME_DUCK_SECONDS, drain / 2)
         return cls(seconds * 3 / 4, seconds / 4)
 
 
 async def read_line(reader: asyncio.StreamReader) -> bytes:
-    """The next line; empty if the other end has gone, also with a report unread, which resets the connection."""
+    """Returns the next line; empty if the other end closed, also with a report unread, which resets the connection."""
     try:
         return await reader.readline()
     except ConnectionError:

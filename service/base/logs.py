@@ -1,6 +1,6 @@
 """Logging: JSON lines for machines, short lines for a person at a terminal.
 
-Our own secrets are never logged. What looks like a partner's key, in a path for example, is masked.
+Our own secrets are never logged. Text that looks like a partner's key, in a path for example, is masked.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _COLOURS = {"DEBUG": "\x1b[2m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRI
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line; what a caller passes as `extra` becomes members."""
+    """One JSON object per line, with the members of `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -35,7 +35,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """One short line per record, for a terminal; what a caller passes as `extra` follows the message."""
+    """One short line per record, for a terminal; `extra` follows the message."""
 
     def __init__(self, *, colour: bool) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ def configure(form: Literal["auto", "json", "text"], level: str) -> bool:
     root.setLevel(level.upper())
     # the end of a drain cancels requests whose clients do not read; uvicorn would log that as a failure
     logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
-    # these log per connection or process what we log ourselves, or count
+    # these log each connection or process, which we log or count ourselves
     for name in ("uvicorn.error", "uvicorn.access", "litestar"):
         logging.getLogger(name).setLevel(logging.ERROR)
     return as_json

@@ -1,7 +1,7 @@
-"""Masks keys wherever text is shown or logged: one may have been pasted by mistake.
+"""Masks keys in text that is shown or logged: one may have been pasted by mistake.
 
-A key is masked in any letter case, percent-encoded or escaped several times, and with characters in it that cannot be
-seen. Each text can be read in one way only by the pattern, so that it takes time in proportion to its length.
+A key is masked in any letter case, percent-encoded or escaped several times, and with invisible characters in it. The
+pattern is unambiguous, so that it takes time in proportion to the length of the text.
 """
 
 import re
@@ -9,7 +9,7 @@ import re
 # Keys begin with one of these.
 LIVE_PREFIX, TEST_PREFIX = "phf_live", "phf_test"
 _HEX = "[0-9A-Fa-f]"
-# Characters of a name that are looked at.
+# Characters of a name that are checked.
 _LONGEST_NAME = 50
 # Names that people give to parameters and headers that carry a key.
 _KEY_NAMES = ("apikey", "xapikey", "key", "token", "accesstoken", "authorization", "auth", "appid", "secret",
@@ -18,7 +18,7 @@ _KEY_NAMES = ("apikey", "xapikey", "key", "token", "accesstoken", "authorization
 _PERCENT = "%(?:25){0,8}"
 _BACKSLASH = rf"(?:\\|{_PERCENT}5[Cc]){{1,8}}"
 _AMPERSAND, _NUMBER, _END = (f"(?:{sign}|{_PERCENT}(?i:{ord(sign):x}))" for sign in "&#;")
-# What may stand between the characters of a key: what is not ASCII, escaped or not.
+# Characters that may stand between those of a key: non-ASCII ones, escaped or not.
 _BETWEEN = (
     rf"(?:[^\x00-\x7f]|{_PERCENT}[89A-Fa-f]{_HEX}|{_BACKSLASH}u(?!00[0-7]){_HEX}{{4}}|"
     rf"{_AMPERSAND}(?:{_NUMBER}(?:12[89]|1[3-9]\d|[2-9]\d\d|\d{{4,5}})|[a-z]{{1,8}}){_END})*"
@@ -30,7 +30,7 @@ _PART = (
 
 
 def _written(text: str) -> str:
-    """The pattern of all ways to write `text`, which is in lower case."""
+    """Returns the pattern of all ways to write `text`, which is in lower case."""
     ways = []
     for character in text:
         codes = {ord(character), ord(character.upper())}
@@ -48,19 +48,19 @@ _LIKE_ONE = re.compile(
 
 
 def masked(text: str) -> str:
-    """`text` without anything that looks like a key or a part of one."""
-    # most text has nothing of the kind, which these see much sooner
+    """Returns `text` without anything that looks like a key or a part of one."""
+    # most text has no key, which these checks show much sooner
     escaped = "%" in text or "\\" in text or ("&" in text and ";" in text)
     return _LIKE_ONE.sub(_mask, text) if escaped or not text.isascii() or "phf" in text.casefold() else text
 
 
 def has_key(text: str) -> bool:
-    """Whether anything in `text` looks like a key."""
+    """Returns whether anything in `text` looks like a key."""
     return masked(text) != text
 
 
 def is_key_name(name: str) -> bool:
-    """Whether a parameter or header of that name is meant for an API key."""
+    """Returns whether a parameter or header of that name is one for an API key."""
     return "".join(filter(str.isalnum, name[:_LONGEST_NAME].casefold())) in _KEY_NAMES
 
 

@@ -1,4 +1,4 @@
-"""What a process that runs for long does on each signal."""
+"""Signal handlers of long-running processes."""
 
 import logging
 import signal
@@ -6,15 +6,16 @@ from types import FrameType
 
 log = logging.getLogger("forecast.signals")
 
-# Log rotation sends them to have a log file opened again. We write to standard error, so there is none.
+# Log rotation sends them to have a log file reopened. We write to standard error, so there is none.
 _UNUSED = (signal.SIGUSR1, signal.SIGUSR2)
-# The supervisor handles these; to a process that it started, they mean nothing.
+# Only the supervisor handles these, not the processes that it started.
 FOR_SUPERVISOR = (signal.SIGQUIT, *_UNUSED)
 
 
 def stop_signals() -> tuple[signal.Signals, ...]:
-    """Signals that ask a command or an instance to stop tidily. SIGHUP and SIGQUIT are left out where they are ignored,
-    as under nohup, in the background of a script, and in what a supervisor started."""
+    """Returns the signals that stop a command or an instance gracefully. SIGHUP and SIGQUIT are left out where they are
+    ignored, as under nohup, in the background of a script, and in processes that a supervisor started.
+    """
     heeded = (n for n in (signal.SIGHUP, signal.SIGQUIT) if signal.getsignal(n) is not signal.SIG_IGN)
     return (signal.SIGTERM, signal.SIGINT, *heeded)
 
@@ -33,4 +34,4 @@ def leave_to_supervisor() -> None:
 
 def _log(number: int, _: FrameType | None) -> None:
     name = signal.Signals(number).name
-    log.info("%s changes nothing: the log goes to standard error, so there is no file to open again", name)
+    log.info("%s is ignored: the log goes to standard error, so there is no file to reopen", name)

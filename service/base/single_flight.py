@@ -1,4 +1,4 @@
-"""Single flight: one call for all who ask for the same at the same time."""
+"""Single flight: concurrent callers with the same key share one call."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class _Flight(Generic[T]):
-    """A fill under way, and how many wait for it."""
+    """A fill under way, and the number of waiting callers."""
 
     def __init__(self, fill: Callable[[], Awaitable[T]]) -> None:
         self.task = asyncio.create_task(_made(fill))  # the steps of the fill are its first caller's
@@ -17,15 +17,16 @@ class _Flight(Generic[T]):
 
 
 class SingleFlight(Generic[T]):
-    """Runs fills, one at a time per key. Its maker owns it.
+    """Runs fills, one at a time per key. Its creator owns it.
 
-    Fills run detached: a caller that goes away does no harm to the others that wait for the same.
+    Fills run detached: a cancelled caller does not affect the others that wait for the same.
     """
 
     def __init__(self, linger: float = 0.0, *, most: int = 100_000, abandons: bool = False) -> None:
-        """`linger`: for how many seconds the result of a finished fill is used again; 0: only by callers that wait.
-        `most`: how many results are used again; the oldest make room. `abandons`: a fill is cancelled when its last
-        caller goes away.
+        """`linger`: seconds for which the result of a finished fill is reused; 0: only its waiting callers share it.
+
+        `most`: how many results are reused; the oldest are dropped first. `abandons`: a fill is cancelled when its last
+        caller is.
         """
         self._linger = linger
         self._most = most
@@ -39,10 +40,12 @@ class SingleFlight(Generic[T]):
     async def run(
         self, key: Hashable, fill: Callable[[], Awaitable[T]], observe: Callable[[str], None] = lambda _: None
     ) -> T:
-        """The result of `fill`, shared by all who ask for `key` meanwhile. An error reaches all who wait.
+        """Returns the result of `fill`, shared by all concurrent callers with this `key`.
 
-        `observe` is called at once with what this caller is: `led` began the fill, `joined` waits for it, `landed` uses
-        its result again.
+        All of them get its error, too.
+
+        `observe` is called at once with the caller's role: `led` began the fill, `joined` waits for it, `landed` reuses
+        its result.
         """
         landed = self._landed.get(key)
         if landed is not None:
@@ -64,7 +67,7 @@ class SingleFlight(Generic[T]):
             del flight  # an error refers to this frame: a cycle, which only the garbage collector would free
 
     def _abandon(self, key: Hashable, flight: _Flight[T]) -> None:
-        """The next caller begins another one."""
+        """Lets the next caller start another fill."""
         del self._flights[key]
         self._abandoned.add(flight.task)
         flight.task.cancel()
@@ -83,7 +86,7 @@ class SingleFlight(Generic[T]):
             self._sweep()
 
     def _sweep(self) -> None:
-        """Forgets results in time. One alarm serves all: one for each would cost more than keeping the result."""
+        """Drops expired results. One alarm serves all: one for each would cost more than keeping the result."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         while self._landed:

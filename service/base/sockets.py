@@ -1,4 +1,4 @@
-"""The sockets that an instance listens on: bound before anything starts, closed without resetting a caller."""
+"""The sockets that an instance listens on: bound before any process starts, closed without resetting a caller."""
 
 import errno
 import logging
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 log = logging.getLogger("forecast.sockets")
 
-# Linux: a socket gets packets of the interface with this index only. Python does not name the option.
+# Linux: a socket only gets packets of the interface with this index. Python does not name the option.
 _SO_BINDTOIFINDEX = 62
 _NO_INTERFACE = 2**31 - 1  # the largest index, which no interface has
 
-# Of what a client has not been sent yet, the kernel keeps so much: else megabytes of a file, of which the deadline for
-# readers would know nothing.
+# Limit of unsent bytes in the kernel: otherwise it would buffer megabytes of a file, which the deadline for readers
+# would not cover.
 _KERNEL_KEEPS_BYTES = 128 << 10
-# Connections that may wait to be accepted: as many as the kernel allows (net.core.somaxconn). One more tries again
+# Connections that may wait to be accepted: as many as the kernel allows (net.core.somaxconn). Any other one retries
 # after a second.
 _WAITING = 65_535
 
@@ -24,7 +24,7 @@ _EXPECTED = "Give an IP address or a host name of this machine, such as 127.0.0.
 
 
 class StartError(Exception):
-    """The instance cannot start. The message is one line that says why and what to do."""
+    """The instance cannot start. The message is one line with the reason and the remedy."""
 
 
 @contextmanager
@@ -46,14 +46,14 @@ def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
             bound.listen(_WAITING)
         except OSError as error:
             away = error.errno == errno.EADDRNOTAVAIL
-            why = f"it is no address of this machine. {_EXPECTED}" if away else error.strerror
+            why = f"it is not an address of this machine. {_EXPECTED}" if away else error.strerror
             raise StartError(f"cannot listen on {host}:{port} ({setting}): {why}") from None
         bound.setblocking(False)
         yield bound
 
 
 def _mistake(host: str, error: Exception) -> str:
-    """Why `host` cannot be resolved: what it is instead, or the resolver's reason."""
+    """Returns why `host` cannot be resolved: the mistake in it, or the resolver's reason."""
     if "/" in host:
         return "it is a URL or a path"
     if host.startswith("["):
@@ -62,14 +62,14 @@ def _mistake(host: str, error: Exception) -> str:
         return "it includes a port"
     if host in (name for _, name in socket.if_nameindex()):
         return "it is a network interface"
-    return (error.strerror if isinstance(error, OSError) else None) or "it is no name of a host"
+    return (error.strerror if isinstance(error, OSError) else None) or "it is not a host name"
 
 
 def refuse_new(listening: socket.socket) -> None:
-    """Refuses new connections, in every process that shares `listening`. Connections that have begun can be accepted.
+    """Refuses new connections, in every process that shares `listening`. Connections in the queue can be accepted.
 
-    Call it a moment before the close, which resets every connection that waits to be accepted. It cannot be undone, and
-    takes no privilege. Before Linux 5.7, and in some sandboxes, the kernel does not allow it.
+    Call it shortly before the close, which resets every connection that waits to be accepted. It cannot be undone, and
+    needs no privilege. Before Linux 5.7, and in some sandboxes, the kernel does not allow it.
     """
     try:
         listening.setsockopt(socket.SOL_SOCKET, _SO_BINDTOIFINDEX, _NO_INTERFACE)

@@ -2,15 +2,14 @@
 
 import time
 
-# A smaller difference is none.
+# A smaller difference is ignored.
 _SLACK_SECONDS = 0.1
 
 
 class StoreClock:
-    """Seconds since 1970, as the key store would say now: what it said last, and what has passed since by a clock that
-    is never set. Before the store has said anything, it is this machine's time of day.
+    """The key store's time of day, in seconds since 1970: its last reply, plus the monotonic time since then.
 
-    `base`: what to add to monotonic seconds; None until the store has said something.
+    Before the first reply, it is this machine's time of day. `base`: offset from monotonic seconds; None until then.
     """
 
     def __init__(self, base: float | None = None) -> None:
@@ -19,10 +18,12 @@ class StoreClock:
     def __call__(self) -> float:
         return time.time() if self.base is None else time.monotonic() + self.base
 
-    def heard(self, said: float, sent: float, received: float) -> bool:
-        """The store answered `said`, some time between these two (monotonic seconds). Returns whether that is news: a
-        difference that the way there and back explains is none."""
-        base = said - (sent + received) / 2
+    def update(self, replied: float, sent: float, received: float) -> bool:
+        """Takes the store's time `replied`, replied between these two moments (monotonic seconds).
+
+        Returns whether the clock difference changed by more than the round trip explains.
+        """
+        base = replied - (sent + received) / 2
         if self.base is not None and abs(base - self.base) <= (received - sent) / 2 + _SLACK_SECONDS:
             return False
         self.base = base
@@ -30,5 +31,5 @@ class StoreClock:
 
     @property
     def ahead(self) -> float | None:
-        """By how many seconds this machine's clock is ahead of the store's; None if the store has said nothing yet."""
+        """Seconds by which this machine's clock is ahead of the store's; None before the store's first reply."""
         return None if self.base is None else time.time() - self()

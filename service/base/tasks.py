@@ -1,4 +1,4 @@
-"""Background tasks: kept running whatever goes wrong in them, held until they are done, and ended."""
+"""Background tasks: kept running despite errors, held until they are done, and ended."""
 
 import asyncio
 import logging
@@ -22,9 +22,9 @@ failures: Counter[str] = Counter()
 def keep_running(
     name: str, act: Callable[[], Awaitable[float]], *, stopping: asyncio.Event | None = None
 ) -> "asyncio.Task[None]":
-    """Starts a task that calls `act` again and again; each call returns the seconds until the next.
+    """Starts a task that calls `act` repeatedly; each call returns the seconds until the next.
 
-    What `act` raises is logged and counted, and the task goes on. It ends when it is cancelled, or between two calls
+    Errors of `act` are logged and counted, and the task continues. It ends when it is cancelled, or between two calls
     when `stopping` is set.
     """
     return asyncio.create_task(_run(name, act, stopping or asyncio.Event()), name=name)
@@ -55,7 +55,7 @@ async def _run(name: str, act: Callable[[], Awaitable[float]], stopping: asyncio
             pause, what = AFTER_FAILURE_SECONDS, repr(error)
             if what != said or loop.time() >= say_after:
                 said, say_after = what, loop.time() + _SAY_AGAIN_SECONDS
-                log.exception("%s: failed, and goes on", name)
+                log.exception("%s failed; will retry", name)
         await _pause(stopping, pause)
 
 

@@ -1,4 +1,4 @@
-"""What a worker counts about itself: plain numbers in one event loop, no locks, no shared memory.
+"""The figures of a worker: plain numbers in one event loop, no locks, no shared memory.
 
 The supervisor adds up the snapshots of all workers, and operators/metrics.py prints the sums.
 """
@@ -30,7 +30,7 @@ NEAR_LEFT = Family("forecast_near_cache_left", "Entries that left the near cache
 ANSWERS = Family(
     "forecast_answers", "Answers of data areas (200 and 304), by the tier that had them.", ("area", "tier", "release")
 )
-OLDER = "older"  # instead of the names of releases long gone
+OLDER = "older"  # instead of the names of old releases
 KEY_CHECKS = Family("forecast_key_checks", "API key checks.", ("outcome",))
 REJECTED = Family("forecast_connections_rejected", "Requests refused before they could be routed.", ("code",))
 REQUEST_SECONDS = Family("forecast_request_seconds", "Time from the request's headers to its answer.", ("area",))
@@ -59,13 +59,13 @@ COUNTERS = (
 HISTOGRAMS = (REQUEST_SECONDS, LOOKUP_SECONDS, QUERY_SECONDS)
 
 Sample = tuple[str, tuple[str, ...]]  # family name, label values
-Labelled = tuple[Family, tuple[str, ...]]  # the same of a constant above
+Labelled = tuple[Family, tuple[str, ...]]  # with a constant above
 
 
 class Counter:
     """A number that only rises, for the life of its Telemetry.
 
-    Code that counts often keeps the object: finding it takes longer than counting. What counts jointly is in `value`
+    Code that counts often keeps the object: finding it takes longer than counting. Joint counts are added to `value`
     when the figures are read.
     """
 
@@ -76,7 +76,7 @@ class Counter:
 
 
 class Histogram(msgspec.Struct):
-    """Observed durations. `counts` is by bucket; its last element counts what exceeded every bound."""
+    """Observed durations. `counts` is by bucket; its last element counts durations above every bound."""
 
     counts: list[int]
     total: float = 0.0  # seconds
@@ -133,8 +133,9 @@ class Snapshot(msgspec.Struct):
     histograms: list[tuple[str, tuple[str, ...], Histogram]] = []
 
     def fold(self, family: Family, label: str, but: Collection[str]) -> None:
-        """Counts everything of `family` whose `label` is none of `but` as OLDER: names that come and go must not pile
-        up where snapshots are added up."""
+        """Counts all samples of `family` whose `label` is not in `but` as OLDER: changing names must not pile up where
+        snapshots are added up.
+        """
         place = family.labels.index(label)
         for index, (name, values, value) in enumerate(self.counters):
             if name == family.name and values[place] not in but:
@@ -147,7 +148,7 @@ class Telemetry:
     def __init__(self) -> None:
         self._counters: defaultdict[Sample, Counter] = defaultdict(Counter)
         self._histograms: defaultdict[Sample, Histogram] = defaultdict(Histogram.empty)
-        # releases come and go, and with them what their answers count in
+        # releases change, and with them the figures of their answers
         self._joint: WeakValueDictionary[tuple[Labelled, ...], JointCount] = WeakValueDictionary()
 
     def counter(self, family: Family, *labels: str) -> Counter:
@@ -159,7 +160,7 @@ class Telemetry:
         return self._histograms[family.name, labels]
 
     def joint(self, timed: Labelled, *counted: Labelled) -> JointCount:
-        """What counts in these figures at once: `timed` is of a histogram, the others are of counters."""
+        """Returns a count in several figures at once: `timed` belongs to a histogram, the others to counters."""
         found = self._joint.get((timed, *counted))
         if found is None:
             counters = [self._counters[family.name, labels] for family, labels in counted]
@@ -177,7 +178,7 @@ class Telemetry:
         self._histograms[family.name, labels].observe(seconds)
 
     def sum(self, family: Family, **labels: str) -> int:
-        """The sum of the counters of `family` that have these labels."""
+        """Returns the sum of the counters of `family` that have these labels."""
         self._settle()
         wanted = [(family.labels.index(name), value) for name, value in labels.items()]
         return sum(

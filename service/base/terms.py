@@ -47,7 +47,10 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def warn_from(self) -> int:
-        """How many used ones are that share. Rounded first: 7 % of 100 are 7, though the product is a bit more."""
+        """Used requests from which warnings are sent.
+
+        Rounded first: 7 % of 100 are 7, though the product is a bit more.
+        """
         return max(1, math.ceil(round(self.requests * self.warn_at, 6)))
 
     def __str__(self) -> str:
@@ -55,7 +58,7 @@ class Quota(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a key may do, stored in its record. `areas` is None where every area is open."""
+    """The entitlements of a key, stored in its record. `areas` is None if every area is open."""
 
     areas: tuple[str, ...] | None = None
     rate: Rate | None = None
@@ -63,10 +66,10 @@ class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def parse_rate(text: str, burst: int | None = None) -> Rate:
-    """`500/s`, `30/min` or `1000/h`. Without `burst`, a second's worth may come at once, at least one request.
+    """Parses `500/s`, `30/min` or `1000/h`. The default `burst` is the requests of one second, at least one.
 
     Raises:
-        ValueError: saying what to write instead.
+        ValueError: with a correct spelling.
     """
     match = _RATE.fullmatch(text.strip())
     if match is None or int(match[1]) == 0:
@@ -78,7 +81,7 @@ def parse_rate(text: str, burst: int | None = None) -> Rate:
 
 
 def parse_quota(text: str, warn_at: float = 0.8) -> Quota:
-    """`5000000/month` or `100000/day`. Raises ValueError, saying what to write instead."""
+    """Parses `5000000/month` or `100000/day`. Raises ValueError, with a correct spelling."""
     match = _QUOTA.fullmatch(text.strip())
     if match is None or int(match[1]) == 0:
         raise ValueError("write a quota as 5000000/month or 100000/day")
@@ -87,7 +90,7 @@ def parse_quota(text: str, warn_at: float = 0.8) -> Quota:
 
 
 def period_of(period: QuotaPeriod, now: datetime) -> tuple[datetime, datetime]:
-    """Beginning and end (exclusive) of the UTC day or month that `now` is in."""
+    """Returns the start and end (exclusive) of the UTC day or month that contains `now`."""
     day = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if period == "day":
         return day, day + timedelta(days=1)

@@ -1,8 +1,8 @@
-"""Time limits for replies of others, in a process that may itself be busy.
+"""Timeouts that a stalled event loop cannot trip.
 
-Timers come first in a turn of the event loop, and in a loop with thousands of ready connections one turn takes longer
-than a limit: it would end a call whose reply has long arrived. Who is refused for that asks again, so that the loop
-stays as busy, and for ever. Hence a limit is spent in eighths, each begun after the one before: a turn spends one,
+Timers come first in a turn of the event loop, and in a loop with thousands of ready connections one turn may take
+longer than a timeout: it would end a call whose reply has long arrived. The refused client would retry, so that the
+loop stays busy forever. Hence a timeout is split into eighths, each begun after the one before: a turn spends one,
 however long it takes.
 """
 
@@ -44,7 +44,7 @@ class Alarm:
 
 
 class OldestFirst:
-    """One alarm for all who wait in a row, as one for each would cost more than a reply.
+    """One alarm for all calls in a queue, as one for each would cost more than a reply.
 
     `due` returns when the time of the oldest is up (monotonic seconds), or None if no call waits. `late` is called with
     the time until which it is up.
@@ -59,7 +59,7 @@ class OldestFirst:
         self._until = 0.0
 
     def watch(self) -> None:
-        """A call waits from now on."""
+        """Starts to time a call that waits."""
         if self._alarm is None and (due := self._due()) is not None:
             self._until, self._alarm = due, Alarm(max(0.0, due - monotonic()), self._ring)
 
@@ -96,7 +96,7 @@ class Patience:
 
 
 async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """What `work` returns, with Patience from the moment at which it must wait. Most replies of a pipeline are there.
+    """Returns the result of `work`, with Patience from its first wait. Most replies of a pipeline are there already.
 
     Raises:
         TimeoutError: if it waits longer.
@@ -107,12 +107,12 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
         result: T = done.value
         return result
     async with Patience(seconds):
-        return await _go_on(work, waits_for)
+        return await _continue(work, waits_for)
 
 
 @coroutine
-def _go_on(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """`work` from its first wait on."""
+def _continue(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """Continues `work` from its first wait."""
     try:
         while True:
             try:

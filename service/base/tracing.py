@@ -1,6 +1,6 @@
-"""What is noted of a traced request while it is answered: its steps, with their times. Knows nothing of OpenTelemetry.
+"""Records the steps of a traced request, with their times, while it is answered. Independent of OpenTelemetry.
 
-Few requests are traced. For all others, a step costs a look at a context variable.
+Few requests are traced. For all others, a step costs one read of a context variable.
 """
 
 import random
@@ -14,22 +14,22 @@ from typing import NamedTuple, Protocol
 
 from service.base.ipc import AccessLogEntry
 
-# What the extra `traces` brings.
+# A package of the extra `traces`.
 _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
-# W3C Trace Context: version, trace id, parent id, flags, and what later versions append.
+# W3C Trace Context: version, trace id, parent id, flags, and additions of later versions.
 _TRACEPARENT = re.compile(rb"([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 _SAMPLED = 1
-# A request makes some ten; whatever goes wrong, a trace must not fill the memory.
+# A request has some ten; even after an error, a trace must not fill the memory.
 MOST_STEPS = 100
 
-# The attribute of a step that says how it ended.
+# The attribute of a step with its outcome.
 STEP_OUTCOME = "forecast.outcome"
 
 Attributes = Mapping[str, str | int]
 
 
 class CallerContext(NamedTuple):
-    """What a caller's `traceparent` says: ids in hex, and whether the caller records its trace."""
+    """A caller's `traceparent`: ids in hex, and whether the caller records its trace."""
 
     trace_id: str
     span_id: str
@@ -37,7 +37,7 @@ class CallerContext(NamedTuple):
 
 
 def caller_context(traceparents: Sequence[bytes]) -> CallerContext | None:
-    """Of a request with these `traceparent` headers. None if there is not exactly one that is well-formed."""
+    """Returns the context in these `traceparent` headers. None if there is not exactly one that is well-formed."""
     found = _TRACEPARENT.fullmatch(traceparents[0].strip(b" \t")) if len(traceparents) == 1 else None
     if found is None or found[1] == b"ff" or (found[1] == b"00" and found[5]):
         return None
@@ -89,7 +89,7 @@ class _Untraced:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """There is nothing to note."""
+        """Records nothing."""
 
 
 class Trace:
@@ -123,7 +123,7 @@ class Trace:
         remote: bool = False,
         error: str | None = None,
     ) -> None:
-        """Adds a step that is over."""
+        """Adds a finished step."""
         if self.is_open:
             step = Step(self, parent, name, began, attributes, remote=remote)
             step.ended, step.error = ended, error
@@ -131,7 +131,7 @@ class Trace:
 
 
 class Tracer(Protocol):
-    """Makes spans of traced requests, and sends them to where they are kept."""
+    """Makes spans of traced requests, and exports them."""
 
     share: float  # of all requests; the others are not traced
 
@@ -141,7 +141,7 @@ class Tracer(Protocol):
 
 
 def begin(traceparents: Sequence[bytes], began: float) -> Trace | None:
-    """The trace of a request with these headers. None if its caller does not record its own."""
+    """Returns the trace of a request with these headers. None if its caller does not record its own."""
     caller = caller_context(traceparents)
     return Trace(caller, began) if caller is None or caller.sampled else None
 
@@ -152,13 +152,13 @@ _current: ContextVar[Step | None] = ContextVar("step", default=None)
 
 
 def enter(trace: Trace | None) -> None:
-    """From now on, steps in this task, and in tasks that it starts, belong to `trace`. None: to no trace."""
-    # the request itself is what its first steps are parts of
+    """Makes later steps in this task, and in tasks that it starts, part of `trace`. None: of no trace."""
+    # the request itself is the parent of its first steps
     _current.set(Step(trace, None, "", trace.began, _NONE, remote=False) if trace is not None else None)
 
 
 def step(name: str, attributes: Attributes = _NONE, *, remote: bool = False) -> Step | _Untraced:
-    """`with step(...)`: a part of the current request, if it is traced."""
+    """Returns a context manager that times a part of the current request, if it is traced."""
     parent = _current.get()
     if parent is None or not parent.trace.is_open:
         return _UNTRACED
@@ -168,10 +168,10 @@ def step(name: str, attributes: Attributes = _NONE, *, remote: bool = False) -> 
 
 
 def statement_of(lookup: str) -> Callable[[float, float, int, str | None], None] | None:
-    """Returns what notes the statement of a look-up; None if the current request is not traced.
+    """Returns a function that records the statement of a look-up; None if the current request is not traced.
 
-    It takes when the statement began, in monotonic seconds, how many it took, how many look-ups shared it, and the
-    class of its error.
+    Its arguments: when the statement began, in monotonic seconds, how many seconds it took, how many look-ups shared
+    it, and the class of its error.
     """
     parent = _current.get()
     if parent is None or not parent.trace.is_open:
@@ -190,7 +190,7 @@ def statement_of(lookup: str) -> Callable[[float, float, int, str | None], None]
 
 
 def missing() -> str | None:
-    """Why requests cannot be traced in this installation; None if they can."""
+    """Returns why requests cannot be traced in this installation; None if they can."""
     try:
         version(_EXPORTER)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Who runs this command, as manifests and the audit trail name them."""
+"""The user who runs this command, as named in manifests and the audit trail."""
 
 import getpass
 import os
@@ -8,7 +8,7 @@ from config.text import printable
 
 
 def whoami() -> str:
-    """`user@host (uid N)`; the user is the person behind sudo, if there is one.
+    """Returns `user@host (uid N)`; the user is the person behind sudo, if there is one.
 
     The name comes from the environment, which the person controls; the number comes from the system.
     """

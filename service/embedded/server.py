@@ -52,7 +52,7 @@ class Server:
     def record_end(self, cause: str, now: float) -> None:
         """Schedules the restart: at once after a calm time, then with back-off."""
         self.cause = cause
-        self.due = now + self._backoff.after(now - self.began if self.restarts.lately(now) else CALM_SECONDS + 1)
+        self.due = now + self._backoff.after(now - self.began if self.restarts.recent_count(now) else CALM_SECONDS + 1)
 
     def _find_cause(self) -> str:
         """Returns the signal that ended it, else the last error in its log, else its exit code."""

@@ -160,7 +160,7 @@ class InstanceView:
                 )
 
     def _restarted(self) -> tuple[str, ...]:
-        workers = self._workers.recent.lately(time.monotonic())
+        workers = self._workers.recent.recent_count(time.monotonic())
         servers = (f"the embedded server for {role}" for role in self._servers.restarted())
         return (*([f"{workers} of the workers"] if workers else []), *servers)
 

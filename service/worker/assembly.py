@@ -84,7 +84,7 @@ log = logging.getLogger("forecast.worker")
 
 # With the supervisor's own interval, an instance is healthy within two seconds of its key store.
 _WATCH_SECONDS = 0.5
-# Of the releases that a worker serves one after the other, metrics name so many.
+# Metrics name this many of the last releases that a worker served.
 _SHOWN_RELEASES = 4
 _FOLDED_SECONDS = 1.0
 _LAST_LINES_SECONDS = 1.0
@@ -131,7 +131,7 @@ class WorkerApp:
         self._shared = SharedCache(self.cache_store, settings.cache_ttl)
         self._cache = ReadThrough(self.near, self._shared, observed_in(self.telemetry))
         self.recorder = Recorder(self.telemetry, self.watch, self._admission, self.metering.errors.add)
-        self._shown: tuple[str, ...] = ()  # releases that figures name
+        self._shown: tuple[str, ...] = ()  # releases named in figures
         self._settings = settings
         self._on_release = on_release
         self.follower = ReleaseFollower(
@@ -150,7 +150,7 @@ class WorkerApp:
         self.entry = self._build_entry(settings)
 
     def share(self, shared: Shared) -> None:
-        """Takes what all instances have in common, from now on."""
+        """Applies the state shared by all instances."""
         self.metering.workers, self._clock.base = shared.workers, shared.clock
 
     @property
@@ -179,10 +179,10 @@ class WorkerApp:
         await self.verifier.store_watch.look()  # so that the first report knows whether keys can be verified
         self._tasks = (
             keep_running("watch the key store", self._watch_keys),
-            keep_running("try look-ups that fail", self.lookups.probe_in_doubt),
+            keep_running("probe failing look-ups", self.lookups.probe_in_doubt),
             keep_running("tidy the near cache", self.near.tidy_in_steps),
             keep_running("try the shared cache", self._shared.try_to_store),
-            keep_running("tell of errors alike", self._tell_of_errors),
+            keep_running("log similar errors", self._log_similar_errors),
         )
         await self.follower.start()
 
@@ -195,13 +195,13 @@ class WorkerApp:
         await self.keys_store.stop()
         await self.cache_store.stop()
         await asyncio.gather(self._keys_at.stop(), self._cache_at.stop())
-        self.watch.log.tell_folded(at_once=True)
+        self.watch.log.log_folded(at_once=True)
         self._lines.stop(_LAST_LINES_SECONDS)
         if self._tracer is not None:
             self._tracer.stop(_LAST_SPANS_SECONDS)
 
     def figures(self) -> Snapshot:
-        """The figures until now, with those that are counted elsewhere."""
+        """Returns the figures up to now, including those counted elsewhere."""
         self.watch.adapt()
         for reason, failed in self._shared.failed.items():
             self.telemetry.total(STORES_FAILED, failed, reason)
@@ -219,8 +219,8 @@ class WorkerApp:
         snapshot.fold(ANSWERS, "release", self._shown)
         return snapshot
 
-    async def _tell_of_errors(self) -> float:
-        self.watch.log.tell_folded()
+    async def _log_similar_errors(self) -> float:
+        self.watch.log.log_folded()
         return _FOLDED_SECONDS
 
     async def _watch_keys(self) -> float:
@@ -285,7 +285,10 @@ class WorkerApp:
         return Entry(pipeline, litestar, sandbox)
 
     def _offers(self, route: str) -> bool:
-        """Whether the current release has the area. True if it cannot be opened: endpoints answer that themselves."""
+        """Returns whether the current release has the area.
+
+        True if it cannot be opened: endpoints answer that themselves.
+        """
         release = self.follower.current
         if self.follower.stands_in_since is not None:
             return True

@@ -9,15 +9,16 @@ import sys
 from config.processes import belong_to, collect_seldom, name_process, report_failure
 from service.base.signals import leave_to_supervisor
 
-# Answers and connections leave nothing for the garbage collector, and each connection is some 40 objects: while
-# thousands are opened, it would take two fifths of the time, and a third of a second at once.
+# Answers and connections leave no cycles for the garbage collector, and each connection is some 40 objects: while
+# thousands are opened, collection would take two fifths of the time, and a third of a second at once.
 _COLLECT_AFTER_OBJECTS = 200_000
 
 
 def main() -> None:
     parent, control_fd, listening_fd = (int(argument) for argument in sys.argv[1:4])
     leave_to_supervisor()
-    for number in (signal.SIGINT, signal.SIGHUP):  # a terminal sends them to all; the supervisor says when to drain
+    # a terminal sends them to all processes; the supervisor decides when to drain
+    for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     belong_to(parent)
     name_process("worker")
@@ -34,7 +35,7 @@ def main() -> None:
 
 
 def _serve(control_socket: socket.socket, listening: socket.socket) -> None:
-    # imported last: it takes a third of a second, in which the supervisor may end
+    # imported last: it takes a third of a second, during which the supervisor may end
     import uvloop
 
     from service.worker.serving import work

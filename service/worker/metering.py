@@ -19,7 +19,7 @@ from service.redis.name_store import NameStore
 from service.redis.opening import CachePlace, open_cache
 from service.redis.primary import Primary, open_store
 
-# No request waits for a flush, and a slow one must not make the key check believe that its store is unreachable.
+# No request waits for a flush, and a slow one must not make the key check treat its store as unreachable.
 _USAGE_TIMEOUT_SECONDS = 1.0
 _ERRORS_TIMEOUT_SECONDS = 1.0  # for the same reason
 
@@ -40,7 +40,7 @@ class Metering:
         clock: Callable[[], float],
     ) -> None:
         self._data: Path = settings.data_path
-        self.workers = worker_count(settings)  # of all instances, as far as is known
+        self.workers = worker_count(settings)  # of all instances, as far as known
         self._redis = open_store("usage store", keys_at, timeout=_USAGE_TIMEOUT_SECONDS)
         self.counters = UsageCounters(clock)
         errors = open_cache("store of errors", cache_at, timeout=_ERRORS_TIMEOUT_SECONDS)
@@ -53,7 +53,7 @@ class Metering:
 
     @property
     def problem(self) -> str | None:
-        """What keeps usage from being stored although its store answers."""
+        """Why usage is not stored although its store replies; None if it is."""
         return self._flusher.problem
 
     async def start(self) -> None:
@@ -61,7 +61,7 @@ class Metering:
         self._flusher.start()
 
     async def stop(self) -> None:
-        """Call after the last request and before the cache's client is closed."""
+        """Stops; call it after the last request and before the cache's client is closed."""
         await self.limiter.stop()
         await self._flusher.stop()
         await self.errors.stop()

@@ -22,9 +22,9 @@ from service.worker.assembly import WorkerApp
 
 log = logging.getLogger("forecast.worker")
 
-# Open files besides connections: releases, Redis, logs, connections that are turned away, and some to spare.
+# Open files besides connections: releases, Redis, logs, refused connections, and a reserve.
 _OTHER_FILES = 500
-# For sending the last report, which holds what was counted.
+# Timeout for sending the last report, which has the final counts.
 _LAST_WORDS_SECONDS = 1.0
 
 
@@ -96,7 +96,7 @@ class Worker:
         self._send_report()
 
     def _drain(self) -> None:
-        """From now on, answers close their connections; new ones are accepted until the supervisor stops that."""
+        """Closes connections after their answers from now on; accepts new ones until the supervisor stops that."""
         self._app.pipeline.draining = True
         loop, lame_duck = asyncio.get_running_loop(), ipc.LameDuck.within(self._settings.drain)
 
@@ -120,11 +120,11 @@ class Worker:
             illustrative=manifest.illustrative if manifest else False,
             keys_up=app.keys_store.healthy,
             cache_up=app.cache_store.healthy,
-            cache_away=app.cache_store.parts_away,
+            cache_away=app.cache_store.unreachable_parts,
             cache_refusal=app.cache_refusal,
             push_connected=app.push_connected,
             push_refused=app.push_refused,
-            can_verify=app.verifier.serves_somebody,
+            can_verify=app.verifier.can_verify_any,
             can_answer=app.lookups.can_answer,
             keys_problem=app.verifier.store_watch.problem,
             keys_went_back=app.verifier.lost_writes.problem,
@@ -151,7 +151,8 @@ class Worker:
 def settle() -> None:
     """Exempts code and key sets from garbage collection. Call when a release has been opened.
 
-    A collection takes some 80 ms, in which no request is answered. Here it runs once, for what the release before left.
+    A collection takes some 80 ms, in which no request is answered. Here it runs once, for the objects of the previous
+    release.
     """
     gc.unfreeze()
     gc.collect()
@@ -159,7 +160,7 @@ def settle() -> None:
 
 
 def make_server(app: WorkerApp, settings: Settings) -> ListenerServer:
-    """The server of partners' connections."""
+    """Returns the server of partners' connections."""
     return ListenerServer(make_door(app, settings), drain=max(1, round(settings.drain)))
 
 
@@ -191,7 +192,7 @@ def allow_files(connections: int) -> int:
 
 
 async def work(control_socket: socket.socket, listening: socket.socket) -> None:
-    """Serves on `listening` as the supervisor, at the other end of `control_socket`, orders; returns when drained."""
+    """Serves on `listening`, and obeys the supervisor at the other end of `control_socket`. Returns when drained."""
     reader, writer = await asyncio.open_connection(sock=control_socket, limit=ipc.LINE_LIMIT_BYTES)
     orders = msgspec.json.decode(await reader.readline(), type=ipc.Orders)
     logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
@@ -205,5 +206,5 @@ async def work(control_socket: socket.socket, listening: socket.socket) -> None:
 
 
 def preload() -> None:
-    """Imports the rest of what a worker runs, for a process that forks workers off."""
+    """Imports the rest of a worker's code, for the fork server."""
     build_litestar([])  # Litestar imports a third of itself when it is first used

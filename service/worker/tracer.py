@@ -1,8 +1,8 @@
 """The tracer of a worker: OpenTelemetry's spans of traced requests. Imported only where requests are traced, because it
 needs the extra `traces`.
 
-A request is noted while it is answered (service/base/tracing.py). Its spans are made when it is over, by the
-conventions of OpenTelemetry for HTTP servers.
+A request is recorded while it is answered (service/base/tracing.py). Its spans are made at its end, by the conventions
+of OpenTelemetry for HTTP servers.
 """
 
 import logging
@@ -37,16 +37,16 @@ from service.base.tracing import MOST_STEPS, CallerContext, Step, Trace
 log = logging.getLogger("forecast.traces")
 
 _PACKAGE = "population-housing-forecast"
-# Spans that wait for the collector. The requests that bring more are dropped.
+# Spans that wait for the collector. Requests above this limit are dropped.
 _MOST_WAITING = 4096
 _SAY_AGAIN_SECONDS = 60.0
 _MOST_REASON = 300  # characters
-# Any other method is a caller's invention, of which there may be any number.
+# Other methods are unbounded in number, because callers may invent them.
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "QUERY"))
 
 
 class SpanTracer:
-    """Makes the spans of one worker, which owns it, and has them exported by `exporter`, in a thread of the SDK's.
+    """Makes the spans of one worker, which owns it, and exports them by `exporter`, in a thread of the SDK's.
 
     `share`: of all requests.
     """
@@ -66,7 +66,7 @@ class SpanTracer:
 
     @property
     def dropped(self) -> int:
-        """Traced requests that the collector did not take."""
+        """Traced requests that the collector did not accept."""
         return self._refused + self._exports.lost
 
     def record(self, trace: Trace, request: AccessLogEntry) -> None:
@@ -100,18 +100,18 @@ class SpanTracer:
             _end(span, since + _nanoseconds(ended), is_error=step.error is not None)
 
     def flush(self) -> None:
-        """Exports what waits."""
+        """Exports waiting spans."""
         self._provider.force_flush()
 
     def stop(self, seconds: float) -> None:
-        """Exports what is left, for at most so many seconds; a failing collector is not waited for."""
+        """Exports remaining spans, for at most so many seconds; does not wait for a failing collector."""
         ending = threading.Thread(target=self._provider.shutdown, name="end of traces", daemon=True)
         ending.start()
         ending.join(0.0 if self._exports.failing else seconds)
 
 
 class _TraceIds(RandomIdGenerator):
-    """Gives the next trace the id that its request has already, which is in the log."""
+    """Gives the next trace the id of its request, which is in the log."""
 
     next = 0
 
@@ -120,7 +120,7 @@ class _TraceIds(RandomIdGenerator):
 
 
 class _CountedExports(SpanExporter):
-    """Counts what `exporter` exports and loses, and logs when it begins and ceases to fail. In the SDK's thread."""
+    """Counts spans that `exporter` exports and loses, and logs when failures begin and end. In the SDK's thread."""
 
     def __init__(self, exporter: SpanExporter) -> None:
         self.done = 0  # spans that were exported, or lost
@@ -154,11 +154,11 @@ class _CountedExports(SpanExporter):
         now = time.monotonic()
         if not self._is_logged and now >= self._log_after:
             self._is_logged, self._log_after = True, now + _SAY_AGAIN_SECONDS
-            log.warning("traces cannot be exported, and are lost meanwhile: %s", self._reason.text[:_MOST_REASON])
+            log.warning("traces cannot be exported and are lost: %s", self._reason.text[:_MOST_REASON])
 
 
 class _LastMessage(logging.Handler):
-    """Takes what OpenTelemetry logs of every failed export, so that the log says it once."""
+    """Captures OpenTelemetry's log of failed exports, so that our log has each failure once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -171,21 +171,21 @@ class _LastMessage(logging.Handler):
 
 
 def open_tracer(share: float) -> SpanTracer | None:
-    """The tracer of this worker, as OTEL_* variables say. None if they are wrong, which is logged."""
+    """Returns the tracer of this worker, as OTEL_* variables say. None if they are wrong, which is logged."""
     try:
         return SpanTracer(share, collector())
-    except Exception as error:  # without traces, requests are served all the same
+    except Exception as error:  # without traces, requests are still served
         log.error("requests are not traced: %s", error)
         return None
 
 
 def collector() -> SpanExporter:
-    """Where spans go: to a collector, by OTLP over HTTP."""
+    """Returns the exporter of spans to a collector, by OTLP over HTTP."""
     return OTLPSpanExporter()
 
 
 def _resource() -> Resource:
-    """What all spans of this worker say; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win."""
+    """Returns the attributes of all spans of this worker; OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES win."""
     ours = {
         "service.name": _PACKAGE,
         "service.version": version(_PACKAGE),
@@ -213,7 +213,7 @@ def _context_of(caller: CallerContext | None) -> Context:
 
 
 def _attributes(request: AccessLogEntry) -> dict[str, str | int]:
-    """Those of the conventions for HTTP servers, and ours. Absent ones are left out."""
+    """Returns the attributes of the conventions for HTTP servers, and ours. Absent ones are left out."""
     path = masked(request.path)
     found = {
         "http.request.method": request.method if request.method in _METHODS else "_OTHER",
@@ -229,7 +229,7 @@ def _attributes(request: AccessLogEntry) -> dict[str, str | int]:
         "forecast.tier": request.tier,
         "forecast.release": request.release,
         "forecast.key_id": request.key_id,
-        # it is canonical where a tier was asked
+        # it is canonical if a tier was queried
         "url.query" if request.tier is None else "forecast.query": masked(request.query) if request.query else None,
     }
     return {name: value for name, value in found.items() if value is not None}

@@ -118,5 +118,5 @@ def test_without_a_collector_requests_and_stopping_are_as_ever(published: Site, 
                 line for line in instance.log() if line["logger"].startswith(("forecast.traces", "opentel", "urllib3"))
             ]
     assert len(told) == 1
-    assert told[0]["message"].startswith("traces cannot be exported, and are lost meanwhile: ")
+    assert told[0]["message"].startswith("traces cannot be exported and are lost: ")
     assert published.key not in (short / "serve.log").read_text()

@@ -33,7 +33,7 @@ def demo() -> None:
       forecast demo
       FORECAST_LISTEN_PORT=9000 forecast demo
     """
-    interruption.ends_by(connections.interrupt)
+    interruption.call_on_signal(connections.interrupt)
     loaded = load_settings()
     log_json = logs.configure("json" if wants_json() else loaded.settings.log_format, loaded.settings.log_level)
     console = stderr()

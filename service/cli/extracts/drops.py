@@ -47,7 +47,7 @@ def extracts() -> None:
       forecast extracts list
       forecast extracts rollback
     """
-    interruption.ends_by(connections.interrupt)
+    interruption.call_on_signal(connections.interrupt)
 
 
 for _command in (list_releases, show, rollback, diff, retire_releases, watch, held, approve, discard):

@@ -211,7 +211,7 @@ def explain_interruption(releases: Releases) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if interruption.asked():
+        if interruption.received_signal():
             now = _current(releases)
             interruption.explain_result("nothing was changed" if now == before else f"{now} is current now")
         raise

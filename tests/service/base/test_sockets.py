@@ -91,8 +91,8 @@ def test_where_the_kernel_cannot_refuse_the_listener_goes_on_and_a_warning_says_
         ("127.0.0.1:9", "it includes a port"),
         ("http://127.0.0.1", "it is a URL or a path"),
         ("[::1]", "an IPv6 address has no brackets here"),
-        ("a..b", "it is no name of a host"),
-        ("a" * 80, "it is no name of a host"),
+        ("a..b", "it is not a host name"),
+        ("a" * 80, "it is not a host name"),
     ],
 )
 @pytest.mark.parametrize("listener", ["LISTEN", "OPERATOR"])
@@ -107,5 +107,5 @@ def test_a_host_that_is_none_is_explained(host: str, why: str, listener: str) ->
 
 
 def test_an_address_of_another_machine_is_told() -> None:
-    with pytest.raises(StartError, match="it is no address of this machine"), bind("192.0.2.7", 0, "listen_port"):
+    with pytest.raises(StartError, match="it is not an address of this machine"), bind("192.0.2.7", 0, "listen_port"):
         pass

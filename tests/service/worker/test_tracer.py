@@ -292,7 +292,7 @@ def test_a_collector_that_is_away_is_told_once_and_what_is_lost_is_counted(caplo
     tell(1)  # within the minute
     assert tracer.dropped == 7
     assert [record.getMessage() for record in caplog.records] == [
-        "traces cannot be exported, and are lost meanwhile: nobody takes 2",
+        "traces cannot be exported and are lost: nobody takes 2",
         "traces are exported again",
     ]
     tracer.stop(60)
