@@ -18,11 +18,11 @@ LOST = (
 )
 
 
-def obtain(configured: str | None, data: Path, *, create: bool = True, anew: bool = False) -> bytes:
+def obtain(configured: str | None, data: Path, *, create: bool = True, from_scratch: bool = False) -> bytes:
     """Returns the configured pepper, or that of the data folder, which is created once.
 
     Without `create`, a data folder without one is unchanged, and the result is a pepper that no key was made with. The
-    same if the pepper is lost, unless the keys start `anew`: a new file would hide that the old one is missing.
+    same if the pepper is lost, unless the keys start `from_scratch`: a new file would hide that the old one is missing.
 
     Raises:
         SettingsError: if it is too short, or its file cannot be read or created.
@@ -33,7 +33,7 @@ def obtain(configured: str | None, data: Path, *, create: bool = True, anew: boo
         return configured.encode()
     path = file_of(data)
     try:
-        if not path.exists() and (not create or (is_lost(configured, data) and not anew)):
+        if not path.exists() and (not create or (is_lost(configured, data) and not from_scratch)):
             return secrets.token_hex(32).encode()
         _create(path)
         pepper = read_regular(path).decode("ascii").strip()

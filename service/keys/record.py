@@ -44,7 +44,7 @@ class KeyExpiry(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The record of one key, which is never deleted. Who changed it, and when, is in the audit trail.
+    """The record of one key, which is never deleted. Its changes are in the audit trail.
 
     Members that a later version adds are ignored, and lost when the record is written.
     """

@@ -153,7 +153,7 @@ class KeyStore:
         except StoreRefused as error:
             raise StoreRefused(f"{error}; nothing was issued", error.why) from None
         except StoreUnavailable as error:
-            message = f"{error}; if `forecast keys show {key_id}` finds a key, nobody has it: revoke it{and_then}"
+            message = f"{error}; if `forecast keys show {key_id}` finds a key, it has no owner: revoke it{and_then}"
             raise StoreUnavailable(message) from None
         if not done:
             raise KeyStoreError("the record was changed from elsewhere meanwhile; nothing was issued: try again")

@@ -131,7 +131,7 @@ count({column}) = 0 AND count(_unreadable_{column}) = 0
 SELECT min(_file), NULL, count(*), []::VARCHAR[] FROM {staged}
 
 -- name: value_of_implausible_project
--- What is implausible about a project, in words.
+-- Why a project is implausible, in words.
 concat_ws(', ', CASE WHEN completion_date < start_date THEN start_date || ' to ' || completion_date END,
           CASE WHEN total_units >= 0 AND affordable_units > total_units
                THEN affordable_units || ' of ' || total_units || ' units affordable' END)

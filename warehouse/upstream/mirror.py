@@ -120,7 +120,7 @@ class Mirror:
             at = f"at serial {known.pointer.serial}" if known.version else "without current.json"
             self._astray = (
                 f"the store of releases went back: it is {at}, and was at {self._state.serial}; "
-                "serving goes on; `forecast extracts rollback RELEASE` or publishing makes a release current again"
+                "serving continues; `forecast extracts rollback RELEASE` or publishing makes a release current again"
             )
             return
         self._astray = None

@@ -323,5 +323,5 @@ def all_releases(store: ReleasesStore) -> set[str]:
 
 def _explain_lost_race(pointer: StoredPointer) -> str:
     if pointer.next is not None:
-        return f"another publish started first: {pointer.next.by or 'somebody'} is publishing {pointer.next.release}"
-    return f"another publish finished first: {pointer.release} is current now, by {pointer.by or 'somebody'}"
+        return f"another publish started first: {pointer.next.by or 'unknown'} is publishing {pointer.next.release}"
+    return f"another publish finished first: {pointer.release} is current now, by {pointer.by or 'unknown'}"

@@ -208,7 +208,7 @@ def adopt_store(yes: bool) -> Output:
     if pepper.is_lost(settings.keys_pepper, settings.data_path):
         # stops if the store is unreachable: a new pepper file would only hide the loss
         with_store(lambda store: store.raw_identity(), begins=True)
-    pepper.obtain(settings.keys_pepper, settings.data_path, anew=True)
+    pepper.obtain(settings.keys_pepper, settings.data_path, from_scratch=True)
     _, warnings = changing(adopt, begins=True)
     return done({"adopted": True}, warnings, lambda: stdout().print("The key store is accepted as it is."))
 

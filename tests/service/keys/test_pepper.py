@@ -65,7 +65,7 @@ def test_a_pepper_that_is_lost_is_not_replaced_unless_the_keys_begin_anew(tmp_pa
     assert not pepper.is_lost("x" * 16, tmp_path)
     assert pepper.obtain(None, tmp_path) != pepper.obtain(None, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [SEEN]
-    made = pepper.obtain(None, tmp_path, anew=True)
+    made = pepper.obtain(None, tmp_path, from_scratch=True)
     assert pepper.obtain(None, tmp_path) == made
     assert not pepper.is_lost(None, tmp_path)
 
