@@ -1,1 +1,1 @@
-"""The fast door: a connection with its limits, deadlines and pipelining, whose plain requests the pipeline answers."""
+"""Connections with limits, deadlines and pipelining, whose plain requests the pipeline answers."""

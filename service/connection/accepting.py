@@ -1,9 +1,9 @@
-"""Accepts connections, many in a turn of the event loop, and reads what each sends first.
+"""Accepts connections, many in a turn of the event loop, and reads the first bytes of each.
 
 libuv, below uvloop, accepts one connection in each turn of the loop. A turn of a busy worker takes 10 to 20 ms, so a
-thousand new connections, as after a deploy or when a balancer comes back, would wait for up to 15 s. Here one is
-accepted at first, and twice as many in each turn that leaves some waiting. Not all at once, or the first worker to look
-would have them all. Where turns take long, accepting takes as long as they do.
+thousand new connections, as after a deploy or when a balancer recovers, would wait for up to 15 s. Here one is accepted
+at first, and twice as many in each turn that leaves some waiting. Not all at once, or the first worker would accept
+them all. Accepting may take as long as the other turns of the loop.
 """
 
 import asyncio
@@ -23,25 +23,26 @@ from service.connection.polling import Polling
 log = logging.getLogger("forecast.sockets")
 
 _MOST_AT_ONCE = 256
-# While some wait, accepting takes up to half of the time, and at most so long at once: the others wait meanwhile.
+# While some wait, accepting takes up to half of the time, and at most so long at once: other connections wait
+# meanwhile.
 _MOST_SECONDS = 0.05
-# Of what a connection sends first: most requests are far smaller.
+# Limit of the first read: most requests are far smaller.
 _FIRST_BYTES = 16 << 10
-# None waits, or who did has gone. After any other error, such as no file left to open, a moment passes.
+# None waits, or the client has disconnected. After any other error, such as too many open files, accepting pauses.
 _NOBODY = (BlockingIOError, ConnectionAbortedError, InterruptedError)
 _RETRY_SECONDS = 0.1
-# Open files that connections leave free at least, or a quarter of the limit: for releases, stores, logs.
+# Open files that connections leave free, or a quarter of the limit if that is less: for releases, stores, logs.
 _FILES_LEFT = 64
-# At the end, for accepting all that wait.
+# Timeout for accepting all that wait, at the end.
 _LAST_SECONDS = 1.0
 
-# Host and port of a connection's other end.
+# Host and port of the peer.
 Address = tuple[str, int]
 Make = Callable[[Address], Polled]
 
 
 class Acceptor:
-    """Takes what waits at `listening`, in the running loop, from `start` to `close`. Its server owns it.
+    """Accepts connections at `listening`, in the running loop, from `start` to `close`. Its server owns it.
 
     `make` makes a connection, which `polling` polls.
     """
@@ -53,7 +54,7 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most_files = limit - min(_FILES_LEFT, limit // 4) if limit != resource.RLIM_INFINITY else sys.maxsize
-        self._next = 1  # how many are taken at most, if turns of the loop are short
+        self._next = 1  # most to accept in a turn, if turns of the loop are short
         self._left_at: float | None = None  # when the last turn left some waiting, in monotonic seconds
         self._retry: asyncio.TimerHandle | None = None
 
@@ -70,7 +71,7 @@ class Acceptor:
             while monotonic() < until:
                 with suppress(ConnectionAbortedError):
                     self._accept_one()
-        self._listening.close()  # at once: if it is the last copy, the kernel resets who connected since
+        self._listening.close()  # at once: if it is the last copy, the kernel resets later connections
 
     def _accept(self) -> None:
         now = monotonic()
@@ -88,7 +89,7 @@ class Acceptor:
                 self._retry = self._loop.call_later(_RETRY_SECONDS, self.start)
 
     def _accept_one(self) -> None:
-        # a socket's object would cost more than to accept it, and who gets an answer needs none
+        # a socket object would cost more than accepting, and an answered connection needs none
         file, address = self._listening._accept()  # type: ignore[attr-defined]  # noqa: SLF001
         if file >= self._most_files:  # the kernel gives the lowest number that is free
             closing.drop_unsent(file)
@@ -104,5 +105,5 @@ class Acceptor:
             first = b""
         if first:
             self._polling.open(file, self._make(address[:2]), first)
-        else:  # its other end has gone already
+        else:  # its peer has disconnected already
             os.close(file)

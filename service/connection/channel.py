@@ -1,4 +1,4 @@
-"""The sending side of a connection: its write buffer, a reader that is slow, and a lingering close."""
+"""The sending side of a connection: its write buffer, a slow reader, and a lingering close."""
 
 import asyncio
 import logging
@@ -11,50 +11,50 @@ from service.connection import closing
 
 log = logging.getLogger("forecast.sockets")
 
-# From this size on, answers are written at once: they would push each other out of the processor's caches.
+# Answers of this size or more are written at once: they would evict each other from the processor's caches.
 _LARGE_BYTES = 8 << 10
 # How many pieces the kernel takes at once (IOV_MAX).
 _MOST_PIECES = 1024
-# Most requests are far smaller; what is larger is read a second time.
+# Most requests are far smaller; larger ones need a second read.
 _READ_BYTES, _REST_BYTES = 4 << 10, 60 << 10
-# How often a reader that is slow, or is to take the last answer, is looked at.
-_LOOK_SECONDS = 1.0
-# Of what arrives behind the last answer; more is left to wait in the kernel, and with its sender.
-_MOST_THROWN_AWAY = 256 << 10
+# How often a slow reader, or one of the last answer, is checked.
+_CHECK_SECONDS = 1.0
+# Limit of bytes that are discarded after the last answer; more wait in the kernel, and at the sender.
+_MOST_DISCARDED = 256 << 10
 
 
 class Polled(Protocol):
     """A connection that is polled, until it is lost."""
 
-    channel: "Channel"  # there before anything else
+    channel: "Channel"  # set before anything else
 
     def opened(self) -> None:
-        """The connection stays: what it sent first, if anything, did not end it."""
+        """Called when the connection stays: its first bytes, if any, did not end it."""
         ...
 
     def received(self, data: bytes, now: float) -> None:
-        """`now` is in monotonic seconds."""
+        """Called with received bytes. `now` is in monotonic seconds."""
         ...
 
     def received_end(self) -> None:
-        """The other end sends no more."""
+        """Called when the other end sends no more."""
         ...
 
     def blocked(self) -> None:
-        """The reader takes no more for now."""
+        """Called when the reader accepts no more for now."""
         ...
 
     def unblocked(self) -> None:
-        """The reader has taken everything."""
+        """Called when the reader has read everything."""
         ...
 
     def lost(self) -> None:
-        """There is no channel any more."""
+        """Called when the channel is closed."""
         ...
 
 
 class Poller(Protocol):
-    """What polls the sockets of channels."""
+    """The interface that polls the sockets of channels."""
 
     loop: asyncio.AbstractEventLoop
 
@@ -66,23 +66,23 @@ class Poller(Protocol):
 
 
 class Channel:
-    """What a connection writes to, and ends. `file` is below 0 when it is over. Its polling owns it."""
+    """The sending side of a connection. `file` is below 0 once it is closed. Its polling owns it."""
 
-    __slots__ = ("_alarm", "_events", "_left", "_pieces", "_polling", "_thrown_away",
-                 "_took_at", "connection", "ends", "file", "is_blocked")  # fmt: skip
+    __slots__ = ("_alarm", "_discarded", "_events", "_left", "_pieces", "_polling", "_took_at",
+                 "connection", "ends", "file", "is_blocked")  # fmt: skip
 
     def __init__(self, file: int, polling: Poller, connection: Polled) -> None:
         self.file = file
-        self.is_blocked = False  # the reader has not taken what was written
-        self.ends = False  # nothing more is read or written, but what was written before
+        self.is_blocked = False  # the reader has not read all written bytes
+        self.ends = False  # no more reads or writes, except of bytes written before
         self._polling = polling
-        self.connection: Polled | None = connection  # None when it is over
+        self.connection: Polled | None = connection  # None once it is closed
         self._events = 0  # that are polled
-        self._pieces: list[bytes] = []  # to be written; then the channel is blocked, or it is the polling's turn
+        self._pieces: list[bytes] = []  # to be written, while the channel is blocked or in the polling's turn
         self._alarm: asyncio.TimerHandle | None = None
-        self._took_at = 0.0  # when the reader last took something, in monotonic seconds
-        self._left = 0  # bytes that it had not taken then
-        self._thrown_away = 0  # bytes that arrived behind the end
+        self._took_at = 0.0  # when the reader last read something, in monotonic seconds
+        self._left = 0  # bytes that it had not read then
+        self._discarded = 0  # bytes that arrived after the end
 
     def write(self, head: bytes, body: bytes) -> None:
         """Writes `head` and `body` with others of this turn; a large body at once."""
@@ -95,7 +95,7 @@ class Channel:
             self.flush()
 
     def flush(self) -> None:
-        """Writes what the reader takes. Its connection learns whether that was everything, if it was not before."""
+        """Writes as much as the reader accepts. Notifies its connection if it became blocked or unblocked."""
         pieces = self._pieces
         if not pieces:
             return
@@ -121,11 +121,11 @@ class Channel:
 
     @property
     def _size(self) -> int:
-        """Bytes that are still to be written."""
+        """Bytes still to be written."""
         return sum(map(len, self._pieces))
 
     def _drop(self, sent: int) -> None:
-        """Forgets the bytes that were sent."""
+        """Drops the bytes that were sent."""
         taken = 0
         while sent >= len(self._pieces[taken]):
             sent -= len(self._pieces[taken])
@@ -150,7 +150,7 @@ class Channel:
             self.connection.unblocked()
 
     def read(self, reads: bool) -> None:
-        """Whether to read, from now on."""
+        """Sets whether to read from now on."""
         if not self.ends:
             self._poll(self._events | select.EPOLLIN if reads else self._events & ~select.EPOLLIN)
 
@@ -160,10 +160,10 @@ class Channel:
             self._events = events
 
     def close(self, *, more_may_arrive: bool = False) -> None:
-        """Ends it so that everything written arrives whole: a lingering close (RFC 9112, 9.6).
+        """Closes so that all written bytes arrive: a lingering close (RFC 9112, 9.6).
 
-        What a client sends behind the close makes the kernel reset the connection, and drop what it has not sent yet.
-        So what arrives is thrown away until the client has everything, or takes nothing for `READ_SECONDS`.
+        Bytes that a client sends after the close make the kernel reset the connection, and drop unsent bytes. So
+        arriving bytes are discarded until the client has everything, or reads nothing for `READ_SECONDS`.
         `more_may_arrive`: also if everything is sent already.
         """
         if self.ends:
@@ -178,7 +178,7 @@ class Channel:
         self._poll(self._events | select.EPOLLIN)
         if not self.is_blocked:
             self._end_writing()
-        if self.file >= 0:  # the other end may have gone
+        if self.file >= 0:  # the peer may have disconnected
             self._watch_reader()
 
     def _end_writing(self) -> None:
@@ -188,7 +188,7 @@ class Channel:
             self.abort()
 
     def abort(self) -> None:
-        """Ends it at once, unless it is over. Notifies the connection."""
+        """Closes at once, unless it is closed. Notifies the connection."""
         connection, self.connection = self.connection, None
         if connection is None:
             return
@@ -198,24 +198,24 @@ class Channel:
         os.close(file)
         try:
             connection.lost()
-        except Exception:  # it must not take what was read from others
-            log.exception("a connection that is lost could not be ended")
+        except Exception:  # it must not affect the other connections of the turn
+            log.exception("a lost connection could not be ended")
 
     def reset(self) -> None:
-        """The same, and the kernel drops what is not sent, which could be megabytes for a reader that never comes."""
+        """Closes, and makes the kernel drop unsent bytes: they could be megabytes for a reader that never comes."""
         if self.file >= 0:
             closing.drop_unsent(self.file)
         self.abort()
 
     def stay(self) -> None:
-        """The connection stays: it is polled from now on. Raises OSError if the kernel has no room for it."""
+        """Adds the connection to the poll. Raises OSError if the kernel has no room for it."""
         if self.file >= 0 and self.connection is not None:
             self._poll(self._events | select.EPOLLIN)
             if not self.ends:
                 self.connection.opened()
 
     def take(self) -> bytes | None:
-        """Returns what has arrived for the connection, if anything."""
+        """Returns the bytes received for the connection, if any."""
         try:
             data = os.read(self.file, _READ_BYTES)
         except BlockingIOError:
@@ -230,32 +230,32 @@ class Channel:
             return None
         if not self.ends:
             return data
-        self._thrown_away += len(data)
-        if self._thrown_away > _MOST_THROWN_AWAY:
+        self._discarded += len(data)
+        if self._discarded > _MOST_DISCARDED:
             self._poll(self._events & ~select.EPOLLIN)
         return None
 
     def _received_end(self) -> None:
         if self.ends and not self._pieces:
-            self.abort()  # it has everything, or is not interested
+            self.abort()  # the peer has everything, or does not want it
             return
-        self._poll(self._events & ~select.EPOLLIN)  # the end would be reported again and again
+        self._poll(self._events & ~select.EPOLLIN)  # the end would be reported repeatedly
         if not self.ends and self.connection is not None:
             self.connection.received_end()
 
-    # --- a reader that is slow, or is to take the last answer ----------------------------------------------------
+    # --- a slow reader, or one of the last answer ------------------------------------------------------------------
 
     def _watch_reader(self) -> None:
         if self._alarm is None:
             self._took_at, self._left = monotonic(), self._size + closing.not_acknowledged(self.file)
-            self._alarm = self._polling.loop.call_later(_LOOK_SECONDS, self._look_at_reader)
+            self._alarm = self._polling.loop.call_later(_CHECK_SECONDS, self._check_reader)
 
     def _stop_watching(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
-    def _look_at_reader(self) -> None:
+    def _check_reader(self) -> None:
         now, left = monotonic(), self._size + closing.not_acknowledged(self.file)
         if left != self._left:
             self._left, self._took_at = left, now
@@ -264,11 +264,11 @@ class Channel:
         elif now - self._took_at > closing.READ_SECONDS:
             self.reset()
         else:
-            self._alarm = self._polling.loop.call_later(_LOOK_SECONDS, self._look_at_reader)
+            self._alarm = self._polling.loop.call_later(_CHECK_SECONDS, self._check_reader)
 
 
 def _rest(file: int) -> bytes:
     try:
         return os.read(file, _REST_BYTES)
-    except OSError:  # there is none; or its sender has gone, which the next turn finds out
+    except OSError:  # there is none; or the peer has disconnected, which the next turn reports
         return b""

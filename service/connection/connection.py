@@ -29,40 +29,40 @@ log = logging.getLogger("forecast.access")
 class Connection:
     """One connection, from its first byte until it is lost; its listener's polling owns it.
 
-    Requests are taken one after the other: what arrives behind one that is under way is held, and nothing is read
-    meanwhile, so that a client costs what one request costs. A plain request is answered by the pipeline. Any other
-    goes to the parser, and then to the application, in an exchange.
+    Requests are handled one after the other: bytes that arrive during one are held, and no more are read meanwhile, so
+    that a client costs no more than one request. The pipeline answers plain requests. Any other one goes to the parser,
+    and then to the application, in an exchange.
 
     An answer that begins before the whole request has arrived closes the connection: the next request might be read
-    from the middle of this one. A request whose rest cannot be read has one answer, a refusal.
+    from the middle of this one. A request whose rest is unreadable gets one answer, a refusal.
     """
 
-    __slots__ = ("__weakref__", "_checked", "_deadlines", "_door", "_exchange", "_held", "_ignores", "_over", "_parser",
-                 "_pipeline", "_turn", "_waits", "address", "asked_at", "channel", "closes", "reader",
-                 "turned_away")  # fmt: skip
+    __slots__ = ("__weakref__", "_checked", "_deadlines", "_door", "_exchange", "_held", "_ignores",
+                 "_over", "_parser", "_pipeline", "_turn", "_waits", "address", "began_at", "channel",
+                 "closes", "is_over_limit", "reader")  # fmt: skip
 
     channel: Channel
 
     def __init__(self, door: Door, address: Address) -> None:
         self.address = address
-        self.asked_at = now = monotonic()  # when it began, or the parser last saw a request begin
+        self.began_at = now = monotonic()  # when it began, or the parser last saw a request begin
         self.closes = False  # with the next answer
         self.reader = HeadReader(door.fields, address[0])
         self._door = door
         self._deadlines = Deadlines(self, door, now)
         self._held = HeldInput()
         self._ignores = False  # whatever arrives
-        self._turn: asyncio.Handle | None = None  # of the loop, that goes on with what is held
+        self._turn: asyncio.Handle | None = None  # the loop's call that continues with held bytes
         # the request under way
         self._waits = False  # for the pipeline
         self._checked: Request | None = None  # which the application answers
-        self._parser: RequestParser | None = None  # made when it is needed
-        self._exchange: Exchange | None = None  # of the request that the parser reads, or has read last
+        self._parser: RequestParser | None = None  # created when needed
+        self._exchange: Exchange | None = None  # of the parser's current or last request
         connections = door.state.connections
-        connections.add(self)  # type: ignore[arg-type]  # uvicorn calls `shutdown` of what is in there
+        connections.add(self)  # type: ignore[arg-type]  # uvicorn calls `shutdown` of its members
         self._over = len(connections) - door.most_connections
-        self.turned_away = self._over > 0 and not door.make_room(self)
-        self._pipeline = None if self.turned_away else door.pipeline
+        self.is_over_limit = self._over > 0 and not door.make_room(self)
+        self._pipeline = None if self.is_over_limit else door.pipeline
 
     # --- the channel ---------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ class Connection:
 
     def _is_reset(self) -> bool:
         """Resets the connection if too many are waiting for their refusal; returns whether it did."""
-        if not self.turned_away or self._over <= limits.MOST_TURNED_AWAY:
+        if not self.is_over_limit or self._over <= limits.MOST_OVER_LIMIT:
             return False
         self._door.rejected("unavailable")
         self.channel.reset()
@@ -86,7 +86,7 @@ class Connection:
             is_held_up = is_held_up or self.is_busy or self.is_in_message
         if is_held_up or not self._answer(data, now):
             self._held.add(data)
-            self._go_on()
+            self._continue()
 
     def received_end(self) -> None:
         self.close()
@@ -98,7 +98,7 @@ class Connection:
     def unblocked(self) -> None:
         if self._exchange is not None:
             self._exchange.unblock()
-        self._guard(self._go_on)
+        self._guard(self._continue)
 
     def lost(self) -> None:
         self._door.state.connections.discard(self)
@@ -108,48 +108,48 @@ class Connection:
             self._turn.cancel()
         if self._parser is not None:
             self._parser.end()
-        # they refer to the connection, which would otherwise stay until garbage is collected
+        # they refer to the connection, which would otherwise stay until a garbage collection
         self._parser = self._exchange = self._turn = None
 
     # --- arrival -------------------------------------------------------------------------------------------------
 
     @property
     def is_busy(self) -> bool:
-        """A request is under way."""
+        """Whether a request is under way."""
         return self._waits or (self._exchange is not None and self._exchange.is_under_way)
 
     @property
     def is_waited_for(self) -> bool:
-        """Its client waits for an answer, and reads it."""
+        """Whether its client waits for an answer, and reads it."""
         return self.is_busy and not self.channel.is_blocked
 
     @property
     def is_in_message(self) -> bool:
-        """A request has arrived in part."""
+        """Whether a request has arrived in part."""
         return self._parser is not None and self._parser.in_message
 
     def _read_or_wait(self) -> None:
         self.channel.read(not self._held.data and (self._exchange is None or self._exchange.reads))
 
-    def _go_on_later(self) -> None:
+    def _continue_later(self) -> None:
         if self._turn is None:
-            self._turn = asyncio.get_running_loop().call_soon(self._guard, self._go_on)
+            self._turn = asyncio.get_running_loop().call_soon(self._guard, self._continue)
 
     def _guard(self, act: Callable[[], None]) -> None:
-        """A defect ends the connection: nothing else would."""
+        """Ends the connection after a defect, as no other code would."""
         try:
             act()
         except Exception:
-            log.exception("what arrived on a connection could not be answered")
+            log.exception("a request on a connection could not be answered")
             self.channel.abort()
 
-    def _go_on(self) -> None:
-        """Takes what is held, head by head, until a request has to be waited for or others should have their turn."""
+    def _continue(self) -> None:
+        """Handles held bytes, head by head, until a request must wait or other connections should have their turn."""
         self._turn = None
         until = monotonic() + limits.TURN_SECONDS
         while self._held.data and (self.is_in_message or not (self.is_busy or self.channel.is_blocked)):
             if (now := monotonic()) > until:
-                self._go_on_later()
+                self._continue_later()
                 break
             piece = self._held.next_piece(self._parser)
             if self.is_in_message or not self._answer(piece, now):
@@ -184,7 +184,7 @@ class Connection:
             return
         if self.closes or now >= self._deadlines.old_at:
             request.closes = True
-        if self.reader.news is not None:  # now it is known whether its key is good
+        if self.reader.news is not None:  # by now its key is verified, or not
             self.reader.learn(verified=request.key is not None)
         head, body = pipeline.finish(request, response, self._door.dates)
         self.channel.write(head, body)
@@ -193,16 +193,16 @@ class Connection:
             self.close()
 
     def _finish(self, pipeline: Pipeline, request: Request, task: "asyncio.Task[Response]") -> None:
-        """The request that waited can be answered."""
+        """Answers the request that waited."""
         response = problem("unavailable") if task.cancelled() else task.result()
         self._waits = False
         if self.channel.ends:
-            if response.status == 401:  # a scan counts, also one that hangs up
+            if response.status == 401:  # a scan counts, even if it hangs up
                 pipeline.finish(request, response, b"")
             return
         self._guard(lambda: self._respond(pipeline, request, response, monotonic()))
         if self._held.data:
-            self._guard(self._go_on)
+            self._guard(self._continue)
 
     # --- the parser, and the application -------------------------------------------------------------------------
 
@@ -222,12 +222,12 @@ class Connection:
             self._deadlines.arriving()
 
     def begin(self) -> None:
-        """Makes the exchange of the request that the parser has read; it starts later."""
+        """Creates the exchange of the request that the parser has read; it starts later."""
         parser, checked, self._checked = self._parser, self._checked, None
         assert parser is not None  # noqa: S101 - which calls this
-        self.asked_at = monotonic()
+        self.began_at = monotonic()
         self._exchange = Exchange(self, self._door, parser, self.address, checked)
-        if parser.is_tunnel:  # what follows may not be HTTP
+        if parser.is_tunnel:  # later bytes may not be HTTP
             self._ignores = True
             self._held.clear()
         self._keep_or_close()
@@ -249,7 +249,7 @@ class Connection:
             self._exchange.keep_or_close(closes=self.closes)
 
     def _start_exchange(self) -> None:
-        """Not before all that is held of its body is read: whether it is whole decides about the connection."""
+        """Starts the exchange once its buffered body is read: whether that is whole decides about the connection."""
         if self._exchange is not None and not (self._held.data and self.is_in_message):
             self._exchange.start()
 
@@ -262,7 +262,7 @@ class Connection:
         self._deadlines.answered_at = monotonic()
         self._read_or_wait()
         if self._held.data:
-            self._go_on_later()
+            self._continue_later()
 
     def write(self, data: bytes) -> None:
         self.channel.write(b"", data)
@@ -279,7 +279,7 @@ class Connection:
     # --- refusals, and the end -----------------------------------------------------------------------------------
 
     def _refuse(self, code: str, advice: str | None = None) -> None:
-        """The only answer to a request whose rest cannot be read. Those before it are answered already."""
+        """Sends the only answer to a request whose rest cannot be read. Those before it are answered already."""
         door, exchange, parser = self._door, self._exchange, self._parser
         self._ignores, self._deadlines.arrives_since = True, None
         self._held.clear()
@@ -299,7 +299,7 @@ class Connection:
         self._end()
 
     def close(self) -> None:
-        """What was written arrives; nothing else is."""
+        """Closes after all written bytes are sent; nothing else is."""
         self.channel.close(more_may_arrive=self._exchange is not None and self._exchange.in_doubt)
         self._end()
 
@@ -310,7 +310,7 @@ class Connection:
             self._exchange.disconnect()
 
     def expire(self) -> None:
-        """What was to arrive did not in time."""
+        """Ends the connection because the bytes that it waited for did not arrive in time."""
         if self.is_closing():
             return
         parser = self._parser
@@ -318,11 +318,10 @@ class Connection:
         if parser is not None and parser.in_message and (parser.is_arriving or is_unanswered):
             self._refuse("request_timeout")
         else:
-            self.close()  # silent, or still sending what is answered: there is nothing to answer
+            self.close()  # silent, or still sending an answered request: there is none to answer
 
     def shutdown(self) -> None:
-        """The server stops: what is under way is answered, and a request may be on its way. Then the connection is
-        closed."""
+        """Stops: answers requests under way and one that may be arriving, then closes the connection."""
         self.closes = True
         if self._exchange is not None:
             self._exchange.close_behind()

@@ -1,4 +1,4 @@
-"""How long a connection waits for what is to arrive next, and how old it becomes."""
+"""How long a connection waits for the next bytes, and how old it may become."""
 
 import asyncio
 import random
@@ -10,28 +10,28 @@ from service.connection.door import Door
 
 
 class Watched(Protocol):
-    """What deadlines use of a connection."""
+    """The interface of a connection to its deadlines."""
 
     @property
     def is_busy(self) -> bool:
-        """A request is under way."""
+        """Whether a request is under way."""
         ...
 
     @property
     def is_in_message(self) -> bool:
-        """A request has arrived in part."""
+        """Whether a request has arrived in part."""
         ...
 
     def expire(self) -> None:
-        """The connection has waited long enough."""
+        """Called when the connection has waited long enough."""
         ...
 
 
 class Deadlines:
     """The times of one connection, which owns it, in monotonic seconds.
 
-    `arrives_since`: None if no request is awaited that has begun, or is the first. `answered_at`: the last time. From
-    `old_at` on, the connection closes with its next answer.
+    `arrives_since`: since when a request arrives, or the first one is awaited; else None. `answered_at`: time of the
+    last answer. From `old_at` on, the connection closes with its next answer.
     """
 
     __slots__ = ("_alarm", "_door", "_stops_at", "_watched", "answered_at", "arrives_since", "old_at")
@@ -47,7 +47,7 @@ class Deadlines:
         self._alarm: asyncio.TimerHandle | None = None
 
     def watch(self) -> None:
-        """Sets the alarm. There is one for everything: one for each request would cost as much as an answer."""
+        """Sets the alarm. One alarm serves all deadlines: one for each request would cost as much as an answer."""
         if self._alarm is not None:
             self._alarm.cancel()
         if self._watched is not None:
@@ -55,18 +55,18 @@ class Deadlines:
             self._alarm = asyncio.get_running_loop().call_later(left, self._ring)
 
     def arriving(self) -> None:
-        """A request has begun to arrive. What arrives while it does wins no time."""
+        """Called when a request starts to arrive. Later bytes of it do not extend the deadline."""
         if self.arrives_since is None:
             self.arrives_since = monotonic()
             self.watch()
 
     def stop(self) -> None:
-        """The server stops: a request that is on its way has `linger` seconds left."""
+        """Leaves `linger` seconds for a request that is arriving, since the server stops."""
         self._stops_at = monotonic() + self._door.linger
         self.watch()
 
     def end(self) -> None:
-        """The connection is lost, and nothing refers to it any more."""
+        """Called when the connection is lost, and no longer referenced."""
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm = self._watched = None
@@ -91,5 +91,5 @@ class Deadlines:
 
 
 def lifetime(age: float) -> float:
-    """About `age` seconds: connections that were opened together, as after a deploy, must not all close together."""
+    """Returns about `age` seconds: connections opened together, as after a deploy, must not all close together."""
     return age * random.uniform(0.9, 1.1)  # noqa: S311 - no secret

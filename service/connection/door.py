@@ -1,4 +1,4 @@
-"""What the connections of one listener have in common: the application, its limits, and how it refuses."""
+"""State shared by the connections of one listener: the application, its limits, and its refusals."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -12,12 +12,12 @@ from service.request.response import Response
 
 
 class Door(ABC):
-    """What a listener's server serves; each listener has a class of its own.
+    """The configuration of a listener's connections; each listener has a class of its own.
 
     Connections refuse with `bad_request`, `uri_too_long`, `headers_too_large`, `request_timeout` and `unavailable`.
-    `keep_alive`: seconds after the last answer in which the next request may come. `linger`: seconds in which it still
-    may when the server stops: it may be on its way already. `connection_age`: seconds after which a connection closes
-    with its next answer; 0: never.
+    `keep_alive`: seconds after the last answer in which the next request may come. `linger`: the same when the server
+    stops: the request may be arriving already. `connection_age`: seconds after which a connection closes with its next
+    answer; 0: never.
     """
 
     pipeline: Pipeline | None = None  # that answers plain requests
@@ -32,8 +32,8 @@ class Door(ABC):
         self.linger = linger
         self.connection_age = connection_age
         self.fields = Fields()
-        self.state = ServerState()  # the server's own, as soon as there is one
-        self.address: tuple[str, int] = ("", 0)  # where it listens
+        self.state = ServerState()  # the server's own, once there is one
+        self.address: tuple[str, int] = ("", 0)  # its listening address
         self.dates = b""  # the server's own header lines, new ones each second
 
     @abstractmethod
@@ -44,13 +44,13 @@ class Door(ABC):
     def refusal(self, code: str, request_id: bytes, address: str, detail: str | None = None) -> Response:
         """Returns the answer to such a request from `address`."""
 
-    def make_room(self, newest: object) -> bool:  # noqa: ARG002 - others end another one for it
-        """There is one connection too many. Returns whether the newest may stay."""
+    def make_room(self, newest: object) -> bool:  # noqa: ARG002 - other doors end another one for it
+        """Called when there is one connection too many. Returns whether the newest may stay."""
         return False
 
 
 class PartnersDoor(Door):
-    """A worker's. Plain requests go to the `pipeline`, all others to the application."""
+    """The door of a worker. Plain requests go to the `pipeline`, all others to the application."""
 
     pipeline: Pipeline
 

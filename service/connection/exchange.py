@@ -1,4 +1,4 @@
-"""A request at the application, and how its answer travels: uvicorn's ASGI cycle over one of our connections."""
+"""A request at the application, and the path of its answer: uvicorn's ASGI cycle over one of our connections."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ _EXPECTS = b"100-continue"
 
 
 class Transport(Protocol):
-    """What a cycle and its flow use of a connection."""
+    """The interface of a connection to a cycle and its flow."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -31,15 +31,15 @@ class Transport(Protocol):
     def resume_reading(self) -> None: ...
 
     def answered(self) -> None:
-        """The answer is complete."""
+        """Called when the answer is complete."""
         ...
 
 
 class Exchange:
-    """One request that the parser has begun to read; its connection owns it. `checked`: what the pipeline found out
-    about it, if it came from there.
+    """One request that the parser has begun to read; its connection owns it. `checked`: the request as checked by the
+    pipeline, if it came from there.
 
-    `in_doubt`: the rest of the request may be arriving when its answer begins, so that it closes the connection.
+    `in_doubt`: the rest of the request may still arrive when its answer begins, so that it closes the connection.
     """
 
     def __init__(
@@ -74,17 +74,18 @@ class Exchange:
 
     @property
     def is_answered(self) -> bool:
-        """Its answer has begun."""
+        """Whether its answer has begun."""
         return bool(self._cycle.response_started)
 
     @property
     def reads(self) -> bool:
-        """Whether more of its body is wanted."""
+        """Whether it needs more of its body."""
         return not self._flow.read_paused
 
     def keep_or_close(self, *, closes: bool) -> None:
-        """Says whether the connection is kept, unless the answer has said so already. Who waits for "100 Continue" and
-        gets another answer may send the body, or not."""
+        """Decides whether the connection is kept, unless the answer has decided already. A client that waits for "100
+        Continue" and gets another answer may send the body, or not.
+        """
         cycle, parser = self._cycle, self._parser
         if not cycle.response_started:
             self.in_doubt = parser.in_message or (parser.expects and cycle.waiting_for_100_continue)
@@ -114,18 +115,18 @@ class Exchange:
             self._cycle.message_event.set()
 
     def block(self) -> None:
-        """The client takes no more of the answer for now."""
+        """Called when the client accepts no more of the answer for now."""
         self._flow.pause_writing()
 
     def unblock(self) -> None:
         self._flow.resume_writing()
 
     def close_behind(self) -> None:
-        """The answer, begun or not, is the last of its connection."""
+        """Makes the answer, begun or not, the last of its connection."""
         self._cycle.keep_alive = False
 
     def disconnect(self) -> None:
-        """Nothing of the answer reaches the client any more: the application learns of that."""
+        """Reports to the application that its client has disconnected."""
         if not self._cycle.response_complete:
             self._cycle.disconnected = True
         self._cycle.message_event.set()

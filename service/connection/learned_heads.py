@@ -1,9 +1,9 @@
 """Reads the head of a plain GET without the parser.
 
-Most requests arrive as one chunk: one head of plain lines and nothing else. It looks like others on its connection:
-some lines are the same, the others differ only in their values. So a head is compared with what earlier ones had in
-common, and the rest is matched by one regular expression. The grammar is a subset of RFC 9112's. Whatever
-is read here, the parser would read the same (a property test compares the two); anything else is left to the parser.
+Most requests arrive as one chunk: one head of plain lines and no body. It is similar to others on its connection: some
+lines are the same, the others differ only in their values. So a head is compared with the common part of earlier ones,
+and the rest is matched by one regular expression. The grammar is a subset of RFC 9112's. Any head read here, the parser
+would read the same (a property test compares the two); others are left to the parser.
 """
 
 import re
@@ -20,23 +20,23 @@ _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _LINES = re.compile(rb"(?:[!-~][ -~]*\r\n)*\r\n")
 # Names are remembered before the key is checked, so their number and their length (in bytes) are bounded.
 _MOST_NAMES, _LONGEST_NAME = 1_000, 64
-# Kinds of heads that a connection knows: one with `If-None-Match` beside one without it, for example.
+# Kinds of heads that a connection learns: one with `If-None-Match` beside one without it, for example.
 _MOST_TEMPLATES = 4
-# Heads of a connection that are compared. If those have nothing in common, the next ones will not either.
+# Heads of a connection that are compared. If those have no common part, later ones will not either.
 _TRIES = 16
 # Heads that are kept to be compared with later ones, each of its own kind.
 _MOST_BEFORE = 2
-# All names together whose values differ. A matcher costs time and memory for each byte of them: some 10 ms and 0.2 MB
+# Limit for all names whose values differ. A matcher costs time and memory for each byte of them: some 10 ms and 0.2 MB
 # for a head of the full size, which would not pay, and could be used to keep a worker busy.
 _MOST_NAME_BYTES = 1_000
 _MOST_MATCHERS = 1_000
 _MOST_ADDRESSES = 1_000  # addresses
-# Longer heads are not kept: a connection keeps up to six times the bytes. Reading one from scratch takes some 10 µs.
+# Longer heads are not kept: a connection keeps up to six times their bytes. Reading one from scratch takes some 10 µs.
 _LONGEST_KEPT = 2_000
 # Matchers of heads without a verified key, whose senders must not keep a worker busy.
 _MOST_UNVERIFIED = 100
 
-# Instead of an attribute, in `_FIELDS`: a header without meaning here, and one that only the parser can judge.
+# Instead of an attribute, in `_FIELDS`: a header that is ignored here, and one that only the parser can handle.
 _OTHER, _UNUSUAL = "", "unusual"
 _FOR_PARSER = (b"content-length", b"transfer-encoding", b"expect", b"upgrade", b"te", b"trailer", b"proxy-connection",
                b"if-match")  # fmt: skip
@@ -52,7 +52,7 @@ _FIELDS = {
 }
 # Attributes that may differ from head to head on a connection; where others do, the head is read from scratch.
 _VARYING = ("request_id", "presented", "if_none_match", "accept_encoding")
-# What matches a value: one that matters, one without meaning, and an id, which may be one that cannot be used.
+# Patterns of values: of a used header, of an ignored one, and of an id, which may be unusable.
 _VALUE = b"([!-~]*)"
 _VALUES = {
     _OTHER: b"[ -~]*",
@@ -66,9 +66,9 @@ _Match = Callable[[bytes, int], "re.Match[bytes] | None"]
 
 
 class HeaderValues:
-    """The header values of one request that matter here, as they were sent; None if absent.
+    """The used header values of one request, as they were sent; None if absent.
 
-    `request_id` is None or empty, too, if the one that was sent cannot be used.
+    `request_id` is None or empty, too, if the one that was sent is unusable.
     """
 
     __slots__ = ("accept_encoding", "connection", "host", "if_none_match", "presented", "request_id")
@@ -83,7 +83,7 @@ class HeaderValues:
 
 
 class HeadTemplate(msgspec.Struct, frozen=True):
-    """What heads have in common: the lines that they begin with, and what matches the rest."""
+    """The common part of heads: the lines that they begin with, and a matcher of the rest."""
 
     lead: bytes
     match: _Match
@@ -92,7 +92,7 @@ class HeadTemplate(msgspec.Struct, frozen=True):
     usual: bytes  # the whole, if there is no rest; else empty
 
     def read(self, head: bytes, start: int) -> HeaderValues | None:
-        """Returns the values of a head whose request line ends at `start`; None if it has not this in common."""
+        """Returns the values of a head whose request line ends at `start`; None if it does not match."""
         if self.usual:
             return self.values if head[start:] == self.usual else None
         found = self.match(head, start + len(self.lead)) if head.startswith(self.lead, start) else None
@@ -111,14 +111,13 @@ class HeadTemplate(msgspec.Struct, frozen=True):
 
 
 def as_head(url: bytes, headers: list[Header], method: bytes = b"GET", version: bytes = b"1.1") -> bytes:
-    """A head that the parser read."""
+    """Returns a head that the parser read."""
     line = b"%s %s HTTP/%s" % (method, url, version)
     return b"\r\n".join([line, *(b"%s: %s" % header for header in headers), b"", b""])
 
 
 class Fields:
-    """What header names mean here, in every spelling that was seen, and matchers of heads. One per worker; the worker
-    owns it."""
+    """The attributes of header names, in every spelling seen, and matchers of heads. One per worker, which owns it."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, str] = dict(_FIELDS)
@@ -128,8 +127,9 @@ class Fields:
         self.templates: dict[str, list[HeadTemplate]] = {}
 
     def read(self, lines: list[bytes], asked: HeaderValues) -> bool:
-        """Sets the values of header lines in `asked`. False if only the parser can judge them: a header that changes
-        what the request is, one that matters and is sent twice, or a line other than `name: value`."""
+        """Sets the values of header lines in `asked`. Returns False if only the parser can handle them: a header that
+        changes the framing, a used one that is sent twice, or a line other than `name: value`.
+        """
         for line in lines:
             name, colon, value = line.partition(b": ")
             field = self.of(name) if colon else _UNUSUAL
@@ -159,9 +159,9 @@ class Fields:
         return field
 
     def matcher(self, names: _Names, wanted: tuple[int, ...], *, verified: bool) -> _Match | None:
-        """Returns what matches lines with these names, to the end of the head; None if there are too many.
+        """Returns a matcher of lines with these names, to the end of the head; None if there are too many.
 
-        Groups are the values of the lines numbered `wanted`, None for a request's id that cannot be used. A matcher
+        Groups are the values of the lines numbered `wanted`, None for an unusable request id. A matcher
         costs some 0.2 ms, so only a few are made of heads without a verified key.
         """
         found = self.matchers.get((names, wanted))
@@ -180,26 +180,27 @@ class Fields:
 
 
 class HeadReader:
-    """Reads the header lines of the heads of one connection, which owns it, and learns what they have in common. It
-    begins with what was learned of another connection from the same `origin`."""
+    """Reads the header lines of the heads of one connection, which owns it, and learns their common part. It begins
+    with the templates of another connection from the same `origin`.
+    """
 
     __slots__ = ("_before", "_fields", "_lines", "_read", "_tries", "_values", "news", "origin", "templates")
 
     def __init__(self, fields: Fields, origin: str = "") -> None:
         self.origin = origin
         self.templates = fields.templates.get(origin, [])  # the latest first
-        self.news: list[bytes] | None = None  # the lines of the last head, if there is something to `learn` from them
+        self.news: list[bytes] | None = None  # the lines of the last head, if `learn` can use them
         self._fields = fields
         self._tries = _TRIES  # heads that are still compared
-        self._before: dict[_Names, list[bytes]] = {}  # by their names, lines of heads that nothing was learned from
+        self._before: dict[_Names, list[bytes]] = {}  # by their names, lines of heads without a template
         self._read = b""  # the last head that was read from scratch,
         self._lines: list[bytes] = []  # its lines,
-        self._values: HeaderValues | None = None  # and what its values are
+        self._values: HeaderValues | None = None  # and its values
 
     def read(self, head: bytes, start: int) -> HeaderValues | None:
-        """The values of the header lines, which follow the request line that ends at `start`.
+        """Returns the values of the header lines, which follow the request line that ends at `start`.
 
-        Good until the next call of any reader. None if `head` is anything but one whole head of plain lines.
+        Valid until the next call of any reader. None if `head` is anything but one whole head of plain lines.
         """
         self.news = None  # the head before may not have been answered here
         if len(head) <= _LONGEST_KEPT:
@@ -207,9 +208,9 @@ class HeadReader:
                 values = template.read(head, start)
                 if values is not None:
                     return values
-        return self._read_anew(head, start)
+        return self._read_from_scratch(head, start)
 
-    def _read_anew(self, head: bytes, start: int) -> HeaderValues | None:
+    def _read_from_scratch(self, head: bytes, start: int) -> HeaderValues | None:
         if head[start:] == self._read:
             self.news = self._lines if self._tries else None
             return self._values
@@ -225,7 +226,7 @@ class HeadReader:
         return asked
 
     def learn(self, *, verified: bool = True) -> None:
-        """Expects of later heads what this one and the last one with the same names have in common.
+        """Makes a template of the common part of this head and the last one with the same names.
 
         `verified`: its key is.
         """

@@ -45,7 +45,7 @@ def plain_request(head: bytes, reader: HeadReader, resolver: Resolver, began: fl
 def _read_line(
     head: bytes, line: bytes, values: HeaderValues, origin: str, resolver: Resolver, began: float
 ) -> Request | None:
-    """Reads a request whose line was not kept as it is."""
+    """Reads a request whose line is not cached."""
     found = plain_line(head, len(line))
     if found is None:
         return None

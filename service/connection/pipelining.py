@@ -1,6 +1,6 @@
-"""What arrived on a connection behind a request under way: it is taken up later, head by head.
+"""Bytes that arrived on a connection during a request: they are handled later, head by head.
 
-A single read can bring thousands of requests. If all of them began at once, one connection could fill the memory.
+A single read can bring thousands of requests. If all of them started at once, one connection could fill the memory.
 """
 
 from service.connection.request_parser import RequestParser
@@ -10,13 +10,13 @@ _END_OF_HEAD = b"\r\n\r\n"
 
 
 class HeldInput:
-    """What one connection has received and not looked at; `data` is empty if that is nothing."""
+    """Received and unhandled bytes of one connection; `data` is empty if there are none."""
 
     __slots__ = ("_start", "data")
 
     def __init__(self) -> None:
         self.data = b""
-        self._start = 0  # of what is left of it
+        self._start = 0  # of the rest
 
     def add(self, data: bytes) -> None:
         self.data, self._start = self.data[self._start :] + data if self.data else data, 0
@@ -25,7 +25,7 @@ class HeldInput:
         self.data, self._start = b"", 0
 
     def next_piece(self, parser: RequestParser | None) -> bytes:
-        """Takes out what belongs to one request: up to the end of the next head or body, or what there is of it.
+        """Removes and returns the bytes of one request: up to the end of the next head or body, or as many as arrived.
 
         `parser` may have read a part of the request already.
         """

@@ -4,10 +4,10 @@ A turn reads from all connections that are ready, then answers all, then writes 
 other's code out of the processor's caches; with thirty connections answers take an eighth less time than in turns of
 read, answer and write.
 
-libuv, below uvloop, goes on to ask for what is ready, up to 48 times, as long as more than a thousand connections are:
-a turn of the loop then takes up to a second, and whatever needs several turns takes seconds. Here all connections are
-one file to the loop, which looks at its others after each batch. And a transport is memory: of ten thousand, the
-processor's caches hold few.
+libuv, below uvloop, keeps polling, up to 48 times, while more than a thousand connections are ready: a turn of the loop
+then takes up to a second, and work that needs several turns takes seconds. Here all connections are one file to the
+loop, which checks its other files after each batch. Transports also use memory: the processor's caches hold few of ten
+thousand.
 """
 
 import asyncio
@@ -20,11 +20,11 @@ from service.connection.channel import Channel, Polled
 
 log = logging.getLogger("forecast.sockets")
 
-# More would have waited too long when they are written to.
+# More would wait too long for their answers.
 _MOST_AT_ONCE = 256
-# So many are answered as of the same moment: a look at the clock for each made a hit 1 % slower.
+# So many are answered with the same time: reading the clock for each made a hit 1 % slower.
 _ONE_MOMENT = 8
-_DEFECT = "what arrived on a connection could not be answered"
+_DEFECT = "a request on a connection could not be answered"
 
 
 class Polling:
@@ -37,17 +37,17 @@ class Polling:
         self._polled: set[int] = set()
         self._to_write: list[Channel] = []
         self._soon = OncePerTurn(self.write_now)
-        self._in_turn = False  # which writes at its end
+        self._in_turn = False  # at its end, all pieces are written
         self.loop.add_reader(self._epoll.fileno(), self._turn)
 
     def open(self, file: int, connection: Polled, first: bytes = b"") -> None:
-        """From now on, `connection` has the open, non-blocking socket `file`, from which `first` was read.
+        """Attaches the open, non-blocking socket `file`, from which `first` was read, to `connection`.
 
         Raises OSError if the kernel has no room for it.
         """
         connection.channel = channel = Channel(file, self, connection)
         self._channels[file] = channel
-        if first:  # which may be all: then it is not polled
+        if first:  # which may end it: then it is not polled
             self._answer(channel, first, monotonic())
             channel.flush()
         try:
@@ -70,7 +70,7 @@ class Polling:
             self._epoll.unregister(file)
 
     def close(self) -> None:
-        """Connections that are left are lost."""
+        """Closes; remaining connections are lost."""
         self.write_now()
         for channel in list(self._channels.values()):
             channel.abort()
@@ -78,7 +78,7 @@ class Polling:
         self._epoll.close()
 
     def _answer(self, channel: Channel, data: bytes, now: float) -> None:
-        """Hands over what has arrived. A defect ends the connection, and takes nothing from the others of its turn."""
+        """Hands over received bytes. A defect ends the connection, without affecting the others of its turn."""
         connection = channel.connection
         if connection is None or channel.ends:
             return
@@ -94,7 +94,7 @@ class Polling:
             self._soon.soon()
 
     def write_now(self) -> None:
-        """What was to be written soon."""
+        """Writes the bytes that were due soon."""
         while self._to_write:
             channels, self._to_write = self._to_write, []
             for channel in channels:
@@ -112,7 +112,7 @@ class Polling:
         self.write_now()
 
     def _arrived(self) -> list[tuple[Channel, bytes]]:
-        """What has arrived, and where."""
+        """Returns the received bytes, with their channels."""
         channels, arrived = self._channels, []
         for file, events in self._epoll.poll(0, _MOST_AT_ONCE):
             channel = channels[file]

@@ -18,7 +18,7 @@ _TUNNEL = b"CONNECT"
 
 
 class RequestRefused(Exception):  # noqa: N818 - a refusal is an answer
-    """The request is refused with the error code `code`; `advice` says more, if there is more to say."""
+    """The request is refused with the error code `code`; `advice` is a more specific hint, if there is one."""
 
     def __init__(self, code: str, advice: str | None = None) -> None:
         super().__init__(code)
@@ -27,41 +27,41 @@ class RequestRefused(Exception):  # noqa: N818 - a refusal is an answer
 
 
 class Reader(Protocol):
-    """What becomes of what the parser reads."""
+    """The interface that the parser calls."""
 
-    turned_away: bool  # it is one too many: the first request is refused when its head is there
+    is_over_limit: bool  # it is over the limit: its first request is refused once the head has arrived
 
     def begin(self) -> None:
-        """The request can begin: it has no body, or the first bytes of it, or its sender waits for an answer."""
+        """Called when the request can begin: without a body, with its first bytes, or if its sender waits."""
         ...
 
     def body_read(self, body: bytes) -> None: ...
 
     def message_read(self) -> None:
-        """The request is there as a whole."""
+        """Called when the request has arrived completely."""
         ...
 
 
 class RequestParser:
-    """What a connection has read of the request that is arriving. Its `reader` decides what becomes of it."""
+    """The state of the arriving request of a connection. Its `reader` handles the parts."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._http = self._new()
         self.in_message = False
-        self.is_arriving = False  # its head, or the first chunk of a body: it has not begun
+        self.is_arriving = False  # its head, or the first chunk of a body, is arriving: it has not begun
         self.expects = False  # "100 Continue", before its body
-        self.body_left = 0  # bytes of its body, if that is announced in bytes
-        self.tail = b""  # its last bytes that were read: the end of a head may be cut
+        self.body_left = 0  # remaining bytes of its body, if its length was sent
+        self.tail = b""  # its last bytes: the end of a head may be cut
         self.url = b""
         self.headers: list[Header] = []
         self._path = self._query = b""
         self._in_head = False
         self._other_method: str | None = None  # its method, if httptools does not know it and reads OPTIONS instead
         self._fed = 0  # its bytes
-        self._method = b""  # what there is of its method, if that is cut
+        self._method = b""  # the beginning of its method, if that is cut
         self._has_offer = False  # of another protocol
-        self._refused: RequestRefused | None = None  # inside httptools, which reports only that a callback failed
+        self._refused: RequestRefused | None = None  # raised in httptools, which reports only a failed callback
 
     def _new(self) -> Any:
         made = httptools.HttpRequestParser(self)
@@ -69,8 +69,10 @@ class RequestParser:
         return made
 
     def end(self) -> None:
-        """Nothing more is read. It refers to httptools' parser, which refers to it: both would wait for the garbage
-        collector, and its reader with them."""
+        """Stops reading.
+
+        It and httptools' parser refer to each other: without this, both would wait for the garbage collector.
+        """
         self._http = None
 
     @property
@@ -79,11 +81,11 @@ class RequestParser:
 
     @property
     def keeps_connection(self) -> bool:
-        """Whether the client may ask again on its connection."""
+        """Whether the client may send another request on its connection."""
         return bool(self._http.get_http_version() != "1.0" and self._http.should_keep_alive())
 
     def feed(self, data: bytes) -> None:
-        """Reads bytes of one request. Raises RequestRefused, behind which nothing can be read."""
+        """Reads bytes of one request. Raises RequestRefused, after which no more can be read."""
         if self._method or not self.in_message:
             data, self._method = self._method + data if self._method else data.lstrip(b"\r\n"), b""
             if not data.startswith((b"GET ", b"HEAD ")):
@@ -99,21 +101,26 @@ class RequestParser:
             raise RequestRefused("headers_too_large")
 
     def _with_known_method(self, data: bytes) -> bytes:
-        """httptools knows some methods only; what it does not know is refused in the order of contract 1 too. A method
-        that is cut waits for its rest."""
+        """Replaces a method that httptools does not know, so that it is refused in the order of contract 1.
+
+        A cut method waits for its rest.
+        """
         if _CUT_METHOD.fullmatch(data):
             self._method = data
             self.on_message_begin()
             return b""
         match = _METHOD.match(data)
-        if match is None or match[0] == _TUNNEL:  # whose target httptools takes with this method only
+        if match is None or match[0] == _TUNNEL:  # whose target httptools accepts with this method only
             return data
         self._other_method = match[0].decode()
         return b"OPTIONS" + data[match.end() :]
 
     def _feed(self, data: bytes) -> None:
-        """Behind an offer of another protocol httptools would skip the body, and read it as a request. So it reads the
-        head again without the offer, which is ignored (RFC 9110, 7.8)."""
+        """Feeds bytes to httptools.
+
+        After an offer of another protocol it would skip the body, and parse it as a request. So it reads the head again
+        without the offer, which is ignored (RFC 9110, 7.8).
+        """
         self._has_offer = False
         self._feed_once(data)
         if self._has_offer:
@@ -133,7 +140,7 @@ class RequestParser:
             raise self._refused or RequestRefused("bad_request", hint_for_parser_error(str(error))) from None
 
     def scope(self) -> dict[str, Any]:
-        """Returns what ASGI says of the request."""
+        """Returns the ASGI scope of the request."""
         raw = self._path
         path = decode_path(raw) if raw[:1] == b"/" else raw.decode()
         method, self._other_method = self._other_method, None
@@ -163,7 +170,7 @@ class RequestParser:
             self._refuse("uri_too_long")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # trailers, behind a body, are of no use to anybody
+        if self._in_head:  # trailers, after a body, are ignored
             self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -174,7 +181,7 @@ class RequestParser:
         if self.url[:1] != b"/" and not self.is_tunnel:
             self._read_target()
         self._split_target()
-        if self._reader.turned_away:
+        if self._reader.is_over_limit:
             self._refuse("unavailable")
         self._has_offer = self._http.should_upgrade() and not self.is_tunnel
         if self._has_offer:
@@ -182,7 +189,7 @@ class RequestParser:
         self.body_left = sum(int(value) for name, value in headers if name == b"content-length")
         is_chunked = any(name == b"transfer-encoding" for name, _ in headers)
         self.expects = (is_chunked or self.body_left > 0) and any(name == b"expect" for name, _ in headers)
-        # else it begins with its first chunk, or its end: a chunked body may be empty, which is none
+        # else it begins with its first chunk, or its end: an empty chunked body is none
         if self.is_tunnel or self.expects or self.body_left:
             self._begin()
 
@@ -190,7 +197,10 @@ class RequestParser:
         return sum(len(name) + len(value) for name, value in self.headers) > limits.MOST_HEADER_BYTES
 
     def _read_target(self) -> None:
-        """RFC 9112, 3.2: a server takes the absolute form, too, and OPTIONS may be about the whole server."""
+        """Reads the target.
+
+        By RFC 9112, 3.2, a server accepts the absolute form, too, and OPTIONS may be about the whole server.
+        """
         absolute = _ABSOLUTE.match(self.url)
         if absolute is not None:
             rest = self.url[absolute.end() :]

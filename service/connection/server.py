@@ -1,4 +1,4 @@
-"""uvicorn's server as both listeners use it: what it would do by itself is done by us, or not at all."""
+"""uvicorn's server as both listeners use it, without its signal handling, binding and logging."""
 
 import socket
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from service.request.response import lines_of
 
 
 class ListenerServer(uvicorn.Server):
-    """Serves what is behind a door; one for each listener of a process.
+    """Serves the connections of a door; one for each listener of a process.
 
-    Leaves signals alone: supervisor and workers stop in their own order. `drain`: seconds in which it waits for
+    Handles no signals: supervisor and workers stop in their own order. `drain`: seconds in which it waits for
     requests under way when it stops; None: until they are answered.
     """
 
@@ -38,11 +38,11 @@ class ListenerServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """uvicorn would take the signals of the process, and raise them again after stopping."""
+        """Captures no signals: uvicorn would, and would raise them again after stopping."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's, on `sockets` alone, which listen already."""
+        """Starts as uvicorn does, on `sockets` alone, which listen already."""
         await super().startup(sockets=[])
         self._polling = Polling()
         self._door.address = next((one.getsockname()[:2] for one in sockets or []), ("", 0))

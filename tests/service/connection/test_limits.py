@@ -137,7 +137,7 @@ def test_a_flood_of_connections_is_reset_beyond_those_that_can_be_told(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Silent ones would hold an open file each until their time is over, and others need files too."""
-    monkeypatch.setattr(limits, "MOST_TURNED_AWAY", 1)
+    monkeypatch.setattr(limits, "MOST_OVER_LIMIT", 1)
     with served(msgspec.structs.replace(settings, connections=1)) as worker, worker.wire() as first:
         assert first.send(worker.head(GOOD)).answer().status == 200
         with worker.wire() as second:

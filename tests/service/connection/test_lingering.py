@@ -31,7 +31,7 @@ class Lingering:
         one = self.echo.channel
         assert one._alarm is not None
         one._alarm.cancel()
-        one._look_at_reader()
+        one._check_reader()
         return one.file >= 0
 
 
@@ -63,12 +63,12 @@ async def test_who_takes_something_has_time_for_the_rest(lingering: Lingering) -
     assert not lingering.look(READ_SECONDS + 1, left)
 
 
-async def test_of_what_arrives_so_much_is_thrown_away_and_the_rest_is_not_read(lingering: Lingering) -> None:
+async def test_of_what_arrives_so_much_is_discarded_and_the_rest_is_not_read(lingering: Lingering) -> None:
     one, sent = lingering.echo.channel, 0
     lingering.client.setblocking(False)
-    while one._thrown_away <= 256 << 10:
+    while one._discarded <= 256 << 10:
         sent += lingering.client.send(bytes(60 << 10))
-        while one._thrown_away < sent:
+        while one._discarded < sent:
             assert one.take() is None
     assert not one._events
 

@@ -216,7 +216,7 @@ async def test_a_connection_whose_end_lingers_goes_before_any_other(
 ) -> None:
     """It was refused, and its client neither closes it nor has to be waited for."""
     monkeypatch.setattr("service.operators.listener.MOST_CONNECTIONS", 2)
-    monkeypatch.setattr("service.connection.channel._LOOK_SECONDS", 60.0)
+    monkeypatch.setattr("service.connection.channel._CHECK_SECONDS", 60.0)
     settings = Settings(data_dir=str(tmp_path))
     async with listened(settings) as port:
 
