@@ -1,4 +1,4 @@
-"""The Litestar application: handlers, what they depend on, and errors in the form of contract 10."""
+"""The Litestar application: handlers, their dependencies, and errors in the form of contract 10."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +13,10 @@ from service.request.errors import failure_of
 from service.request.request import request_of
 
 OPENAPI_PATH = "/v1/openapi.json"
-# Only if the operators have switched the documentation on.
+# Only if the documentation is enabled.
 GUIDE_PATH = "/docs/"
 
-# The request as it passed the pipeline's checks. Every handler may take it.
+# The request, as checked by the pipeline. Every handler may take it.
 Checked = NamedDependency[SkipValidation[request.Request]]
 
 
@@ -47,7 +47,7 @@ def _checked(scope: Scope) -> request.Request:
 
 
 class FinishedResponse(Response[bytes]):
-    """Litestar wants a Response from an exception handler; this one is a finished one as it stands."""
+    """A finished response, in the form that Litestar expects of an exception handler."""
 
     def __init__(self, finished: response.Response) -> None:
         super().__init__(content=b"", status_code=finished.status)

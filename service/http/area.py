@@ -1,4 +1,4 @@
-"""What a data area is to partners: its endpoints, their routes, its part of the description. areas.py lists them."""
+"""A data area as partners see it: its endpoints, their routes, its part of the description. areas.py lists them."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -29,23 +29,23 @@ from warehouse.places.keyset import KeySet
 from warehouse.places.match import NoMatch, OtherCity, UnknownCity, UnknownZip
 from warehouse.places.names import STATE_NAMES
 
-_MOST_CITIES = 50  # of a borough that has many
+_MOST_CITIES = 50  # if a borough has many
 LOCATION_FORMS = (("zip_code",), ("city_name", "state_code"))
 
 
-# Errors of a query, beside those that every request can end with.
+# Errors of a query, besides those of every request.
 QUERY_ERRORS = ("missing_parameter", "invalid_parameter", "duplicate_parameter", "no_matching_records")
 
 
-_Path = Annotated[str, Meta(description="Where it is asked, on this host.")]
-_Description = Annotated[str, Meta(description="What it answers.")]
+_Path = Annotated[str, Meta(description="Its path on this host.")]
+_Description = Annotated[str, Meta(description="What it returns.")]
 _QueryForms = Annotated[
-    tuple[tuple[str, ...], ...], Meta(description="Parameters that belong together: give all of one form.")
+    tuple[tuple[str, ...], ...], Meta(description="Parameters that belong together: send all of one form.")
 ]
 
 
 class EndpointDescription(msgspec.Struct, frozen=True):
-    """One path of a data area, and how it is asked."""
+    """One path of a data area, and how to query it."""
 
     path: _Path
     description: _Description
@@ -53,7 +53,7 @@ class EndpointDescription(msgspec.Struct, frozen=True):
 
 
 class AreaDescription(msgspec.Struct, frozen=True):
-    """One data area: its name, where it is asked, and all its endpoints, the same one first."""
+    """One data area: its name, its main path, and all its endpoints, the main one first."""
 
     name: Annotated[str, Meta(description="As keys are entitled to it.")]
     path: _Path
@@ -63,8 +63,9 @@ class AreaDescription(msgspec.Struct, frozen=True):
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """A query parameter that an endpoint has beside those of the location; `schema` is JSON Schema. `example` is
-    None where trying it out is to begin without it."""
+    """A query parameter of an endpoint besides those of the location; `schema` is JSON Schema. `example` is None if
+    trial requests should start without it.
+    """
 
     name: str
     description: str
@@ -74,7 +75,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """What the OpenAPI description says of an endpoint's GET. `errors` are codes beside `query_errors`.
+    """The OpenAPI description of an endpoint's GET. `errors` are codes besides `query_errors`.
 
     `by_location`: it takes ZIP code, city and state. `asked` are a ZIP code, a city in it, and its state, that the
     example of `parameters` fit.
@@ -93,7 +94,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resolved(msgspec.Struct, frozen=True):
-    """What a query string means in one key set; a look-up in the release's files answers it."""
+    """A query string as resolved in one key set; a look-up in the release's files answers it."""
 
     query: str  # canonical: queries with the same one have the same answer
     keys: tuple[str, ...]  # of the entries in the answer
@@ -103,7 +104,7 @@ class Resolved(msgspec.Struct, frozen=True):
 
 
 class Nothing(msgspec.Struct, frozen=True):
-    """Nothing matches; `detail` says why, and what would."""
+    """No match; `detail` is the reason, and a query that would match."""
 
     detail: str
 
@@ -113,9 +114,9 @@ Resolve = Callable[[KeySet, bytes, Cursors], Resolved | NoMatch | Nothing]
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """How an endpoint answers that is asked for several things at once, each as if it were asked for alone.
+    """How an endpoint answers several queries at once, each like a query of its own.
 
-    `weigh` reads from a raw query string as how many requests it counts, at least 1.
+    `weigh` returns how many requests a raw query string counts as, at least 1.
     """
 
     weigh: Callable[[bytes], int]
@@ -141,11 +142,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
-    """A data area as partners meet it: what is entitled, counted and limited together. `name` is the warehouse's name
-    of it.
+    """A data area as partners see it: the unit of entitlement, counting and limits. `name` is the warehouse's name of
+    it.
 
-    The first of its endpoints takes the location forms. `nothing` says what there is not, in a ZIP code and in a city,
-    with `{}` for where. `coverage` is said as well, of an area that does not cover the whole country.
+    The first of its endpoints takes the location forms. `nothing` is the message for a ZIP code and for a city without
+    records, with `{}` for where. `coverage` is added if the area does not cover the whole country.
     """
 
     name: str
@@ -193,19 +194,19 @@ def handler_of(endpoint: Endpoint) -> HTTPRouteHandler:
 
 
 async def answer_of(endpoint: Endpoint, answers: Answers, request: Request) -> Response:
-    """Returns the endpoint's answer to a request that was checked. Raises ApiError."""
+    """Returns the endpoint's answer to a checked request. Raises ApiError."""
     if isinstance(endpoint.resolve, Batch):
         return await endpoint.resolve.answer(answers, request)
     return await answers.answer(request)
 
 
 def _matched(cities: Sequence[str]) -> Header:
-    """ASCII, as headers are: other characters are percent-encoded."""
+    """Returns ASCII, as headers are: other characters are percent-encoded."""
     return (b"x-matched-city", quote("; ".join(cities[:_MOST_CITIES]), safe=" ,;'.-&()/").encode())
 
 
 def keys_of(release: OpenRelease, area: str) -> KeySet:
-    """The area's key set. Raises ApiError (404) if the release lacks the area."""
+    """Returns the area's key set. Raises ApiError (404) if the release lacks the area."""
     keys = release.keys.get(area)
     if keys is None:
         raise ApiError("not_found")
@@ -213,7 +214,7 @@ def keys_of(release: OpenRelease, area: str) -> KeySet:
 
 
 def explain_miss(area: PartnerArea, miss: NoMatch | Nothing) -> str:
-    """Why nothing matches in `area`, and what would."""
+    """Returns why there is no match in `area`, and what would match."""
     if isinstance(miss, Nothing):
         return miss.detail
     detail = explain_no_match(miss, *area.nothing)
@@ -221,7 +222,10 @@ def explain_miss(area: PartnerArea, miss: NoMatch | Nothing) -> str:
 
 
 def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
-    """Why nothing matches, and what would; `in_zip` and `in_city` say what there is not, with `{}` for where."""
+    """Returns why there is no match, and what would match.
+
+    `in_zip` and `in_city` name what is missing, with `{}` for where.
+    """
     match miss:
         case UnknownZip(zip_code):
             return f"{in_zip.format(zip_code)}."

@@ -1,4 +1,4 @@
-"""Texts that were encoded once too often, or in another way than URLs are: how, and what they stand for."""
+"""Detects texts that were encoded once too often, or not as URLs are, and decodes them."""
 
 import html
 import re
@@ -17,7 +17,7 @@ def _without_escapes(text: str) -> str:
     return characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-# How each is named, what is found in a text then, and what decodes it.
+# The name of each, a pattern of its texts, and its decoder.
 _ENCODINGS: tuple[tuple[str, "re.Pattern[str]", Callable[[str], str]], ...] = (
     ("has %u escapes, which are not for URLs", re.compile(r"%u[0-9A-Fa-f]{4}"), _without_escapes),
     ("was percent-encoded twice", re.compile(r"%[0-9A-Fa-f]{2}"), unquote),
@@ -28,12 +28,12 @@ _ENCODINGS: tuple[tuple[str, "re.Pattern[str]", Callable[[str], str]], ...] = (
 
 
 def encoded_in(text: str) -> tuple[str, str] | None:
-    """How `text`, which was decoded as part of a URL, is still encoded, and what it stands for; None if it is not."""
+    """Returns how `text`, decoded as part of a URL, is still encoded, and its decoded form; None if it is not."""
     said: dict[str, None] = {}
     for _ in range(_MOST_LAYERS):
         for name, sign, decode in _ENCODINGS:
             decoded = decode(text) if sign.search(text) else text
-            if decoded != text and "\ufffd" not in decoded:  # else it only looks so, as %FACILITY% does
+            if decoded != text and "\ufffd" not in decoded:  # else it only looks encoded, as %FACILITY% does
                 said[name], text = None, decoded
                 break
         else:

@@ -1,6 +1,6 @@
 """The service as an ASGI application: the pipeline's checks, then Litestar's handlers, then the record.
 
-It wraps Litestar, because application middleware does not run for unknown paths and methods, which need the key too.
+It wraps Litestar, because application middleware does not run for unknown paths and methods, which need a key too.
 """
 
 import logging
@@ -60,8 +60,9 @@ class Entry:
 
 
 class _Answer:
-    """The ASGI `send` of one request: adds the header fields that every answer carries, and records the request when
-    its answer is complete."""
+    """The ASGI `send` of one request: adds the header fields of every answer, and records the request when its answer
+    is complete.
+    """
 
     def __init__(self, pipeline: Pipeline, request: Request, send: Send) -> None:
         self.begun = False
@@ -69,7 +70,7 @@ class _Answer:
         self._request = request
         self._send = send
         self._status = 0
-        self._seconds = 0.0  # until the answer began: how long it takes from there on is up to its reader
+        self._seconds = 0.0  # until the answer began: the rest depends on its reader
 
     async def __call__(self, message: Any) -> None:
         request = self._request

@@ -1,4 +1,4 @@
-"""Bodies that the OpenAPI description shows, beside those of the areas."""
+"""Bodies in the OpenAPI description, besides those of the areas."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -20,7 +20,7 @@ INDEX = Index(
     documentation="/docs/",
 )
 
-# parameter at fault, and the detail that is sent then
+# the wrong parameter, and the detail of the error
 _AT_FAULT = {
     "missing_parameter": ("state_code", "city_name needs state_code. Add state_code=AL, for example."),
     "invalid_parameter": ("zip_code", "zip_code is not a five-digit ZIP code. Did you mean 00501?"),

@@ -1,4 +1,4 @@
-"""GET /v1/population-housing-forecast, and the area that it and its batch and regions are."""
+"""GET /v1/population-housing-forecast, and its area, which includes batches and regions."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ NAME = forecast.FORECAST_AREA.name
 
 
 def resolve(keys: KeySet, query_string: bytes, _: Cursors) -> Resolved | NoMatch:
-    """What a partner's query string asks for. Raises ApiError (400)."""
+    """Resolves a partner's query string. Raises ApiError (400)."""
     query = parse_location(query_string, keys.states_with)
     match = keys.resolve(query.zip_code, query.city_name, query.state_code)
     if not isinstance(match, Match):
@@ -32,7 +32,7 @@ def resolve(keys: KeySet, query_string: bytes, _: Cursors) -> Resolved | NoMatch
 
 
 def samples(release: OpenRelease, most: int) -> list[SampleLookup]:
-    """ZIP codes at random; the area is in every release."""
+    """Returns random ZIP codes; every release has the area."""
     return [
         SampleLookup(
             cache_key(release.id, NAME, match.query), partial(forecast.look_up_forecast, release.engine, match)

@@ -1,7 +1,7 @@
-"""GET /v1/population-housing-forecast/batch: up to a hundred ZIP codes, each as if it were asked for alone.
+"""GET /v1/population-housing-forecast/batch: up to a hundred ZIP codes, each like a request of its own.
 
-Every ZIP code is answered from the cache entry of its own request, and counts as one. So nothing is cached of a batch
-itself, and what is wrong with one says nothing about the others.
+Every ZIP code is answered from the cache entry of its own request, and counts as one. So the batch itself is not
+cached, and an error of one ZIP code does not affect the others.
 """
 
 import asyncio
@@ -41,20 +41,20 @@ _TIERS: tuple[Tier, ...] = ("near", "shared", "warehouse")  # the slowest last
 
 
 class BatchResult(msgspec.Struct, frozen=True):
-    """What the request for one ZIP code alone would be answered."""
+    """The answer to the request for one ZIP code alone."""
 
-    zip_code: Annotated[str, Meta(description="As it was asked for.")]
+    zip_code: Annotated[str, Meta(description="As it was sent.")]
     status: Annotated[int, Meta(description="200, 400, 404 or 503.")]
     result: Annotated[ForecastEntry | None, Meta(description="The entry of zip_codes; null unless status is 200.")]
     code: Annotated[str | None, Meta(description="The code of the error; null if status is 200.")]
 
 
 class BatchBody(msgspec.Struct, frozen=True):
-    """A result for each ZIP code, in the order asked."""
+    """A result for each ZIP code, in the order of the query."""
 
-    total_results: Annotated[int, Meta(description="The length of results: as many as were asked for.")]
-    total_found: Annotated[int, Meta(description="How many of them have status 200.")]
-    results: Annotated[Sequence[BatchResult], Meta(description="In the order asked.")]
+    total_results: Annotated[int, Meta(description="The length of results, equal to the number of ZIP codes sent.")]
+    total_found: Annotated[int, Meta(description="The number of results with status 200.")]
+    results: Annotated[Sequence[BatchResult], Meta(description="In the order of the query.")]
 
 
 class _EncodedResult(msgspec.Struct, frozen=True):
@@ -74,11 +74,11 @@ class _Asked(msgspec.Struct, frozen=True):
     """One value of the query."""
 
     shown: str
-    zip_code: str | None  # None: it is none
+    zip_code: str | None  # None: invalid
 
 
 class _LookedUp(msgspec.Struct, frozen=True):
-    """What one release has. `requests` are by ZIP code, `entries` by canonical query."""
+    """The result in one release. `requests` are by ZIP code, `entries` by canonical query."""
 
     requests: dict[str, ResolvedQuery]
     entries: dict[str, Found | LookupFailure]
@@ -88,8 +88,10 @@ _encoder = msgspec.json.Encoder()
 
 
 def weigh(query: bytes) -> int:
-    """As how many requests a query string counts: its parameters, since any other one than ours is a 400, as too many
-    are."""
+    """Returns how many requests a query string counts as: one for each parameter.
+
+    Unknown parameters get a 400, and so do too many.
+    """
     number = sum(1 for pair in query.split(b"&") if pair)
     return number if 1 <= number <= MOST else 1
 
@@ -122,7 +124,7 @@ async def answer(answers: Answers, request: Request) -> Response:
 
 
 def read(query: bytes) -> list[_Asked]:
-    """The values of the query, in their order. Raises ApiError (400) for what is wrong with the batch as a whole."""
+    """Returns the values of the query, in their order. Raises ApiError (400) for errors of the batch as a whole."""
     values, unknown = read_repeated(query, _PARAMETER)
     refuse_unknown(unknown, (_PARAMETER,))
     if not values:
@@ -153,7 +155,7 @@ def _asked(raw: bytes) -> _Asked:
 
 
 def _requests(release: OpenRelease, asked: Sequence[_Asked]) -> dict[str, ResolvedQuery]:
-    """The requests for those that the release has."""
+    """Returns the requests for places that the release has."""
     keys = keys_of(release, _NAME)
     requests = {}
     for zip_code in {one.zip_code for one in asked if one.zip_code is not None}:
@@ -198,7 +200,10 @@ def _unchanged(one: Counted) -> Counted:
 
 
 async def _entry(body: bytes, *, gzip: bool) -> CacheEntry:
-    """It is kept nowhere, so it is compressed only if asked for; in a thread, because that takes milliseconds."""
+    """Encodes the answer.
+
+    It is not cached, so it is compressed only if requested; in a thread, because that takes milliseconds.
+    """
     if gzip:
         return await asyncio.to_thread(CacheEntry.of, body)
     return CacheEntry(body, b"", blake2b(body, digest_size=16).digest())
@@ -209,7 +214,7 @@ BATCH = Endpoint(
     description=f"Population and housing of up to {MOST} ZIP codes in one request.",
     operation=Operation(
         id="getForecastBatch",
-        description="Each ZIP code is answered as if it were asked for alone, in the order asked, and counts as one "
+        description="Each ZIP code is answered like a request of its own, in the order of the query, and counts as one "
         "request against rate and quota. One that is not valid (400), not known (404) or not available at the moment "
         "(503) has its own status and code and changes nothing for the others. If fewer requests are left than there "
         "are ZIP codes, none is answered: the whole batch is a 429. Only answers with status 200 are billable.",

@@ -1,4 +1,4 @@
-"""Answers of the forecast area that the OpenAPI description shows. Test keys get the same."""
+"""Answers of the forecast area in the OpenAPI description. Test keys get the same."""
 
 from warehouse.areas.forecast import ForecastBody, ForecastEntry, Housing, Location, PopulationYear
 

@@ -28,7 +28,7 @@ _DESCRIPTION = (
 
 
 def resolve_county(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | Nothing:
-    """What a partner's query string asks for. Raises ApiError (400; 404 if the release knows no counties)."""
+    """Resolves a partner's query string. Raises ApiError (400; 404 if the release knows no counties)."""
     try:
         given, wanted = _read(query_string, COUNTY, "01025")
         code = _read_county(given)
@@ -52,7 +52,7 @@ def resolve_county(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resol
 
 
 def resolve_state(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | Nothing:
-    """What a partner's query string asks for. Raises ApiError (400)."""
+    """Resolves a partner's query string. Raises ApiError (400)."""
     given, wanted = _read(query_string, STATE, "AL")
     code = read_state(given)
     found = keys.regions.state(code)
@@ -79,7 +79,7 @@ def _read_county(text: str) -> str:
 
 
 def _named(keys: KeySet, query_string: bytes) -> str | None:
-    """The code of the county that a query names, with its state in another parameter or behind it."""
+    """Returns the code of the county that a query names, with its state in another parameter or after it."""
     values, unknown = read_parameters(query_string, (COUNTY,))
     names = [values.get(COUNTY, ""), *(value for name, value in unknown if nearest_parameter(name, (COUNTY,)))]
     state = next((value for name, value in unknown if nearest_parameter(name, (STATE,))), "")

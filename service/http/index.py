@@ -1,4 +1,4 @@
-"""GET /v1/: which release is served, from which sources, which areas there are, and what the asking key may use."""
+"""GET /v1/: the current release, its sources, the data areas, and the entitlements of the key."""
 
 from datetime import datetime
 from typing import Annotated
@@ -37,15 +37,15 @@ class ReleaseSummary(msgspec.Struct, frozen=True):
 
 
 class ListedArea(AreaDescription, frozen=True):
-    """One data area of the release: its name, where it is asked, all its endpoints, and what it covers."""
+    """One data area of the release: its name, its main path, all its endpoints, and its coverage."""
 
     cities: Annotated[tuple[str, ...] | None, Meta(description="The cities that it covers; null: the whole country.")]
 
 
 class AskingKey(msgspec.Struct, frozen=True):
-    """The API key that asks, and what it may use."""
+    """The API key of the request, and its entitlements."""
 
-    key_id: Annotated[str, Meta(description="Names the key, and is no secret.")]
+    key_id: Annotated[str, Meta(description="Identifies the key; not a secret.")]
     areas: Annotated[tuple[str, ...], Meta(description="The areas that it opens; bulk are whole releases as files.")]
     rate: Annotated[str | None, Meta(description="Requests in a period; null without a limit.")]
     quota: Annotated[str | None, Meta(description="Requests in a UTC day or month; null without one.")]
@@ -53,21 +53,21 @@ class AskingKey(msgspec.Struct, frozen=True):
 
 
 class Index(msgspec.Struct, frozen=True):
-    """The current release, its sources, the data areas, what the asking key may use, and where more is."""
+    """The current release, its sources, the data areas, the key's entitlements, and further paths."""
 
-    version: Annotated[str, Meta(description="Of the API.")]
+    version: Annotated[str, Meta(description="Version of the API.")]
     release: ReleaseSummary
     attribution: Annotated[tuple[str, ...], Meta(description="Show these lines beside figures that you publish.")]
-    areas: Annotated[tuple[ListedArea, ...], Meta(description="Those that the release has.")]
+    areas: Annotated[tuple[ListedArea, ...], Meta(description="The areas of the release.")]
     releases: Annotated[str, Meta(description="The path that lists releases.")]
     key: AskingKey
-    usage: Annotated[str, Meta(description="The path of what the key was used for.")]
+    usage: Annotated[str, Meta(description="The path of the key's usage.")]
     openapi: Annotated[str, Meta(description="The path of the OpenAPI description.")]
-    documentation: Annotated[str | None, Meta(description="The path of the guide; null if it is not here.")]
+    documentation: Annotated[str | None, Meta(description="The path of the guide; null if there is none.")]
 
 
 class IndexAnswer:
-    """Answers the index. One per application: live, and of test keys. It caches the last answer to each key."""
+    """Answers the index. One per application: live, and for test keys. It caches the last answer to each key."""
 
     def __init__(self, follower: ReleaseFollower, policy: CachePolicy, *, guide: bool) -> None:
         self._follower = follower
@@ -76,7 +76,7 @@ class IndexAnswer:
         self._kept: dict[str, tuple[str, ApiKey, CacheEntry]] = {}  # by key id; of a release, by its id
 
     def __call__(self, request: Request) -> Response:
-        """The answer to a request with a good key. Raises ApiError."""
+        """Returns the answer to a request with a valid key. Raises ApiError."""
         read_strictly(request.query, ())
         release, key = self._follower.current, request.key
         if release is None or key is None:
@@ -92,7 +92,7 @@ class IndexAnswer:
 
 @get(INDEX_PATH)
 async def get_index(checked: Checked, index: NamedDependency[SkipValidation[IndexAnswer]]) -> Response:
-    """The index, as the key of the request may use the service."""
+    """Returns the index of what the request's key may use."""
     return index(checked)
 
 

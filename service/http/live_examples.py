@@ -20,14 +20,14 @@ _SHOWN_ENTRIES = 1
 
 
 class LiveExample(msgspec.Struct, frozen=True):
-    """What one operation is asked, by parameter, and answered, by name."""
+    """The example of one operation: parameters by name, and answers by name."""
 
     parameters: Mapping[str, Any]
     bodies: Mapping[str, Any]
 
 
 async def live_examples(answers: Answers, release: OpenRelease) -> dict[str, LiveExample]:
-    """By operation id, for every area that `release`, the current one, has. Raises ApiError (503)."""
+    """Returns examples by operation id, for every area of `release`, the current one. Raises ApiError (503)."""
     found: dict[str, LiveExample] = {}
     for area in AREAS:
         keys = release.keys.get(area.name)
@@ -70,7 +70,7 @@ def _values(place: Place) -> dict[str, str | None]:
 
 
 def _asked(endpoint: Endpoint, place: Place) -> dict[str, Any] | None:
-    """The first form of query that the endpoint takes, filled in. None if the place lacks what it names."""
+    """Returns the first query form of the endpoint, filled in. None if the place lacks a value for it."""
     values = _values(place)
     lists = {one.name: one.example for one in endpoint.operation.parameters if isinstance(one.example, list)}
     asked: dict[str, Any] = {}
@@ -78,6 +78,6 @@ def _asked(endpoint: Endpoint, place: Place) -> dict[str, Any] | None:
         value = values[name]
         if value is None:
             return None
-        # of several, the first: what follows shows what else can happen to one
+        # the first of several: the others show other outcomes
         asked[name] = [value, *lists[name][1:]] if name in lists else value
     return asked

@@ -36,7 +36,7 @@ from service.request.errors import CODES, Problem, title_of
 
 _ENDPOINTS = [(area, endpoint) for area in AREAS for endpoint in area.endpoints]
 
-# Any request can end so, whatever it asks for.
+# Errors of any request.
 _COMMON = (
     "bad_request",
     "body_not_allowed",
@@ -76,24 +76,25 @@ _FIELDS = (
         "^[A-Za-z0-9._-]{1,64}$",
     ),
 )
-# Of what test keys get too.
-_ON_PURPOSE = header("X-Test-Error", "Of a test key alone: the code of the error that it wants for an answer.")
+# For paths that test keys have, too.
+_ON_PURPOSE = header("X-Test-Error", "Test keys only: the error code to return.")
 _TESTED = (*_FIELDS, _ON_PURPOSE)
 _STRICT = "An unknown parameter is an error. A trailing slash answers the same; HEAD answers as GET, without the body."
 _INDEX = "Release, sources, data areas, and what your key may use"
 _MADE_UP = "Made up."
 _TAGS = {
     **{area.name: area.path for area in AREAS},
-    "releases": "Which releases there are, what each changed, and whole ones as files.",
-    "service": "What is served, and what your key was used for.",
+    "releases": "The releases, their changes, and whole ones as files.",
+    "service": "The current release, and the usage of your key.",
 }
-# Of the data areas alone: what a key's terms refuse.
+# Only of data areas: refusals by a key's terms.
 _TERMS = ("not_entitled", "rate_limited", "quota_exhausted")
 
 
 class About(msgspec.Struct, frozen=True):
-    """What the operators have set: the service's URL without a slash at its end, whom partners may ask (an e-mail
-    address or a URL), and whether the guide is there. `local_url` is shown in its samples without a `public_url`."""
+    """The operators' settings: the service's URL without a slash at its end, the contact for partners (an e-mail
+    address or a URL), and whether there is a guide. `local_url` is shown in its samples without a `public_url`.
+    """
 
     public_url: str = ""
     contact: str | None = None
@@ -109,7 +110,7 @@ def about_of(settings: Settings) -> About:
 
 
 def _local_url(settings: Settings) -> str:
-    """Where partners on this machine find the service, for the guide's samples; empty if the system chose the port."""
+    """Returns the service's URL on this machine, for the guide's samples; empty if the system chose the port."""
     if not settings.listen_port:
         return ""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.listen_host, settings.listen_host)  # noqa: S104 - read
@@ -117,7 +118,10 @@ def _local_url(settings: Settings) -> str:
 
 
 def describe_api(about: About = _NO_SETTINGS, live: Mapping[str, LiveExample] = MappingProxyType({})) -> Document:
-    """The document. `live` are examples by operation id; those of other operations are made up, and say so."""
+    """Returns the document.
+
+    `live` are examples by operation id; other operations have made-up examples, marked as such.
+    """
     _, schemas = msgspec.json.schema_components(
         (*(endpoint.operation.body for _, endpoint in _ENDPOINTS), *RELEASE_SCHEMAS, *USAGE_SCHEMAS, Index, Problem),
         ref_template=REF,
@@ -129,8 +133,8 @@ def describe_api(about: About = _NO_SETTINGS, live: Mapping[str, LiveExample] = 
             "title": "Population and housing forecasts",
             "version": "1",
             "description": "Read-only. Every request needs the header x-api-key. A test key (phf_test_...) gets fixed "
-            "test data from all of it but releases, with X-Test-Answer: true. The forecast body never changes in "
-            "v1; in all other bodies, ignore members that you do not know.",
+            "test data from every endpoint except releases, with X-Test-Answer: true. The forecast body never changes "
+            "in v1; in all other bodies, ignore members that you do not know.",
             **_contact(about.contact),
         },
         "servers": [{"url": about.public_url or "/"}],
@@ -260,7 +264,7 @@ def _unchanged(headers: tuple[str, ...]) -> Document:
 
 
 def _errors(codes: Sequence[str], *, limited: bool = False) -> Document:
-    """By status. `limited`: a key's terms count, so that errors beyond them say what is left."""
+    """Returns errors by status. `limited`: a key's terms apply, so that its 429s have headers with what is left."""
     by_status: dict[int, list[str]] = {}
     for code in (*codes, "method_not_allowed"):
         by_status.setdefault(CODES[code][0], []).append(code)

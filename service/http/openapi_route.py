@@ -31,8 +31,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class Description:
-    """The description of one worker's service. It is made by `describe` when the first asks for it after a switch,
-    and kept."""
+    """The description of one worker's service. `describe` makes it at the first request after a switch."""
 
     def __init__(
         self,
@@ -51,16 +50,16 @@ class Description:
         self._making = asyncio.Lock()
 
     async def answer(self, request: Request) -> Response:
-        """Returns the answer to a request that was checked. Raises ApiError (400)."""
+        """Returns the answer to a checked request. Raises ApiError (400)."""
         read_strictly(request.query, ())
         release = self._follower.current
         entry = await self._of(release) if release is not None else None
-        if release is None or entry is None:  # nothing can be looked up now: the next request tries again
+        if release is None or entry is None:  # look-ups fail now: the next request tries again
             return Response.of(200, (JSON, NO_STORE), msgspec.json.encode(self._describe(self._about, {})), "answered")
         return self._policy.own_response(request, entry, release.id)
 
     async def _of(self, release: OpenRelease) -> CacheEntry | None:
-        """None if the examples cannot be looked up."""
+        """Returns None if the examples cannot be looked up."""
         async with self._making:
             kept = self._kept
             if kept is None or kept.release != release.id:
@@ -69,7 +68,7 @@ class Description:
                 except ApiError:
                     return None
                 kept = _Kept(release.id, await asyncio.to_thread(self._encoded, examples))
-                if release is self._follower.current:  # else the examples may be of the next
+                if release is self._follower.current:  # else the examples may be from the next release
                     self._kept = kept
             return kept.entry
 
@@ -79,5 +78,5 @@ class Description:
 
 @get(OPENAPI_PATH)
 async def get_openapi(checked: Checked, description: NamedDependency[SkipValidation[Description]]) -> Response:
-    """The OpenAPI description of the service."""
+    """Returns the OpenAPI description of the service."""
     return await description.answer(checked)

@@ -1,4 +1,4 @@
-"""Answers in pages: what their `limit` and `cursor` mean, and how they are described."""
+"""Answers in pages: their `limit` and `cursor`, and the description of both."""
 
 import msgspec
 
@@ -9,19 +9,19 @@ from warehouse.areas.paging import CursorError, Cursors, Page
 
 
 class PageQuery(msgspec.Struct, frozen=True):
-    """`cursor` is not decoded: it is bound to what the location turns out to match."""
+    """`cursor` is not decoded yet: it is bound to the matches of the location."""
 
     limit: int
     cursor: str | None
 
 
 def read_page(values: dict[str, str]) -> PageQuery:
-    """The page that a query's `values` name. Raises ApiError (400)."""
+    """Returns the page that a query's `values` name. Raises ApiError (400)."""
     return PageQuery(read_limit(values.get("limit")), values.get("cursor"))
 
 
 def read_limit(text: str | None, most: int = paging.MAX_PAGE_SIZE, default: int = paging.DEFAULT_PAGE_SIZE) -> int:
-    """The size of a page. Raises ApiError (400)."""
+    """Returns the size of a page. Raises ApiError (400)."""
     if text is None:
         return default
     if text.isascii() and text.isdigit() and 1 <= int(text) <= most:
@@ -34,7 +34,7 @@ def read_limit(text: str | None, most: int = paging.MAX_PAGE_SIZE, default: int 
 
 
 def page_of(scope: str, wanted: PageQuery, cursors: Cursors) -> Page:
-    """The page that is wanted; `scope` is what its cursor must be bound to. Raises ApiError (400)."""
+    """Returns the requested page; `scope` is what its cursor must be bound to. Raises ApiError (400)."""
     if wanted.cursor is None:
         return Page(wanted.limit)
     try:
@@ -44,7 +44,7 @@ def page_of(scope: str, wanted: PageQuery, cursors: Cursors) -> Page:
 
 
 def page_parameters(records: str) -> tuple[Parameter, Parameter]:
-    """`records` are what a page has. The cursor has no example: one that is made up gets a 400."""
+    """Returns the parameters of a page of `records`. The cursor has no example: a made-up one gets a 400."""
     return (
         Parameter(
             "limit",
@@ -54,7 +54,7 @@ def page_parameters(records: str) -> tuple[Parameter, Parameter]:
         ),
         Parameter(
             "cursor",
-            "next_cursor of the answer before, for the same query.",
+            "next_cursor of the previous answer, for the same query.",
             {"type": "string", "maxLength": paging.MAX_CURSOR_CHARACTERS},
             None,
         ),

@@ -1,4 +1,4 @@
-"""GET /v1/development-projects, and its filters: which of a place are wanted, by status, type and dates."""
+"""GET /v1/development-projects, and its filters by status, type and dates."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -25,14 +25,14 @@ NAME = projects.PROJECTS_AREA.name
 _DATES = ("status_date", "start_date", "completion_date")
 _STATUSES = sorted(get_args(ProjectStatus))
 _MOST_TYPOS = 3
-_SHORTEST_PART = 3  # characters that one word has of another, or it is chance
+_SHORTEST_PART = 3  # characters that two words must share, to exclude chance
 _MOST_SHOWN = 20
 _SEPARATORS = str.maketrans(" -", "__")
 _DAY = {"type": "string", "format": "date"}
 
 
 def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | NoMatch:
-    """What a partner's query string asks for. Raises ApiError (400)."""
+    """Resolves a partner's query string. Raises ApiError (400)."""
     values = read_strictly(query_string, _PARAMETERS)
     filters = _read_filters(values, keys.types)
     wanted = read_page(values)
@@ -52,7 +52,7 @@ def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | N
 
 
 def _read_filters(values: Mapping[str, str], types: Sequence[str]) -> ProjectFilters:
-    """The filters among a query's values by name. `types` are those of the release. Raises ApiError (400)."""
+    """Reads the filters among a query's values by name. `types` are those of the release. Raises ApiError (400)."""
     status, kind = values.get("status"), values.get("project_type")
     days: dict[str, str] = {}
     for name_of_date in _DATES:
@@ -86,7 +86,7 @@ def _read_type(text: str, types: Sequence[str]) -> str:
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
-    """The one of the `known` words that was probably meant; some of them, if none is near."""
+    """Returns the most similar of the `known` words; some of them, if none is similar."""
     most = min(_MOST_TYPOS, len(word) // 2)
     near = process.extractOne(word, known, scorer=OSA.distance, score_cutoff=most)
     if near is not None:
@@ -98,10 +98,10 @@ def _nearest(word: str, known: Sequence[str]) -> str:
 
 
 _FILTERS = (
-    Parameter("status", "Projects with this status alone.", {"type": "string", "enum": _STATUSES}, None),
+    Parameter("status", "Only projects with this status.", {"type": "string", "enum": _STATUSES}, None),
     Parameter(
         "project_type",
-        "Projects of this type alone, in any case. A type that no project of the release has is an error.",
+        "Only projects of this type, in any letter case. A type that no project of the release has is an error.",
         {"type": "string", "maxLength": 100},
         None,
     ),

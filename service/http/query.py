@@ -34,12 +34,12 @@ class LocationQuery(msgspec.Struct, frozen=True):
 
 # A parameter that an endpoint does not know, with its value.
 UnknownParameter = tuple[str, str]
-# The states that have a city of a name.
+# Returns the states that have a city of a name.
 StatesWith = Callable[[str], Sequence[str]]
 
 
 def parse_location(query: bytes, states_with: StatesWith) -> LocationQuery:
-    """Raises ApiError (400), naming the parameter, for whatever contracts 2, 3 and 5 do not accept."""
+    """Parses a location. Raises ApiError (400), naming the parameter, for queries outside contracts 2, 3 and 5."""
     values, unknown = read_parameters(query, LOCATION_PARAMETERS)
     return read_location(values, unknown, states_with)
 
@@ -47,7 +47,10 @@ def parse_location(query: bytes, states_with: StatesWith) -> LocationQuery:
 def read_location(
     values: dict[str, str], unknown: Sequence[UnknownParameter], states_with: StatesWith, *, of_forecast: bool = True
 ) -> LocationQuery:
-    """As `parse_location`, of what `read_parameters` read. `of_forecast`: whether forecasts of regions may be named."""
+    """Parses like `parse_location`, from the result of `read_parameters`.
+
+    `of_forecast`: whether forecasts of regions may be named.
+    """
     zip_code, city_name, state_code = (values.get(name) for name in LOCATION_PARAMETERS)
     if city_name is not None and state_code is None:
         advice = suggestions.suggest_parameters(unknown, LOCATION_PARAMETERS) or _advice_on_city(city_name, states_with)
@@ -70,10 +73,10 @@ def read_location(
 def _no_place(state_code: str | None, unknown: Sequence[UnknownParameter], *, of_forecast: bool) -> ApiError:
     needed = "Give zip_code, or city_name and state_code."
     if state_code is not None:
-        needed = "state_code alone is too wide. Add city_name, or give zip_code."
-    meant = suggestions.suggest_parameters(unknown, LOCATION_PARAMETERS)
-    if meant is not None:
-        detail = f"{meant} {needed}" if meant.endswith(("?", ".")) else meant
+        needed = "state_code alone is not enough. Add city_name, or give zip_code."
+    hint = suggestions.suggest_parameters(unknown, LOCATION_PARAMETERS)
+    if hint is not None:
+        detail = f"{hint} {needed}" if hint.endswith(("?", ".")) else hint
     else:
         region = suggestions.suggest_region(state_code, unknown) if of_forecast else None
         detail = f"{needed} {region or ''}".rstrip()
@@ -94,7 +97,7 @@ def _advice_on_city(city_name: str, states_with: StatesWith) -> str:
 
 
 def read_parameters(query: bytes, known: Sequence[str]) -> tuple[dict[str, str], list[UnknownParameter]]:
-    """Trimmed, non-empty values of the known parameters by name, and the unknown ones."""
+    """Returns the trimmed, non-empty values of the known parameters by name, and the unknown ones."""
     values: dict[str, str] = {}
     seen: set[str] = set()
     unknown: list[UnknownParameter] = []
@@ -116,7 +119,7 @@ def read_parameters(query: bytes, known: Sequence[str]) -> tuple[dict[str, str],
 
 
 def read_value(name: str, raw: bytes) -> str:
-    """A parameter's decoded, trimmed value. Raises ApiError (400)."""
+    """Returns a parameter's decoded, trimmed value. Raises ApiError (400)."""
     try:
         text = unquote_to_bytes(raw.replace(b"+", b" ")).decode()
     except UnicodeDecodeError:
@@ -126,7 +129,7 @@ def read_value(name: str, raw: bytes) -> str:
         advice = suggestions.suggest_zip(text) if name == "zip_code" else "Remove them."
         raise ApiError("invalid_parameter", f"{name} contains control characters. {advice}", name)
     text = text.strip()
-    if name == "cursor":  # ours to judge, however long
+    if name == "cursor":  # checked elsewhere, whatever its length
         return text
     if len(text) > _MOST_CHARACTERS:
         raise ApiError("invalid_parameter", f"{name} is longer than {_MOST_CHARACTERS} characters.", name)
@@ -140,8 +143,8 @@ def _refuse_encoded(name: str, text: str) -> None:
     hidden, encoded = invisible_in(text), encoded_in(text)
     if hidden is None and encoded is None:
         return
-    meant = suggestions.shown(visible(text if encoded is None else encoded[1]))
-    advice = f"Did you mean {suggestions.as_query({name: meant})}?" if meant else "Remove it."
+    corrected = suggestions.shown(visible(text if encoded is None else encoded[1]))
+    advice = f"Did you mean {suggestions.as_query({name: corrected})}?" if corrected else "Remove it."
     raise ApiError(
         "invalid_parameter",
         f"{name} {f'contains {hidden}' if hidden or encoded is None else encoded[0]}. {advice}",
@@ -150,7 +153,7 @@ def _refuse_encoded(name: str, text: str) -> None:
 
 
 def read_day(name: str, text: str) -> date:
-    """A day of the parameter `name`. Raises ApiError (400)."""
+    """Reads a day from the parameter `name`. Raises ApiError (400)."""
     try:
         if not _DAY.fullmatch(text):
             raise ValueError
@@ -162,7 +165,7 @@ def read_day(name: str, text: str) -> date:
 
 
 def read_zip(text: str) -> str:
-    """The five digits of a ZIP code. Raises ApiError (400)."""
+    """Returns the five digits of a ZIP code. Raises ApiError (400)."""
     match = _ZIP.fullmatch(text)
     if match:
         return match[1]
@@ -171,7 +174,7 @@ def read_zip(text: str) -> str:
 
 
 def read_state(text: str, city_name: str | None = None) -> str:
-    """A state in upper case; `city_name` came with it. Raises ApiError (400)."""
+    """Returns a state in upper case; the query also has `city_name`. Raises ApiError (400)."""
     if _STATE.fullmatch(text):
         return text.upper()
     detail = f"state_code is not two letters. {suggestions.suggest_state(text, city_name)}"
@@ -179,7 +182,7 @@ def read_state(text: str, city_name: str | None = None) -> str:
 
 
 def read_repeated(query: bytes, name: str) -> tuple[list[bytes], list[UnknownParameter]]:
-    """Every raw value of the parameter `name`, in order, and the other parameters."""
+    """Returns every raw value of the parameter `name`, in order, and the other parameters."""
     values: list[bytes] = []
     unknown: list[UnknownParameter] = []
     for pair in query.split(b"&"):
@@ -193,14 +196,14 @@ def read_repeated(query: bytes, name: str) -> tuple[list[bytes], list[UnknownPar
 
 
 def read_strictly(query: bytes, known: Sequence[str]) -> dict[str, str]:
-    """As `read_parameters`, for endpoints on which an unknown parameter is an error. Raises ApiError (400)."""
+    """Reads like `read_parameters`, for endpoints on which an unknown parameter is an error. Raises ApiError (400)."""
     values, unknown = read_parameters(query, known)
     refuse_unknown(unknown, known)
     return values
 
 
 def refuse_unknown(unknown: Sequence[UnknownParameter], known: Sequence[str]) -> None:
-    """Raises ApiError (400) if there are any, with what was probably meant."""
+    """Raises ApiError (400) if there are any, with the likely correction."""
     if not unknown:
         return
     shown = suggestions.shown(unknown[0][0])

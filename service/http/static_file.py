@@ -1,4 +1,4 @@
-"""Static files as they are served: from memory, with a validator, and compressed where a client accepts it."""
+"""Static files, served from memory, with a validator, and compressed if the client accepts it."""
 
 import gzip
 from hashlib import sha256
@@ -15,7 +15,7 @@ _TYPES = {
     "js": b"text/javascript; charset=utf-8",
     "json": b"application/json",
 }
-# With the first, a browser believes the content type.
+# The first makes browsers trust the content type.
 _SAFE: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -30,10 +30,10 @@ class StaticFile(msgspec.Struct, frozen=True):
     body: bytes
     gzipped: bytes
     digest: bytes
-    headers: tuple[Header, ...]  # beside the content's own
+    headers: tuple[Header, ...]  # besides the content's own
 
     def reply(self, headers: list[Header]) -> Response:
-        """200 in the coding that a request with `headers` accepts, or 304 if it has these bytes.
+        """Replies 200 in the coding that a request with `headers` accepts, or 304 if it has these bytes.
 
         Raises:
             ApiError: 412.
@@ -49,7 +49,7 @@ class StaticFile(msgspec.Struct, frozen=True):
 
 
 def static_file(name: str, body: bytes, policy: bytes, cache_control: bytes = b"no-cache") -> StaticFile:
-    """The file called `name`, whose suffix gives its type. `policy` is its Content-Security-Policy."""
+    """Returns the file called `name`, whose suffix gives its type. `policy` is its Content-Security-Policy."""
     return StaticFile(
         _TYPES.get(name.rpartition(".")[2], b"text/plain; charset=utf-8"),
         body,
@@ -60,5 +60,5 @@ def static_file(name: str, body: bytes, policy: bytes, cache_control: bytes = b"
 
 
 def joined(headers: list[Header], name: bytes) -> bytes:
-    """The values of the header `name`, as one list."""
+    """Returns the values of the header `name`, as one list."""
     return b",".join(value for header, value in headers if header == name)

@@ -1,7 +1,7 @@
 """Suggests how to correct the parameters of a query.
 
-Nothing here looks at data. A value may be as long as the address, so only its beginning is read, and a long one costs
-no more than a short one.
+No hint reads data. A value may be as long as the address, so only its beginning is read, and a long one costs no more
+than a short one.
 """
 
 import re
@@ -22,10 +22,10 @@ from warehouse.places.spellings import split_state
 _FORECAST = "/v1/population-housing-forecast"
 BY_COUNTY = f"{_FORECAST}/by-county"
 SEVERAL = f"Give it once, or ask for several forecasts at {_FORECAST}/batch."
-_SHOWN = 50  # characters of what the caller wrote
-_MOST_NAMES = 10  # unknown parameters that are looked at
+_SHOWN = 50  # characters of the caller's text
+_MOST_NAMES = 10  # unknown parameters that are checked
 _MOST_TYPOS = 3
-# What other interfaces call the same.
+# Names of the same in other interfaces.
 _OTHER_NAMES = {
     "zip_code": ("zip", "zips", "zipcodes", "zip5", "zcta", "zcta5", "postalcode", "postcode", "postal", "plz", "zc"),
     "city_name": ("city", "cities", "town", "municipality", "cityname", "placename", "cname", "ciudad"),
@@ -45,7 +45,7 @@ _PLACEHOLDER = re.compile(r"[{<$%].*[}>A-Z_%]|:[a-z_]+")
 _PADDED = "".maketrans("OoIlL", "00111")
 _DIGITS = re.compile(r"[0-9]+")
 _QUOTED_ZIP = re.compile(r"[\"']?[0-9]{4,5}[\"']?")
-# A ZIP code behind its city or address, or before it.
+# A ZIP code after or before its city or address.
 _ADDRESS = re.compile(
     r".*[A-Za-z].*?(?<![0-9])([0-9]{5})(?:-[0-9]{4})?|([0-9]{5})(?:-[0-9]{4})?[,\s]+[A-Za-z .,]+", re.DOTALL
 )
@@ -61,12 +61,12 @@ _YEAR_LAST = re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})")
 
 
 def shown(text: str) -> str:
-    """What the caller wrote, as an error may repeat it, which masks keys: short and printable."""
+    """Returns the caller's text as an error may repeat it: short and printable, with keys masked."""
     return "".join(character for character in text[:_SHOWN] if character.isprintable())
 
 
 def nearest_parameter(name: str, known: Sequence[str]) -> str | None:
-    """The known parameter that an unknown name stands for: by another word for it, or misspelt."""
+    """Returns the known parameter that an unknown name stands for: a synonym, or a misspelling."""
     folded = _folded(name)
     elsewhere = name in _OTHER_NAMES and name not in known
     if elsewhere or (folded.startswith("county") and "county_fips_code" not in known):
@@ -86,7 +86,7 @@ def nearest_parameter(name: str, known: Sequence[str]) -> str | None:
 
 
 def suggest_parameters(unknown: Sequence[tuple[str, str]], known: Sequence[str]) -> str | None:
-    """What is said of unknown parameters, with their values; None if nothing is like them."""
+    """Returns the hint for unknown parameters, with their values; None if no known parameter is similar."""
     if (key := warn_of_key(unknown)) is not None:
         return key
     zip_codes = (value for name, value in unknown[:_MOST_NAMES] if nearest_parameter(name, ("zip_code",)) is not None)
@@ -96,30 +96,30 @@ def suggest_parameters(unknown: Sequence[tuple[str, str]], known: Sequence[str])
         one = f"There is no parameter {shown(unknown[0][0])}. Send zip_code={several[0]}"
         return f"{one}, or all to {_FORECAST}/batch?{asked}"
     named: list[str] = []
-    meant: dict[str, str] = {}
+    suggested: dict[str, str] = {}
     for name, value in unknown[:_MOST_NAMES]:
-        corrected = _meant(name, value, known)
+        corrected = _guess_parameters(name, value, known)
         if corrected:
             named.append(shown(name))
-            meant |= {parameter: text for parameter, text in corrected.items() if parameter not in meant}
-    if not meant:
+            suggested |= {parameter: text for parameter, text in corrected.items() if parameter not in suggested}
+    if not suggested:
         return None
     subject = f"There is no parameter {named[0]}" if len(named) == 1 else f"There are no parameters {', '.join(named)}"
     hidden = next(filter(None, (invisible_in(name) for name, _ in unknown[:_MOST_NAMES])), None)
     if hidden is not None:
         subject = f"A parameter's name contains {hidden}"
-    return f"{subject}: did you mean {as_query(meant)}?"
+    return f"{subject}: did you mean {as_query(suggested)}?"
 
 
 def warn_of_key(unknown: Sequence[tuple[str, str]]) -> str | None:
-    """What is said of an API key among unknown parameters; None if there is none."""
+    """Returns the hint for an API key among unknown parameters; None if there is none."""
     if any(is_key_name(name) or has_key(value) for name, value in unknown[:_MOST_NAMES]):
         return "An API key belongs in the header x-api-key; in the address, logs keep it: ask for a new one."
     return None
 
 
 def suggest_region(state_code: str | None, unknown: Sequence[tuple[str, str]]) -> str | None:
-    """Where all of a state or county is, if that is all that was asked for."""
+    """Returns where to find a whole state or county, if the query names no more than that."""
     for name, value in unknown[:_MOST_NAMES]:
         if nearest_parameter(name, ("county_fips_code",)) is not None:
             if _COUNTY.fullmatch(value):
@@ -130,17 +130,17 @@ def suggest_region(state_code: str | None, unknown: Sequence[tuple[str, str]]) -
 
 
 def listed_in(text: str) -> list[str]:
-    """The first ZIP codes of a list."""
+    """Returns the first ZIP codes of a list."""
     return list(filter(None, map(zip_in, _LISTED.split(text[: 2 * _SHOWN])[:_MOST_NAMES])))
 
 
 def as_query(parameters: Mapping[str, str]) -> str:
-    """The parameters as they are sent; without a value where it is empty."""
+    """Returns the parameters as they are sent; without a value where it is empty."""
     return "&".join(f"{name}={quote_plus(text, safe=',')}" if text else name for name, text in parameters.items())
 
 
-def _meant(name: str, value: str, known: Sequence[str]) -> dict[str, str]:
-    """The parameters that one unknown parameter stands for, with their values; empty if none does."""
+def _guess_parameters(name: str, value: str, known: Sequence[str]) -> dict[str, str]:
+    """Returns the parameters that one unknown parameter stands for, with their values; empty if none does."""
     name = name.removeprefix("amp;").lstrip("?&")
     if not value:
         name, _, value = name.partition(":")
@@ -158,12 +158,12 @@ def _value_of(parameter: str, value: str) -> str:
     elif parameter == "zip_code":
         value = zip_in(value) or value
     elif parameter == "cursor" or (parameter == "county_fips_code" and not _COUNTY.fullmatch(value)):
-        return ""  # a page number is no cursor, and a name no code
+        return ""  # a page number is not a cursor, and a name not a code
     return shown(value)
 
 
 def place_in(text: str) -> dict[str, str]:
-    """The parameters for a place in one text: a ZIP code, or a city with its state."""
+    """Returns the parameters for a place in one text: a ZIP code, or a city with its state."""
     zip_code = zip_in(text)
     if zip_code is not None:
         return {"zip_code": zip_code}
@@ -172,7 +172,7 @@ def place_in(text: str) -> dict[str, str]:
 
 
 def _city_in(text: str) -> tuple[str, str] | None:
-    """City and state code that `text` ends with. Of an address, only where a comma stands before the city."""
+    """Returns the city and state code that `text` ends with. For an address, only if a comma precedes the city."""
     split = split_state(text)
     if split is None or not any(map(str.isdigit, split[0])):
         return split
@@ -186,7 +186,7 @@ def _city_in(text: str) -> tuple[str, str] | None:
 
 
 def zip_in(text: str) -> str | None:
-    """The ZIP code that `text` means, if one is: without its leading zeros, as a number, in quotes, behind a state."""
+    """Returns the ZIP code in `text`, if any: without its leading zeros, as a number, in quotes, after a state."""
     bare = visible(unquote(text[: 2 * _SHOWN])).strip().strip("\"'`“”‘’[](){}#;,.* ")
     bare = re.sub(r"^(zip ?code|zip|[A-Za-z]{2})[\s:=-]+(?=[0-9OoIl])", "", bare, flags=re.IGNORECASE)
     if bare.isdecimal() and not bare.isascii():  # other scripts' digits
@@ -213,7 +213,7 @@ def zip_in(text: str) -> str | None:
 
 
 def suggest_zip(text: str) -> str:
-    """What to do about a `zip_code` that is not one."""
+    """Returns how to correct an invalid `zip_code`."""
     unset = _unset(text)
     if unset:
         return unset
@@ -227,9 +227,9 @@ def suggest_zip(text: str) -> str:
     if "?" in text or "=" in text:
         head = zip_in(re.split(r"[?;=&]", text)[0])
         return f"Put & between parameters{f': zip_code={head}&...' if head else ''}."
-    meant = zip_in(text)
-    if meant is not None:
-        return f"Did you mean {meant}?"
+    suggested = zip_in(text)
+    if suggested is not None:
+        return f"Did you mean {suggested}?"
     if re.fullmatch(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]", text):
         return "It is a Canadian postal code; there are figures for the United States only."
     place = _city_in(text)
@@ -243,7 +243,7 @@ def suggest_zip(text: str) -> str:
 
 
 def suggest_county(text: str) -> str:
-    """What to do about a `county_fips_code` that is not one."""
+    """Returns how to correct an invalid `county_fips_code`."""
     bare = _AROUND_COUNTY.sub("", text)
     if not (bare.isascii() and bare.isdigit()):
         return "Give two digits for the state and three for the county, like 01025: answers name it county_fips_code."
@@ -255,7 +255,7 @@ def suggest_county(text: str) -> str:
 
 
 def suggest_separator(name: str, text: str) -> str | None:
-    """What is said if `text` has further parameters in it, since what separates them was percent-encoded."""
+    """Returns the hint if `text` contains further parameters because their separator was percent-encoded."""
     head, *rest = _NEXT_PARAMETER.split(text, maxsplit=1)
     if not rest:
         return None
@@ -263,8 +263,11 @@ def suggest_separator(name: str, text: str) -> str | None:
 
 
 def suggest_day(name: str, text: str) -> str:
-    """What to do about a day that is not written as one; `name` is of the parameter. Of a month it is the first day, or
-    the last where a period ends. Day and month that could be either are both named."""
+    """Returns how to correct an invalid day; `name` is its parameter.
+
+    For a month, that is the first day, or the last where a period ends. If day and month are ambiguous, both readings
+    are named.
+    """
     days = _days_in(text.strip(), at_end=name == "to" or name.endswith("_to"))
     return f"Did you mean {' or '.join(days)}?" if days else "Give one like 2026-11-01."
 
@@ -293,7 +296,7 @@ def _existing(parts: Sequence[str]) -> list[str]:
 
 
 def suggest_state(text: str, city_name: str | None) -> str:
-    """What to do about a `state_code` that is not two letters."""
+    """Returns how to correct a `state_code` that is not two letters."""
     unset = _unset(text)
     if unset:
         return unset

@@ -1,6 +1,6 @@
 """The request log: a line for each request in a sample, for each slow one, and for each error.
 
-Errors that are alike are one line with a count.
+Similar errors are one line with a count.
 """
 
 import math
@@ -14,25 +14,25 @@ import msgspec
 
 from service.base.ipc import AccessLogEntry
 
-# A share of 0: no request is so far away.
+# For a share of 0: no request is so far away.
 NEVER = 1 << 62
-# Smaller shares are none: one request in a billion.
+# Smaller shares count as 0: one request in a billion.
 _LEAST_SHARE = 1e-9
-# Errors that are alike are logged again after so long, together.
+# Similar errors are logged again after this long, together.
 FOLD_SECONDS = 10.0
 _MOST_FOLDED = 1_000  # kinds of errors
 _MOST_KEPT = 10_000  # lines that `find` knows
-# Of errors alike, until they are logged together. A flood of them pushes out no others, and its records use the same
-# memory again: written all over the processor's caches, they cost a tenth of an answer.
+# Limit of similar errors, until they are logged together. A flood of them evicts no others, and reuses the memory of
+# its records: spread over the processor's caches, they cost a tenth of an answer.
 _MOST_ALIKE = 1_000
 
-# Errors alike: status, outcome, area, and the key's id or the address.
+# Similar errors share status, outcome, area, and the key's id or the address.
 Kind = tuple[int, str, str | None, str | None]
 Write = Callable[[AccessLogEntry], None]
 
 
 class Make(Protocol):
-    """Makes the line of a request. Thousands are kept, so the garbage collector need not look at them (`gc=False`)."""
+    """Makes the line of a request. Thousands are kept, so the garbage collector skips them (`gc=False`)."""
 
     @property
     def request_id(self) -> str | bytes: ...
@@ -40,13 +40,13 @@ class Make(Protocol):
     def __call__(self) -> AccessLogEntry: ...
 
 
-# What makes a line keeps what it needs of its request, for as long as the line may be wanted. Of a longer address (in
-# bytes) the line is made at once, which is shorter.
+# A Make keeps the parts of its request that the line needs. For a longer address (in bytes), the line is made at once,
+# because it is shorter.
 LONG = 300
 
 
 class Made(msgspec.Struct, gc=False):
-    """A line that has been made."""
+    """A finished line."""
 
     line: AccessLogEntry
 
@@ -59,7 +59,7 @@ class Made(msgspec.Struct, gc=False):
 
 
 def gap(share: float, uniform: Callable[[], float] = random.random) -> int:
-    """How many requests to go to the next one of a sample, itself included, so that each has the chance `share`."""
+    """Returns the distance to the next request of a sample, so that each request has the chance `share`."""
     if share >= 1:
         return 1
     if share < _LEAST_SHARE:
@@ -68,12 +68,12 @@ def gap(share: float, uniform: Callable[[], float] = random.random) -> int:
 
 
 def share_logged(setting: str | float) -> float:
-    """The share of requests that FORECAST_ACCESS_LOG asks for."""
+    """Returns the share of requests that FORECAST_ACCESS_LOG sets."""
     return setting if isinstance(setting, float) else 1.0 if setting == "all" else 0.0
 
 
 class _Folded(msgspec.Struct):
-    """Errors alike: `until` then further ones are only counted, how many were, and what makes the line of the last."""
+    """Similar errors: `until` then further ones are only counted; their number, and the Make of the last line."""
 
     until: float
     make: Make
@@ -81,7 +81,7 @@ class _Folded(msgspec.Struct):
 
 
 class RequestLog:
-    """The request log of one worker, which owns it. `share`: of the requests that are no errors, and not slow.
+    """The request log of one worker, which owns it. `share`: of the requests that are neither errors nor slow.
 
     `errors`: whether those are logged. `write` writes one line.
     """
@@ -97,7 +97,7 @@ class RequestLog:
         self._folded: dict[Kind, _Folded] = {}
 
     def add(self, request: AccessLogEntry) -> None:
-        """Logs `request`; if it is an error like one that was logged just now, later and together with others."""
+        """Logs `request`. An error similar to one logged just now is logged later, together with others."""
         if request.status >= 400:
             kind = (request.status, request.outcome, request.area or request.detail, request.key_id or request.address)
             self.add_error(kind, Made(request), self._clock())
@@ -106,7 +106,7 @@ class RequestLog:
             self._write(request)
 
     def add_error(self, kind: Kind, make: Make, now: float) -> None:
-        """The same for an error whose line is made only when it is read. `now` is by the clock of the log."""
+        """Adds an error whose line is made only when it is read. `now` is by the clock of the log."""
         folded = self._folded.get(kind)
         if folded is not None and now < folded.until:
             folded.count += 1
@@ -116,26 +116,26 @@ class RequestLog:
             return
         self._kept.append(make)
         if folded is not None:
-            self._tell(folded)
+            self._log_error(folded)
         elif len(self._folded) >= _MOST_FOLDED:
-            self.tell_folded(at_once=True)
+            self.log_folded(at_once=True)
         self._write(make())
         self._folded[kind] = _Folded(now + FOLD_SECONDS, make)
 
-    def tell_folded(self, *, at_once: bool = False) -> None:
-        """Tells of errors whose time has come, or of all. Call it once a second, and at the end."""
+    def log_folded(self, *, at_once: bool = False) -> None:
+        """Logs similar errors that are due, or all. Call it once a second, and at the end."""
         now = self._clock()
         for kind, folded in list(self._folded.items()):
             if at_once or now >= folded.until:
                 del self._folded[kind]
-                self._tell(folded)
+                self._log_error(folded)
 
     def find(self, request_id: str) -> list[AccessLogEntry]:
-        """What is known of a request; there may be several with its id."""
+        """Returns the entries of a request; there may be several with its id."""
         wanted = (request_id, request_id.encode())
         newest = [folded.make for folded in self._folded.values() if folded.count >= _MOST_ALIKE]
         return [make() for make in (*self._kept, *newest) if make.request_id in wanted]
 
-    def _tell(self, folded: _Folded) -> None:
+    def _log_error(self, folded: _Folded) -> None:
         if folded.count:
             self._write(msgspec.structs.replace(folded.make(), count=folded.count))

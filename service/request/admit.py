@@ -1,4 +1,4 @@
-"""Entitlement, quota and rate of a key before an answer, its usage after it.
+"""Checks entitlement, quota and rate of a key before an answer, and counts its usage after it.
 
 Only data areas are metered. The index and the OpenAPI description are neither counted nor limited; the usage report
 has a bound of its own (http/own_usage/usage.py).
@@ -25,7 +25,7 @@ from service.request.ratelimit import quota_exhausted_headers, rate_limited_head
 from service.request.request import Request
 from service.request.response import Response
 
-_REPEATED = "zip_code"  # the parameter that a request which counts as several has several of
+_REPEATED = "zip_code"  # the repeated parameter of a request that counts as several
 _NOT_ENTITLED = "The API key does not include the area {area}. Ask for it to be added; GET /v1/ says what it includes."
 _TOO_MANY = (
     "This request counts as {number}, and your key's terms never let more than {most} pass together. Ask for at most "
@@ -36,17 +36,17 @@ _QUOTA_UNKNOWN = (
 )
 # Per area.
 _MOST_ALLOWANCES = 20_000
-# Refusals that are kept, by key and area.
+# Most refusals that are kept, by key and area.
 _MOST_REFUSALS = 20_000
-# How long an allowance is good without another look at the time of day and at what was counted.
+# How long an allowance is valid without another check of the time of day and the counts.
 _LOOK_SECONDS = 1.0
-# A refusal for lack of quota is good for this long without another look at the time that is left.
+# How long a refusal for lack of quota is valid without another check of the remaining time.
 _QUOTA_SECONDS = 0.1
 _FOR_EVER = float("inf")
 
 
 class Refusal(msgspec.Struct, frozen=True, gc=False):
-    """What a key is refused with in an area until then, in monotonic seconds, whatever it asks for there."""
+    """The refusal of a key in an area, for any request there, until then (monotonic seconds)."""
 
     key: ApiKey
     response: Response
@@ -54,7 +54,7 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
 
 
 class Admission:
-    """Admits and counts what keys ask for. One per worker, which owns it. `areas` are the metered areas."""
+    """Admits and counts the requests of keys. One per worker, which owns it. `areas` are the metered areas."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Admission:
         most = _most_together(terms)
         if number > most:
             return problem("invalid_parameter", _TOO_MANY.format(number=number, most=most), _REPEATED)
-        # the quota first: what it refuses takes no token of the rate
+        # the quota first: a request that it refuses takes no token of the rate
         standing = None
         if terms.quota is not None:
             standing = self._quotas.check(key.key_id, terms.quota, self._clock(), number)
@@ -157,7 +157,7 @@ class Admission:
         if standing.remaining >= number:
             return None
         headers = quota_exhausted_headers(key.terms.rate, quota, standing)
-        response = problem("quota_exhausted", _few(number, standing.remaining), headers=headers)
+        response = problem("quota_exhausted", _hint_for_too_many(number, standing.remaining), headers=headers)
         return self._refuse(key, area, response, self._monotonic() + _QUOTA_SECONDS if number == 1 else 0.0)
 
     def _decided(
@@ -167,7 +167,7 @@ class Admission:
             self._allow(request, key, decision, standing, number)
             return None
         headers = rate_limited_headers(rate, decision, key.terms.quota, standing)
-        response = problem("rate_limited", _few(number, decision.remaining), headers=headers)
+        response = problem("rate_limited", _hint_for_too_many(number, decision.remaining), headers=headers)
         # until a second less is left to wait
         until = self._limiter.denied_until(key.key_id) - (decision.retry_after - 1) if number == 1 else 0.0
         return self._refuse(key, request.area, response, until)
@@ -183,7 +183,7 @@ class Admission:
     def _allow(
         self, request: Request, key: ApiKey, decision: Decision | None, standing: QuotaState | None, number: int
     ) -> None:
-        """Sets what the request passes with. It is kept for the next ones of its key, unless it carries a warning."""
+        """Sets the request's allowance. It is kept for the key's next requests, unless it has a warning."""
         if number > 1 or (standing is not None and not standing.unwarned):
             request.allowance = allowance = Allowance(key)
             allowance.update(decision, standing)
@@ -223,13 +223,16 @@ class Admission:
 
 
 def _most_together(terms: Terms) -> int:
-    """How many requests could ever pass together. There is a rate or a quota."""
+    """Returns how many requests could ever pass together. There is a rate or a quota."""
     bounds = [pace_of(terms.rate).burst] if terms.rate is not None else []
     return min([*bounds, terms.quota.requests] if terms.quota is not None else bounds)
 
 
-def _few(number: int, left: int) -> str | None:
-    """What to do if fewer are left than a request counts as. None if none is left: the code's own advice says it."""
+def _hint_for_too_many(number: int, left: int) -> str | None:
+    """Returns what to do if fewer are left than a request counts as.
+
+    None if none is left: the code's own advice covers it.
+    """
     if not left:
         return None
-    return f"This request counts as {number}, and {left} may pass now. Ask for fewer, or wait as Retry-After says."
+    return f"This batch counts as {number} requests; {left} are left. Send at most {left}, or retry later."

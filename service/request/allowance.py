@@ -1,4 +1,4 @@
-"""What a key passes with in one area, and how an answer shows what is left of its limits."""
+"""The allowance of a key in one area, and the header lines with what is left of its limits."""
 
 from service.base.terms import Terms
 from service.keys.record import ApiKey
@@ -11,17 +11,17 @@ from service.request.response import Header, lines_of
 
 
 class Allowance:
-    """What a key passes with in one area. The worker's `Admission` owns it, until the key's record changes.
+    """The allowance of a key in one area. The worker's `Admission` owns it, until the key's record changes.
 
-    It is kept because making it costs more than deciding.
+    It is cached because creating it costs more than deciding.
     """
 
     __slots__ = ("_unbilled", "decision", "key", "known", "standing", "tail", "tallies", "token_lease", "until")
 
     def __init__(self, key: ApiKey) -> None:
         self.key = key
-        self.until = 0.0  # monotonic seconds; before then it is good without another look
-        self.tail = b""  # the end of an answer's header lines: the limits, as `decision` and `standing` say
+        self.until = 0.0  # monotonic seconds; until then it is valid without another check
+        self.tail = b""  # the end of an answer's header lines: the limits, from `decision` and `standing`
         self.tallies: dict[str, Tally] = {}  # of this hour's answers, by outcome
         self.token_lease: TokenLease | None = None  # None if the key has no rate
         self.known: QuotaReading | None = None  # None if the key has no quota
@@ -30,7 +30,7 @@ class Allowance:
         self._unbilled: bytes | None = None
 
     def spend(self, now: float) -> bool:
-        """Takes one off the quota and a token of the rate, if neither has to be looked at again."""
+        """Takes one off the quota and a token of the rate, if neither needs another check."""
         quota, lease = self.known, self.token_lease
         if now >= self.until or (quota is not None and (not quota.spendable or quota.state is not self.standing)):
             return False
@@ -45,8 +45,9 @@ class Allowance:
         return True
 
     def show(self, decision: Decision | None, standing: QuotaState | None) -> None:
-        """Writes `tail` for this answer and the next ones: a thousandth of the quota is shown as used, but no more than
-        what needs no warning."""
+        """Writes `tail` for this answer and the next ones: a thousandth of the quota is shown as used, but less than
+        would need a warning.
+        """
         ahead = 0 if standing is None else max(0, min(standing.remaining // 1000, standing.unwarned - 1))
         self.update(decision, standing, ahead)
 
@@ -60,13 +61,13 @@ class Allowance:
 
     @property
     def unbilled(self) -> bytes:
-        """`tail` for an answer that takes nothing off a quota."""
+        """`tail` for an answer that is not billed."""
         if self._unbilled is None:
             self._unbilled = self.tail if self.standing is None else self.tail_after(0)
         return self._unbilled
 
     def tail_after(self, billed: int) -> bytes:
-        """`tail` for an answer that takes so much off the quota."""
+        """Returns `tail` for an answer that takes so much off the quota."""
         standing = self.standing.after(billed) if self.standing is not None else None
         return b"\r\n%b\r\n" % lines_of(_limits(self.key.terms, self.decision, standing))
 

@@ -1,4 +1,4 @@
-"""Authenticates a request: which key it was sent with, and whether that is good."""
+"""Authenticates a request by its API key."""
 
 from collections.abc import Coroutine
 from typing import Any
@@ -18,7 +18,7 @@ _MOST_CACHED = 20_000
 class Authenticator:
     """Checks the keys of one worker's requests; the worker owns it.
 
-    Verified live keys are cached by header value: making a fingerprint of it costs more than the rest of the check.
+    Verified live keys are cached by header value: its fingerprint costs more than the rest of the check.
     """
 
     def __init__(self, verifier: KeyVerifier, telemetry: Telemetry) -> None:

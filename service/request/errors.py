@@ -1,4 +1,4 @@
-"""Errors as partners see them: RFC 9457 members, a stable code, and a sentence that says what to do.
+"""Errors as partners see them: RFC 9457 members, a stable code, and a sentence with the remedy.
 
 ApiError
 └── raised by steps and handlers; `problem` makes its answer
@@ -56,15 +56,15 @@ ALLOW = "GET, HEAD"
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The body of every error. `parameter` is there where one is at fault."""
+    """The body of every error. `parameter` is present if one is wrong."""
 
     type: Annotated[str, Meta(description="Always about:blank (RFC 9457).")]
     title: Annotated[str, Meta(description="The status in words.")]
     status: Annotated[int, Meta(description="The HTTP status.")]
-    detail: Annotated[str, Meta(description="What is wrong and what to do; for people, so it may change.")]
-    code: Annotated[str, Meta(description="What is wrong, for programs; it never changes.")]
+    detail: Annotated[str, Meta(description="The error and its remedy; for people, so it may change.")]
+    code: Annotated[str, Meta(description="The kind of error, for programs; it never changes.")]
     request_id: Annotated[str, Meta(description="Name it when you ask us about the request.")]
-    parameter: Annotated[str | None, Meta(description="The parameter at fault.")] = None
+    parameter: Annotated[str | None, Meta(description="The wrong parameter.")] = None
 
 
 class ApiError(Exception):
@@ -87,7 +87,7 @@ _encoder = msgspec.json.Encoder()
 def problem(
     code: str, detail: str | None = None, parameter: str | None = None, headers: tuple[Header, ...] = ()
 ) -> Response:
-    """Returns the answer for `code`, with the headers that its status calls for, unless `headers` bring them."""
+    """Returns the answer for `code`, with the headers that its status needs, unless `headers` have them."""
     status, advice = CODES[code]
     return error_response(code, status, detail or advice, parameter, headers)
 
@@ -96,9 +96,9 @@ def problem(
 def error_response(
     code: str, status: int, detail: str, parameter: str | None = None, headers: tuple[Header, ...] = ()
 ) -> Response:
-    """The same for a code of another listener's than the partners'.
+    """Returns the response for a code of another listener than the partners'.
 
-    The text of every error is written here: whatever it repeats of a request, it shows no key.
+    The text of every error is written here: any part of a request that it repeats has its keys masked.
     """
     detail, parameter = masked(detail), masked(parameter) if parameter is not None else None
     bare = Problem(type="about:blank", title=title_of(status), status=status, detail=detail, code=code, request_id="")
@@ -111,21 +111,21 @@ def error_response(
 
 
 def title_of(status: int) -> str:
-    """The status's phrase in RFC 9110; Python before 3.13 has older ones for some."""
+    """Returns the status's phrase in RFC 9110; Python before 3.13 has older ones for some."""
     return _NEWER_TITLES.get(status) or HTTPStatus(status).phrase
 
 
 def problem_of(error: Exception) -> Response:
-    """Returns the answer for an exception: an ApiError says what it is; of anything else nothing is shown."""
+    """Returns the answer for an exception: of an ApiError, or a generic one that reveals no details."""
     if isinstance(error, ApiError):
         return problem(error.code, error.detail, error.parameter, error.headers)
-    if 400 <= getattr(error, "status_code", 500) < 500:  # the framework's own word for what a client did wrong
+    if 400 <= getattr(error, "status_code", 500) < 500:  # the framework's own error for a client's mistake
         return problem("bad_request")
     return problem("internal")
 
 
 def failure_of(error: Exception, request_id: bytes) -> Response:
-    """The same where a step or an endpoint failed: that is logged if it is our fault."""
+    """Returns the response for a failed step or endpoint; logs the failure if it is ours."""
     extra = {"request_id": request_id.decode()}
     if not isinstance(error, ApiError):
         log.error("handler failed", exc_info=error, extra=extra)

@@ -1,6 +1,6 @@
 """Writes the lines of the request log to standard error, in a thread.
 
-A reader of standard error who stands still must not hold up requests. What it does not take is dropped and counted.
+A stalled reader of standard error must not delay requests. Lines that it does not read are dropped and counted.
 """
 
 import logging
@@ -17,17 +17,17 @@ from service.base.ipc import AccessLogEntry
 from service.base.masking import masked
 
 _NAME = "forecast.access"
-_MOST_WAITING = 20_000  # lines that standard error has not taken
+_MOST_WAITING = 20_000  # lines not yet written to standard error
 _WRITE_SECONDS = 0.05
-# A pipe keeps what is written at once together, up to so many bytes (POSIX, PIPE_BUF): all workers share it.
+# A pipe keeps one write together, up to this many bytes (POSIX, PIPE_BUF): all workers share it.
 _AT_ONCE_BYTES = 4096
-# Of a line for a person, behind time, level and message.
+# Members of a line for a person, after time, level and message.
 _SHOWN = ("request_id", "outcome", "milliseconds", "tier", "key_id", "partner", "test", "address", "count", "trace_id",
           "detail", "query")  # fmt: skip
 
 
 def json_line(request: AccessLogEntry) -> bytes:
-    """As the other lines of the log are (base/logs.py)."""
+    """Returns a line in the format of the other log lines (base/logs.py)."""
     members = _members(request)
     time, pid = members.pop("time"), members.pop("pid")
     level = logging.getLevelName(_level(request)).lower()
@@ -36,7 +36,7 @@ def json_line(request: AccessLogEntry) -> bytes:
 
 
 def text_line(request: AccessLogEntry) -> bytes:
-    """For a person."""
+    """Returns a line for a person."""
     members = _members(request)
     extra = " ".join(f"{name}={members[name]}" for name in _SHOWN if name in members)
     level = logging.getLevelName(_level(request)).lower()
@@ -58,7 +58,7 @@ class LineWriter:
         self._thread.start()
 
     def stop(self, seconds: float) -> None:
-        """Writes what is left, for at most so many seconds."""
+        """Writes remaining lines, for at most so many seconds."""
         self._stopping.set()
         self._thread.join(seconds)
 

@@ -1,5 +1,6 @@
-"""Looks up the entry of a resolved request: in the near cache, the shared cache, the warehouse. If so set, the previous
-release answers when look-ups in the current one fail."""
+"""Looks up the entry of a resolved request: in the near cache, the shared cache, the warehouse. If configured, the
+previous release answers when look-ups in the current one fail.
+"""
 
 import asyncio
 import logging
@@ -23,10 +24,10 @@ from warehouse.schema.errors import LookupBusy, LookupFailure, LookupTimeout
 
 log = logging.getLogger("forecast.request")
 
-# How long a failure is shown. Only a look-up that succeeds shows that a file is whole again.
+# How long a failure is shown. Only a successful look-up proves that a file is intact again.
 _PROBLEM_SECONDS = 30.0
-# Batches of a worker that look up at once, and how long others wait for their turn: each may bring a hundred look-ups,
-# and the warehouse's queue is to have room for requests of one.
+# Batches of a worker that look up at once, and how long others wait for their turn: each may need a hundred look-ups,
+# and the warehouse's queue must have room for single requests.
 _BATCHES_AT_ONCE, _TURN_SECONDS = 2, 1.0
 
 T = TypeVar("T")
@@ -35,8 +36,8 @@ T = TypeVar("T")
 class LookUps:
     """Looks up for one worker, which owns it.
 
-    `fall_back`: if a look-up fails, the previous release answers, if there is one. Such an answer says that it is
-    stale, and so does one of a release that stands in for a release that cannot be opened.
+    `fall_back`: if a look-up fails, the previous release answers, if there is one. Such an answer is marked as stale,
+    and so is one of a release that stands in for one that cannot be opened.
     """
 
     def __init__(
@@ -60,11 +61,11 @@ class LookUps:
 
     @property
     def problem(self) -> str | None:
-        """For operators: how look-ups in the current release have failed in the last half minute; None if none has."""
+        """For operators: how look-ups in the current release failed in the last half minute; None if none did."""
         return self._problem if time.monotonic() < self._problem_until else None
 
     def look_up(self, request: Request) -> Coroutine[Any, Any, None] | None:
-        """Sets what was found for the request. Raises ApiError (503) if the look-up fails."""
+        """Sets the request's result. Raises ApiError (503) if the look-up fails."""
         target = request.target
         found = self._near(target.digest) if target is not None else None
         if found is None:
@@ -82,7 +83,7 @@ class LookUps:
         async def fetch(release: OpenRelease) -> Found:
             target = request.target
             if target is not None and target.release == release.id and target.digest:
-                key = target.key  # which is not near; what it stands for is resolved only if nothing is found
+                key = target.key  # which is not near; the line is resolved only on a miss
             else:  # the previous release, or one that stands in
                 key = resolution(release).key
                 near = self._near(key.digest)
@@ -98,11 +99,11 @@ class LookUps:
         request.found = found
 
     async def in_one_release(self, make: Callable[[OpenRelease], Awaitable[T]]) -> tuple[T, OpenRelease, int | None]:
-        """Returns what `make` makes of the current release; or of the previous one, where that fails and another may
-        answer. With the release, and the seconds since a previous one stopped being current.
+        """Returns the result of `make` for the current release, or for the previous one if that fails and may be
+        replaced. Returns also the release, and the seconds since a previous one stopped being current.
 
         Raises:
-            ApiError: whatever `make` raises; 503 before the first release, and if it raises LookupFailure.
+            ApiError: those of `make`; 503 before the first release, and if `make` raises LookupFailure.
         """
         release, stands_in_since = self._follower.current, self._follower.stands_in_since
         if release is None:
@@ -122,7 +123,7 @@ class LookUps:
         self, release: OpenRelease, area: str, queries: Sequence[ResolvedQuery]
     ) -> dict[str, Found | LookupFailure]:
         """Returns the entries of several queries, by canonical form: those that are not near are looked up at once, so
-        that they share commands and statements. One that fails spoils no other.
+        that they share commands and statements. A failed one does not affect the others.
 
         Raises:
             LookupFailure: if all failed.
@@ -166,7 +167,7 @@ class LookUps:
         return found
 
     async def _fill(self, release: OpenRelease, fill: Fill) -> bytes:
-        """Looks up in the warehouse, once for all who wait. Raises LookupFailure."""
+        """Looks up in the warehouse, once for all waiting requests. Raises LookupFailure."""
         try:
             body = await fill()
         except LookupFailure as error:
@@ -195,7 +196,7 @@ class LookUps:
         except ApiError as error:
             if error.code not in LACKING:
                 raise
-            # the current release may have it, so this is no 404
+            # the current release may have it, so this is not a 404
             raise ApiError("unavailable") from error
         self._watch.answered()
         return made, previous.release, max(1, round(time.monotonic() - previous.since))

@@ -1,9 +1,9 @@
-"""Decides whether a worker can answer anybody while its look-ups fail.
+"""Decides whether a worker can answer any requests while its look-ups fail.
 
 It cannot if no look-up has worked for DOUBT_SECONDS, its near cache is empty, and for QUIET_SECONDS neither the shared
-cache nor the previous release has answered. A balancer sends nothing to an instance that is not ready. So from the
-first failure on, the worker asks by itself, once a second: for a random ZIP code of the release in the warehouse, and
-for a few others in the shared cache. One look-up that works ends this.
+cache nor the previous release has answered. A balancer sends no requests to an instance that is not ready. So after the
+first failure, the worker probes by itself, once a second: a random ZIP code of the release in the warehouse, and a few
+others in the shared cache. One successful look-up ends this.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from warehouse.schema.errors import LookupBusy, LookupFailure
 DOUBT_SECONDS = 3.0
 QUIET_SECONDS = 10.0
 _PROBE_SECONDS = 1.0
-# Per probe. Of a shared cache that has a twentieth of all answers, this finds one within QUIET_SECONDS.
+# Look-ups per probe. If the shared cache has a twentieth of all answers, one is found within QUIET_SECONDS.
 _SAMPLES = 8
 
 
 class SampleLookup(msgspec.Struct, frozen=True):
-    """Something that a release can be asked for: where the answer would be cached, and how it is looked up."""
+    """A query for probes: the cache key of its answer, and how to look it up."""
 
     key: CacheKey
     fill: Fill
@@ -37,7 +37,7 @@ TakeSamples = Callable[[OpenRelease, int], Sequence[SampleLookup]]
 
 
 class LookupWatch:
-    """Watches the look-ups of one worker, which owns it. `samples` takes some of a release. `fall_back`: the
+    """Watches the look-ups of one worker, which owns it. `samples` returns some of a release. `fall_back`: the
     previous release answers if look-ups in the current one fail.
     """
 
@@ -58,7 +58,7 @@ class LookupWatch:
         # in monotonic seconds
         self._failing_since: float | None = None
         self._answered_at = float("-inf")
-        self._doubt = asyncio.Event()  # look-ups fail
+        self._doubt = asyncio.Event()  # set while look-ups fail
 
     @property
     def can_answer(self) -> bool:
@@ -68,22 +68,22 @@ class LookupWatch:
         return self._near.entries > 0 or now - self._answered_at < QUIET_SECONDS
 
     def worked(self) -> None:
-        """A look-up in the warehouse worked."""
+        """Counts a look-up in the warehouse that worked."""
         self._failing_since = None
         self._doubt.clear()
 
     def failed(self, error: LookupFailure) -> None:
-        """A look-up in the warehouse failed. One that was not made, because too many wait, says nothing."""
+        """Counts a look-up in the warehouse that failed. One rejected because too many wait does not count."""
         if self._failing_since is None and not isinstance(error, LookupBusy):
             self._failing_since = time.monotonic()
             self._doubt.set()
 
     def answered(self) -> None:
-        """The shared cache or the previous release has answered."""
+        """Counts an answer from the shared cache or the previous release."""
         self._answered_at = time.monotonic()
 
     async def probe_in_doubt(self) -> float:
-        """One step of a long-lived task: waits until look-ups fail, then tries. Returns the seconds to pause."""
+        """Waits until look-ups fail, then tries one: a step of a long-lived task. Returns the seconds to pause."""
         await self._doubt.wait()
         await self._probe()
         return _PROBE_SECONDS

@@ -1,7 +1,7 @@
-"""The path of every request: plain steps in one order, and the one place that waits.
+"""The path of every request: plain steps in a fixed order, and the only place that waits.
 
-A step takes the request and returns None (go on), a `Response` (done), or an awaitable of either. Steps run inline. At
-the first awaitable, one task goes on with the rest.
+A step takes the request and returns None (continue), a `Response` (done), or an awaitable of either. Steps run inline.
+At the first awaitable, a task runs the rest.
 """
 
 import asyncio
@@ -68,14 +68,14 @@ class Pipeline:
         self._steps = (*self._checks, *answers.steps)
 
     def begin(self, request: Request) -> None:
-        """Finds out where the request is counted, and whether it is traced."""
+        """Sets where the request is counted, and whether it is traced."""
         if request.target is None:
             self._router.place(request)
         if self.traces:
             request.trace = self._watch.begin(request.headers, request.began)
 
     def run(self, request: Request) -> "Response | asyncio.Task[Response]":
-        """Begins the request, and returns the answer, or DISPATCH; or a task that returns it, if it has to wait."""
+        """Begins the request, and returns the answer, or DISPATCH; or a task that returns it, if it must wait."""
         if request.target is None or self.traces:
             self.begin(request)
         steps = iter(self._steps)
@@ -91,13 +91,13 @@ class Pipeline:
         raise LookupError("no step has answered")
 
     async def check(self, request: Request) -> Response | None:
-        """Returns the answer that ends the request before the application has it."""
+        """Returns the answer that ends the request before it reaches the application."""
         response = await _run_all(request, self._checks)
         request.is_checked = True
         return response
 
     def finish(self, request: Request, response: Response, dates: bytes) -> tuple[bytes, bytes]:
-        """Records the request, and returns the head and the body of the answer as they travel."""
+        """Records the request, and returns the head and the body of the answer as they are sent."""
         if self.draining:
             request.closes = True
         self.recorder.record(request, response.status, response.outcome, time.monotonic() - request.began)
@@ -106,14 +106,14 @@ class Pipeline:
     def _start(
         self, request: Request, outcome: Awaitable[Response | None] | None, steps: Iterator[Step]
     ) -> "asyncio.Task[Response]":
-        # detached: what a client that goes away asked for is looked up nevertheless
-        task = asyncio.create_task(self._go_on(request, outcome, steps))
+        # detached: the look-up continues if the client disconnects
+        task = asyncio.create_task(self._continue(request, outcome, steps))
         return hold_until_done(task, self._tasks)
 
-    async def _go_on(
+    async def _continue(
         self, request: Request, outcome: Awaitable[Response | None] | None, steps: Iterator[Step]
     ) -> Response:
-        """Awaits the outcome of a step, and runs those that are left."""
+        """Awaits the outcome of a step, and runs the remaining ones."""
         try:
             if request.trace is not None:
                 tracing.enter(request.trace)

@@ -22,7 +22,7 @@ Conditions = Mapping[bytes, bytes | None]
 
 
 def conditions_in(headers: Iterable[Header]) -> Conditions:
-    """The conditions among lower-case `headers`."""
+    """Returns the conditions among lower-case `headers`."""
     found: dict[bytes, bytes] = {}
     for name, value in headers:
         if name in _NAMES:
@@ -31,7 +31,7 @@ def conditions_in(headers: Iterable[Header]) -> Conditions:
 
 
 def is_unchanged(conditions: Conditions, etag: bytes, modified: int | None = None) -> bool:
-    """Whether the answer is a 304, in the order of RFC 9110, 13.2.2.
+    """Returns whether the answer is a 304, in the order of RFC 9110, 13.2.2.
 
     `etag` is the strong tag of the selected representation, `modified` its date in seconds since 1970, if it has one.
 
@@ -54,8 +54,10 @@ def is_unchanged(conditions: Conditions, etag: bytes, modified: int | None = Non
 
 
 def matches(tags: bytes, etag: bytes, *, strongly: bool = False) -> bool:
-    """Whether a list of entity tags has `etag`, which is strong, or is `*`. Weak tags match in a weak comparison only
-    (RFC 9110, 8.8.3.2). What is no tag matches nothing."""
+    """Returns whether a list of entity tags has `etag`, which is strong, or is `*`.
+
+    Weak tags match in a weak comparison only (RFC 9110, 8.8.3.2). An invalid tag matches none.
+    """
     if tags.strip() == b"*":
         return True
     candidates = (tag.strip() for tag in tags.split(b","))
@@ -63,13 +65,12 @@ def matches(tags: bytes, etag: bytes, *, strongly: bool = False) -> bool:
 
 
 def is_same(if_range: bytes, etag: bytes, modified: int | None) -> bool:
-    """Whether the representation is the one that a value of If-Range names: by its strong tag, or by its exact date
-    (RFC 9110, 13.1.5)."""
+    """Returns whether an If-Range value names this representation: by strong tag or exact date (RFC 9110, 13.1.5)."""
     return if_range == etag or (modified is not None and read_date(if_range) == modified)
 
 
 def read_date(value: bytes | None) -> int | None:
-    """The seconds since 1970 of an HTTP date; None if it is absent or no date, so that its condition is ignored."""
+    """Returns the seconds since 1970 of an HTTP date; None if it is absent or invalid: its condition is ignored."""
     text = value.decode("latin-1").strip() if value is not None else ""
     if len(text) <= _LONGEST_DATE:
         for form in _DATE_FORMS:

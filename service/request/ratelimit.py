@@ -1,10 +1,10 @@
 """The fields `RateLimit-Policy` and `RateLimit`, and `Retry-After` with them.
 
-Written as draft-ietf-httpapi-ratelimit-headers-11 (23 May 2026, the newest found) has them, as Lists of RFC 9651.
+Their format is that of draft-ietf-httpapi-ratelimit-headers-11 (23 May 2026), as Lists of RFC 9651.
 Policies: ``"rate"`` (`q` requests in `w` seconds) and ``"quota"`` (`q` in the `w` seconds of the day or month).
-`RateLimit` says of each what is left (`r`) and for how many seconds it has to do (`t`, the draft's effective window). A
-burst above a window's requests is not advertised: `r` is never more than `q`, `t` never more than `w`. A refusal tells
-of the policy that refused, and of no other: `Retry-After` is not to end before any `t` that comes with it (section 6).
+`RateLimit` has for each what is left (`r`) and for how many seconds it must last (`t`, the draft's effective window). A
+burst above a window's requests is not advertised: `r` is never more than `q`, `t` never more than `w`. A refusal names
+only the policy that refused: `Retry-After` must not end before any `t` sent with it (section 6).
 """
 
 from functools import lru_cache
@@ -18,9 +18,9 @@ from service.request.response import Header
 def limit_headers(
     rate: Rate | None, decision: Decision | None, quota: Quota | None = None, standing: QuotaState | None = None
 ) -> tuple[Header, ...]:
-    """For an answer that was let pass; nothing for a key without limits.
+    """Returns the headers of an admitted request; none for a key without limits.
 
-    A limit of which nothing is known at the moment (`decision` or `standing` is None) is left out.
+    A limit that is unknown at the moment (`decision` or `standing` is None) is left out.
     """
     shown = _shown(rate, decision, quota, standing)
     return (shown[0], (b"ratelimit", shown[1])) if shown is not None else ()
@@ -29,21 +29,21 @@ def limit_headers(
 def rate_limited_headers(
     rate: Rate, decision: Decision, quota: Quota | None = None, standing: QuotaState | None = None
 ) -> tuple[Header, ...]:
-    """For a 429 `rate_limited`."""
+    """Returns the headers of a 429 `rate_limited`."""
     window = standing.window if standing else 0
     policy = _policy(rate, quota if standing else None, window)
     return (policy, *_refusal(b"rate", min(decision.remaining, rate.requests), decision.retry_after))
 
 
 def quota_exhausted_headers(rate: Rate | None, quota: Quota, standing: QuotaState) -> tuple[Header, ...]:
-    """For a 429 `quota_exhausted`."""
+    """Returns the headers of a 429 `quota_exhausted`."""
     return (_policy(rate, quota, standing.window), *_refusal(b"quota", standing.remaining, max(1, standing.resets_in)))
 
 
 def _shown(
     rate: Rate | None, decision: Decision | None, quota: Quota | None, standing: QuotaState | None
 ) -> tuple[Header, bytes] | None:
-    """The policy, and what is left."""
+    """Returns the policy, and what is left."""
     left = None
     if rate is None or decision is None:
         rate = None
@@ -70,7 +70,7 @@ def _item(name: bytes, remaining: int, seconds: int) -> bytes:
 
 @lru_cache(maxsize=1024)
 def _policy(rate: Rate | None, quota: Quota | None, window: int) -> Header:
-    """The same bytes for the same terms: the draft wants the field to stay as it is from answer to answer."""
+    """Returns the same bytes for the same terms: the draft wants the field to stay the same across answers."""
     items = []
     if rate is not None:
         items.append(b'"rate";q=%d;w=%d' % (rate.requests, rate.seconds))

@@ -17,16 +17,16 @@ from service.request.request import NO_AREA, Request
 from service.request.response import Response
 from service.request.sampling import RequestWatch, shortened, stamp
 
-# Of those that are registered (RFC 9110, 16.1), in characters. Anything longer could be a part of a key.
+# Longest registered method (RFC 9110, 16.1), in characters. A longer one could be a part of a key.
 _LONGEST_METHOD = len("UPDATEREDIRECTREF")
-# Area, status, outcome; of what was found, also the tier and the release.
+# Area, status, outcome; for a found answer, also the tier and the release.
 _JointKey = tuple[str | int, ...]
 
 
 class Recorder:
     """Records the requests of one worker, which owns it.
 
-    `keep_error` gets the errors of good keys: the key's id, and what makes the line.
+    `keep_error` is called with the errors of valid keys: the key's id, and the Make of the line.
     """
 
     def __init__(
@@ -39,14 +39,14 @@ class Recorder:
         self._joints: dict[_JointKey, JointCount] = {}
 
     def switch(self) -> None:
-        """The release has changed, and with it what answers count in."""
+        """Switches the release, and with it the figures that answers count in."""
         self._joints.clear()
 
     def record(self, request: Request, status: int, outcome: str, seconds: float) -> None:
         """Counts and logs a request that was answered with `status`, `seconds` after its head had arrived."""
-        if request.is_test:  # a 503 on purpose must raise no alarm
+        if request.is_test:  # a deliberate 503 must raise no alarm
             self._telemetry.count(TEST_REQUESTS, str(status), outcome)
-            self._watch.look(AccessRecord.of(request, status, outcome, seconds)(), seconds, request.trace)
+            self._watch.sample_now(AccessRecord.of(request, status, outcome, seconds)(), seconds, request.trace)
             return
         found = request.found
         if request.counted:
@@ -68,17 +68,16 @@ class Recorder:
         else:
             make = AccessRecord.of(request, status, outcome, seconds)
             if is_missed or request.trace is not None:
-                watch.look(make(), seconds, request.trace)
+                watch.sample_now(make(), seconds, request.trace)
             else:
-                watch.look_in_turn(make, slow=seconds >= watch.slow)
+                watch.sample_in_turn(make, slow=seconds >= watch.slow)
 
     def rejected(self, code: str) -> None:
         """Counts a request that was refused before it could be read."""
         self._telemetry.count(REJECTED, code)
 
     def refusal(self, code: str, request_id: bytes, address: str | None, detail: str | None = None) -> Response:
-        """Returns the answer to such a request, which is counted and logged. Its method and path may not have
-        arrived."""
+        """Returns the answer to such a request, and counts and logs it. Its method and path may not have arrived."""
         response = problem(code, detail)
         self._telemetry.count(REQUESTS, NO_AREA, str(response.status), code)
         line = AccessLogEntry(
@@ -93,7 +92,7 @@ class Recorder:
             address=address,
             detail=detail,
         )
-        self._watch.look(line, 0.0)
+        self._watch.sample_now(line, 0.0)
         return response
 
     def _record_error(self, request: Request, status: int, outcome: str, seconds: float) -> None:
@@ -103,10 +102,12 @@ class Recorder:
         if request.key is not None:
             self._keep_error(request.key.key_id, make)
         if request.trace is not None:
-            self._watch.look(make(), seconds, request.trace)
+            self._watch.sample_now(make(), seconds, request.trace)
             return
         area = request.area if request.area != NO_AREA else None
-        self._watch.look_at_error((status, outcome, area, request.key_id or request.address), make, time.monotonic())
+        self._watch.log_error_in_turn(
+            (status, outcome, area, request.key_id or request.address), make, time.monotonic()
+        )
 
     def _count_several(self, request: Request, status: int, outcome: str, seconds: float) -> None:
         area = request.area
@@ -127,7 +128,7 @@ class Recorder:
 
 
 class AccessRecord(msgspec.Struct, gc=False):
-    """What the line of a request is made from. Thousands are kept, which the garbage collector need not look at."""
+    """The parts of a request that its line needs. Thousands are kept, so the garbage collector skips them."""
 
     request_id: bytes
     status: int
@@ -170,7 +171,7 @@ class AccessRecord(msgspec.Struct, gc=False):
         )
 
     def __call__(self) -> AccessLogEntry:
-        # a key may have been put into the address by mistake, and an address may be long
+        # the address may contain a key by mistake, and may be long
         query = self.query if isinstance(self.query, str) else self.query.decode("latin-1")
         key = self.key
         return AccessLogEntry(

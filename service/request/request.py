@@ -1,4 +1,4 @@
-"""One request: what was sent, and what the steps of the pipeline have found out about it."""
+"""One request: as it was sent, and with the results of the pipeline's steps."""
 
 import re
 import secrets
@@ -23,55 +23,55 @@ _REQUEST_ID = re.compile(REQUEST_ID)
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 METHODS = ("GET", "HEAD")
 
-# RFC 9110 7.2: a host name or address, and a port; what else is in it has no business here
+# RFC 9110 7.2: a host name or address, and a port; other characters are invalid
 _HOST = re.compile(rb"[A-Za-z0-9._~%!$&'()*+,;=-]*(:[0-9]*)?|\[[0-9A-Fa-f:.]+\](:[0-9]*)?")
 
 Fault = tuple[str, str | None]
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """So many of the requests that a batch counts as ended like this."""
+    """The number of requests in a batch with this outcome."""
 
     number: int
     status: int
     outcome: str
-    tier: Tier | None  # None: nothing was found
+    tier: Tier | None  # None: not found
 
 
 class Request(msgspec.Struct, gc=False):
-    """A request on its way through the pipeline. Each step reads what earlier steps found, and adds what it finds.
+    """A request on its way through the pipeline. Each step reads the results of earlier ones, and adds its own.
 
     Times are in monotonic seconds. Header values are None if they were not sent; several of one name are a list.
     """
 
     # as it was sent
     began: float
-    request_id: bytes  # the caller's, if it can be used
+    request_id: bytes  # the caller's, if it is usable
     method: str = "GET"
     sent_path: str = "/"  # decoded
     sent_query: bytes | None = None  # None: it is in the request line
     presented: bytes | None = None  # the API key
     accept_encoding: bytes | None = None
     if_none_match: bytes | None = None
-    address: str | None = None  # of the other end
+    address: str | None = None  # of the peer
     closes: bool = False  # the connection, with the answer
     line: bytes = b""  # the request line, if it was read as a plain one
-    target: Target | None = None  # what this line meant before in the current release
-    route: Route | None = None  # None: there is nothing at this path
+    target: Target | None = None  # the target of this line, as resolved before in the current release
+    route: Route | None = None  # None: no endpoint has this path
     area: str = NO_AREA  # that it counts under
     head: bytes = b""  # all of it, likewise
     if_match: bytes | None = None
     sent_headers: Sequence[Header] | None = None  # names in lower case; None: they are in the head
     fault: Fault | None = None  # of its syntax: an error code, and what to do
-    # what the steps found
+    # results of the steps
     key: ApiKey | None = None  # once it is verified
     is_test: bool = False  # the key is a test key, which must not be answered from live data
-    key_id: str | None = None  # also where its owner proved to have an expired or revoked one
+    key_id: str | None = None  # also if the caller proved to own an expired or revoked one
     is_checked: bool = False  # it has passed authentication, routing and admission
-    allowance: Allowance | None = None  # what it passes with, if its area is metered
-    resolution: Resolution | None = None  # what it means in one release
-    found: Found | None = None  # that answers it
-    # what it counts as, beside its status
+    allowance: Allowance | None = None  # its allowance, if its area is metered
+    resolution: Resolution | None = None  # as resolved in one release
+    found: Found | None = None  # the entry that answers it
+    # outcome, besides its status
     outcome: str = "answered"
     shown_query: str | None = None  # canonical
     counted: tuple[Counted, ...] = ()  # if it counts as several
@@ -79,20 +79,20 @@ class Request(msgspec.Struct, gc=False):
 
     @property
     def path(self) -> str:
-        """The path without a slash at its end."""
+        """Path without a slash at its end."""
         sent = self.sent_path
         return sent[:-1] if len(sent) > 1 and sent.endswith("/") else sent
 
     @property
     def query(self) -> bytes:
-        """The query string, as it was sent."""
+        """Query string, as it was sent."""
         if self.sent_query is None:
             self.sent_query = self.line.partition(b"?")[2].rpartition(b" ")[0]
         return self.sent_query
 
     @property
     def headers(self) -> Sequence[Header]:
-        """Names are in lower case."""
+        """Header lines, with names in lower case."""
         if self.sent_headers is None:
             lines = (line.partition(b": ") for line in self.head.split(b"\r\n")[1:-2])
             self.sent_headers = [(name.lower(), value) for name, _, value in lines]
@@ -108,7 +108,7 @@ def valid_request_id(sent: bytes) -> bool:
 
 
 def _request_ids() -> Iterator[bytes]:
-    """Random for the process, counted within it: as unique as a random id, at a thirtieth of its cost."""
+    """Yields ids: random per process, with a counter. As unique as random ids, at a thirtieth of their cost."""
     process = secrets.token_hex(10).encode()
     last = [b"%03x" % number for number in range(4096)]
     for number in count(secrets.randbits(32)):
@@ -117,7 +117,7 @@ def _request_ids() -> Iterator[bytes]:
             yield first + low
 
 
-# 32 characters that no other request has.
+# A unique id of 32 characters.
 new_request_id: Callable[[], bytes] = _request_ids().__next__
 
 
@@ -164,8 +164,9 @@ def decode_path(raw: bytes) -> str:
 
 
 def read_scope(scope: Any, began: float) -> Request:
-    """Reads the request of an ASGI scope. A server has decoded its path, which may have made separators: where the raw
-    path is there, it counts."""
+    """Reads the request of an ASGI scope. A server has decoded its path, which may have made separators: the raw path
+    takes precedence, if there is one.
+    """
     client = scope["client"]
     raw = (scope.get("raw_path") or b"").partition(b"?")[0]  # Litestar's test client leaves the query in it
     return read_headers(
@@ -187,7 +188,7 @@ def request_of(scope: Any) -> Request:
 def key_of(request: Request) -> ApiKey:
     """Returns the key that the pipeline has verified."""
     if request.key is None:
-        raise LookupError("a request came here without a key")
+        raise LookupError("a request without a key reached a handler")
     return request.key
 
 
@@ -202,7 +203,7 @@ def _fault(method: str, version: str, hosts: list[bytes], keys: list[bytes], *, 
         return "bad_request", "Send the Host header, once."
     if hosts and not valid_host(hosts[0]):
         return "bad_request", "The Host header is not a host name or address."
-    # other methods get a 405 instead: the method is what their sender must change
+    # other methods get a 405 instead: the sender must change the method first
     if has_body and method in METHODS:
         return "body_not_allowed", None
     if len(keys) > 1:

@@ -1,7 +1,7 @@
-"""Resolves a request: which entry of which release answers it. Keeps the answer to that by request line.
+"""Resolves a request to the entry of a release that answers it. Caches the result by request line.
 
 Most requests repeat a line that was resolved since the last release switch. Such a line is looked up in a bounded
-cache, and nothing of it is read again. Errors of a line are kept there too (a negative cache).
+cache, and is not parsed again. Errors of a line are kept there too (a negative cache).
 """
 
 from collections import OrderedDict
@@ -14,23 +14,23 @@ from service.request.response import Response
 from service.request.targets import Resolution, Target
 from warehouse.following import OpenRelease, ReleaseFollower
 
-# Room for all ZIP codes and cities of the country: a walk through them all finds each again.
+# Room for all ZIP codes and cities of the country: a second walk through all of them only hits.
 MOST_TARGETS = 100_000
 MOST_TARGET_BYTES = 64 << 20
-# Of a target, beside its request line and query. Measured: a process grew by 0.95 to 1.02 of the whole.
+# Memory of a target, besides its request line and query. Measured: a process grew by 0.95 to 1.02 of the whole.
 _OVERHEAD_BYTES = 420
-# Error codes of a release that does not have what was asked for.
+# Error codes of a release that lacks the requested data.
 LACKING = ("no_matching_records", "not_found")
 _NOTHING_PUBLISHED = "No data has been published yet. Try again as Retry-After says."
 _NO_RELEASE = "The data is unavailable at the moment. Try again as Retry-After says."
 
 
-# Instead of a response: the application answers the request.
+# Returned instead of a response: the application answers the request.
 DISPATCH = Response(0, b"", b"", "")
 
 
 class Resolver:
-    """Resolves the requests of one worker, which owns it. It keeps targets of the current release alone."""
+    """Resolves the requests of one worker, which owns it. It keeps only targets of the current release."""
 
     def __init__(self, follower: ReleaseFollower) -> None:
         self._follower = follower
@@ -40,12 +40,13 @@ class Resolver:
         self.find: Callable[[bytes], Target | None] = self._targets.get
 
     def switch(self, release: str) -> None:
-        """From now on requests are resolved in `release`."""
+        """Resolves requests in `release` from now on."""
         self._release = release
 
     def resolve(self, request: Request) -> Response | None:
         """Sets the request's target. Returns the error if there is none, or if the target is an error; DISPATCH for
-        whatever is no look-up in live data, once it is checked."""
+        checked requests that are no look-ups in live data.
+        """
         target, route = request.target, request.route
         if target is not None and target.release == self._release:
             return target.error
@@ -69,11 +70,11 @@ class Resolver:
     def in_release(self, request: Request, release: OpenRelease) -> Resolution:
         """Resolves the request in one release, and sets its target there. Raises ApiError.
 
-        No near entry answers in a release that stands in: the answer has to say that it is stale.
+        A release that stands in has no near entries: its answers must be marked as stale.
         """
         route = request.route
         if route is None or route.resolve is None:
-            raise LookupError("this is no look-up endpoint")
+            raise LookupError("this is not a look-up endpoint")
         query = route.resolve(release, request.query)
         key = cache_key(release.id, route.area, query.query)
         digest = key.digest if self._follower.stands_in_since is None else b""
@@ -90,7 +91,7 @@ class Resolver:
         return Target(route, route.area, request.sent_path, query, release.id, b"", error.outcome, error=error)
 
     def _keep(self, line: bytes, target: Target) -> None:
-        """The oldest ones go if there is no room. Resolving a line again takes microseconds."""
+        """Keeps a target; drops the oldest ones for lack of room. Resolving a line again takes microseconds."""
         if target.release != self._release:
             return
         before = self._targets.pop(line, None)
@@ -103,7 +104,7 @@ class Resolver:
 
 
 def _size_of(line: bytes, target: Target) -> int:
-    """Bytes of memory that a target takes."""
+    """Returns the bytes of memory that a target takes."""
     error = target.error
     size = 0 if error is None else len(error.lines) + len(error.body) + len(error.rest)
     headers = sum(len(name) + len(value) for name, value in target.headers)
@@ -111,5 +112,5 @@ def _size_of(line: bytes, target: Target) -> int:
 
 
 def no_release(follower: ReleaseFollower) -> ApiError:
-    """The error while no release is open."""
+    """Returns the error while no release is open."""
     return ApiError("unavailable", _NOTHING_PUBLISHED if follower.unpublished else _NO_RELEASE)

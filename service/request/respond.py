@@ -1,4 +1,4 @@
-"""Makes the answer of an entry: validators (RFC 9110), Cache-Control, Cache-Status (RFC 9211), coding."""
+"""Makes the answer from an entry: validators (RFC 9110), Cache-Control, Cache-Status (RFC 9211), coding."""
 
 import re
 from functools import lru_cache
@@ -15,21 +15,21 @@ TEST_ANSWER: Header = (b"x-test-answer", b"true")
 CLOSE: Header = (b"connection", b"close")
 _GZIP: Header = (b"content-encoding", b"gzip")
 _WEIGHT = re.compile(rb"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")  # RFC 9110 12.4.2
-# No `Age` goes with a hit: it would say that the origin has not confirmed the answer for this request (RFC 9111, 5.1),
-# and callers would take it off `max-age`. We are the origin, and an entry found under the current release is what the
-# warehouse would say now.
+# A hit has no `Age`: it would mean that the origin has not confirmed the answer for this request (RFC 9111, 5.1), and
+# callers would subtract it from `max-age`. We are the origin, and an entry of the current release equals the
+# warehouse's answer now.
 NEAR, SHARED = b"forecast; hit; detail=near", b"forecast; hit; detail=shared"
 _MISS, _BYPASS = b"forecast; fwd=uri-miss; detail=warehouse", b"forecast; fwd=bypass; detail=warehouse"
 _MOST_TEMPLATES = 64
-# Stands in a template for an entry's digest. Nothing else in a head is 16 such bytes.
+# Stands in a template for an entry's digest. No other part of a head has 16 such bytes.
 _ANY_DIGEST = b"\xa5" * 16
-# Behind the request's id, which ends the header lines of an answer without limits.
+# After the request's id, which ends the header lines of an answer without limits.
 _NO_LIMITS = b"\r\n\r\n"
 _ID = b"x-request-id: "
 
 
 class CachePolicy:
-    """Makes answers that callers may keep for `max_age` seconds. One per worker."""
+    """Makes answers that callers may cache for `max_age` seconds. One per worker."""
 
     def __init__(self, max_age: int) -> None:
         self._control: Header = (b"cache-control", b"private, max-age=%d" % max_age)
@@ -37,7 +37,7 @@ class CachePolicy:
         self._templates: dict[tuple[str, bytes, Header, bool], _Template] = {}
 
     def headers(self, release: str) -> tuple[Header, ...]:
-        """Headers of an answer without a validator: a 404 that nothing matches."""
+        """Returns headers of an answer without a validator: a 404 without a match."""
         return (self._control, VARY, (b"x-data-release", release.encode()))
 
     def prepare(self, release: str, entry: CacheEntry) -> PreparedHeads:
@@ -50,10 +50,10 @@ class CachePolicy:
         return (plain, lines(entry.gzipped, zipped=True)) if entry.gzipped else (plain,)
 
     def respond(self, request: Request) -> Response:
-        """Returns the answer of what was found: a 200 in the coding that the request accepts, a 304, or a 412."""
+        """Returns the answer from the entry found: a 200 in the coding that the request accepts, a 304, or a 412."""
         found, target = request.found, request.target
         if found is None or target is None:
-            raise LookupError("nothing was looked up")
+            raise LookupError("the request was not looked up")
         if not found.heads or target.headers or request.if_none_match or request.if_match is not None:
             return self.found_response(request, found, target.outcome, target.headers)
         if _zips(request, found.entry):
@@ -63,7 +63,7 @@ class CachePolicy:
     def found_response(
         self, request: Request, found: Found, outcome: str = "answered", headers: tuple[Header, ...] = ()
     ) -> Response:
-        """The same for an entry that may have been made of others. A 412 has none of these `headers`."""
+        """Returns the same for an entry that may combine others. A 412 has none of these `headers`."""
         response = self._response(request, found.entry, found.release, outcome, _cache_status(found), JSON)
         if found.stale_for is not None:
             headers = (*headers, (b"age", b"%d" % found.stale_for))
@@ -72,7 +72,7 @@ class CachePolicy:
         return Response(response.status, response.lines + lines_of(headers), response.body, response.outcome)
 
     def own_response(self, request: Request, entry: CacheEntry, release: str, content_type: Header = JSON) -> Response:
-        """The same for an entry that no cache of ours keeps."""
+        """Returns the same for an entry that is not cached."""
         return self._response(request, entry, release, "answered", b"", content_type)
 
     def _response(
@@ -131,7 +131,7 @@ class _Template:
 
 @lru_cache(maxsize=256)
 def accepts_gzip(accept_encoding: bytes) -> bool:
-    """Whether gzip, or everything not named, is accepted, and the plain bytes are not preferred to it."""
+    """Returns whether gzip, or everything not named, is accepted, and the plain bytes are not preferred to it."""
     weights: dict[bytes, float] = {}
     for part in accept_encoding.lower().split(b","):
         coding, *parameters = part.split(b";")
@@ -141,7 +141,7 @@ def accepts_gzip(accept_encoding: bytes) -> bool:
 
 
 def _weight(parameter: bytes) -> float:
-    """An invalid weight is 0: every client can read plain bytes."""
+    """Returns the weight. An invalid one is 0: every client can read plain bytes."""
     if parameter.partition(b"=")[0].strip() != b"q":
         return 1.0
     valid = _WEIGHT.fullmatch(parameter.strip())
@@ -153,7 +153,7 @@ def _zips(request: Request, entry: CacheEntry) -> bool:
 
 
 def _cache_status(found: Found) -> bytes:
-    """RFC 9211; of a stale answer RFC 9111 5.1 and RFC 9211 2.3."""
+    """Returns the field of RFC 9211; for a stale answer see RFC 9111 5.1 and RFC 9211 2.3."""
     if found.stale_for is not None:
         return b"forecast; hit; ttl=-%d; detail=previous-release" % found.stale_for
     if found.tier == "warehouse":
@@ -162,7 +162,7 @@ def _cache_status(found: Found) -> bytes:
 
 
 def limits_of(request: Request, status: int) -> bytes:
-    """Returns the end of the header lines behind the request's id: what is left of the key's limits."""
+    """Returns the end of the header lines, after the request's id: what is left of the key's limits."""
     allowance = request.allowance
     if allowance is None:
         return _NO_LIMITS
@@ -172,13 +172,13 @@ def limits_of(request: Request, status: int) -> bytes:
 
 
 def fields_behind(request: Request, status: int) -> list[Header]:
-    """Returns what every answer carries behind its own header fields."""
+    """Returns the fields that every answer has after its own."""
     fields = [(b"x-request-id", request.request_id), *fields_in(limits_of(request, status)[2:-2])]
     return [*fields, TEST_ANSWER] if request.is_test else fields
 
 
 def written(request: Request, response: Response, dates: bytes) -> tuple[bytes, bytes]:
-    """Returns head and body as they travel. `dates` are the server's own header lines."""
+    """Returns head and body as they are sent. `dates` are the server's own header lines."""
     lines, body, status, allowance = response.lines, response.body, response.status, request.allowance
     if response.rest:
         lines, body = response.whole(request.request_id)

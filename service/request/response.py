@@ -1,4 +1,4 @@
-"""A finished answer, and how it travels."""
+"""A finished answer, and how it is sent."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import lru_cache
@@ -10,18 +10,18 @@ import msgspec
 Header = tuple[bytes, bytes]
 Send = Callable[[Any], Awaitable[None]]
 
-# Where the ASGI scope holds the `Request`.
+# The member of the ASGI scope that holds the `Request`.
 SCOPE_KEY = "forecast.request"
 JSON: Header = (b"content-type", b"application/json")
-NO_STORE: Header = (b"cache-control", b"no-store")  # for every error whose next try may well succeed
+NO_STORE: Header = (b"cache-control", b"no-store")  # for every error that a retry may avoid
 STATUS_LINES = {one.value: b"HTTP/1.1 %d %b\r\n" % (one.value, one.phrase.encode()) for one in HTTPStatus}
 
 
 class Response(msgspec.Struct, frozen=True, gc=False):
-    """A finished answer. It may be sent again, to any number of requests.
+    """A finished answer. It may be sent to any number of requests.
 
-    `lines` are its header lines as they travel, each with its line end. `outcome` is what it counts as: the code of an
-    error, or how the answer came about. The body of an error shows the request's id between `body` and `rest`; its
+    `lines` are its header lines as they are sent, each with its line end. `outcome` is what it counts as: the code of
+    an error, or the source of the answer. The body of an error has the request's id between `body` and `rest`; its
     `lines` have no length, because ids differ in theirs.
     """
 
@@ -60,11 +60,11 @@ class Response(msgspec.Struct, frozen=True, gc=False):
 
 @lru_cache(maxsize=256)
 def lines_of(fields: tuple[Header, ...]) -> bytes:
-    """Returns header fields as they travel."""
+    """Returns header fields as they are sent."""
     return b"".join([b"%b: %b\r\n" % field for field in fields])
 
 
 def fields_in(lines: bytes) -> list[Header]:
-    """Returns the header fields of lines as they travel."""
+    """Returns the header fields of lines as they are sent."""
     parts = (line.partition(b": ") for line in lines.split(b"\r\n")[:-1])
     return [(name, value) for name, _, value in parts]

@@ -1,4 +1,4 @@
-"""Finds what there is at a path, and refuses what there is not."""
+"""Finds the endpoint at a path, and refuses unknown paths."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -12,9 +12,8 @@ from service.request.targets import Route
 class Router:
     """The paths of one worker, which owns it.
 
-    `routes` are by path; `find_other` finds the others, by path and query string. `offers` says whether the current
-    release has an area. `suggested` are further paths that a wrong one may stand for. Test keys find `test_paths`
-    alone.
+    `routes` are by path; `find_other` finds the others, by path and query string. `offers` returns whether the current
+    release has an area. `suggested` are further paths that a wrong one may stand for. Test keys find only `test_paths`.
     """
 
     def __init__(
@@ -34,7 +33,7 @@ class Router:
         self._public = tuple(path for path, route in routes.items() if route.public)
 
     def place(self, request: Request) -> None:
-        """Sets the request's route and area. Comes first of all: whatever becomes of it, it is counted there."""
+        """Sets the request's route and area. The first step: any outcome is counted there."""
         path = request.path
         route = self._routes.get(path) or self._find_other(path, request.query)
         if route is not None:
@@ -50,10 +49,10 @@ class Router:
 
     def _is_there(self, request: Request) -> bool:
         path, route = request.path, request.route
-        # the server as a whole, or another one: the method has to be changed
+        # the server as a whole, or another one: the method must be changed
         if not path.startswith("/") or (route is not None and route.public):
             return True
-        if request.is_test:  # whatever is not there for test keys must not be live
+        if request.is_test:  # a path that test keys do not have must not reach live data
             return path in self._test_paths
         return request.area != NO_AREA and self._offers(request.area)
 

@@ -1,6 +1,6 @@
 """Samples requests: for the rankings of the operators' page, for the access log, for traces.
 
-Most requests only count down to the next one that is in a sample.
+Most requests only count down to the next one in a sample.
 """
 
 import random
@@ -17,17 +17,18 @@ from service.base.masking import masked
 from service.base.tracing import Trace, Tracer
 from service.request.access_log import Kind, Made, Make, RequestLog, gap
 
-# Requests of one worker that are looked at for the rankings between two reports, about.
+# Approximate number of requests of one worker that are sampled for the rankings between two reports.
 _SIGHTED = 25
-# Of each kind between two reports. What is asked often is among the first; the supervisor ranks (operators/ranking.py).
+# Limit for each kind between two reports. Frequent ones are among the first; the supervisor ranks
+# (operators/ranking.py).
 MOST_NAMES = 1_000
-# Names are foreign text: each is kept for long, in several places.
+# Limit of a name: names are foreign text, and each is kept for long, in several places.
 _LONGEST_NAME = 120
 _MOST_LOOKED_AT = 1_000  # characters: an escaped key is several times as long
 
 
 class Samples:
-    """Counts of one worker, which owns it: by kind, name and detail, until they are reported."""
+    """The counts of one worker, which owns it: by kind, name and detail, until they are reported."""
 
     def __init__(self) -> None:
         self._seen: dict[SampleKind, dict[tuple[str, str], int]] = {}
@@ -44,7 +45,7 @@ class Samples:
             seen[key] = count
 
     def take(self) -> list[Sample]:
-        """What was seen since the last call."""
+        """Returns the requests seen since the last call."""
         seen, self._seen = self._seen, {}
         return [
             Sample(kind, name, detail, count) for kind, names in seen.items() for (name, detail), count in names.items()
@@ -52,16 +53,16 @@ class Samples:
 
 
 def shortened(text: str) -> str:
-    """`text`, or its beginning, without keys. They are masked first: of a key that is cut, less would be recognised."""
+    """Returns `text`, or its beginning, with keys masked. They are masked first: a cut key might not be recognised."""
     text = masked(text[:_MOST_LOOKED_AT])
     return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME - 1]}…"
 
 
 class RequestWatch:
     """One per worker, which owns it. While `skip` is above 0, a request that is neither slow nor an error nor a miss
-    takes 1 off it, and is not looked at.
+    takes 1 off it, and is not sampled.
 
-    `slow`, in seconds: a request that takes longer is logged, whatever the sample. Without a `tracer`, none is traced.
+    `slow`, in seconds: a slower request is always logged. Without a `tracer`, none is traced.
     """
 
     def __init__(
@@ -76,26 +77,26 @@ class RequestWatch:
         self.tracer = tracer
         self.samples = Samples()
         self._uniform = uniform
-        self._every = 1  # requests to one that is sighted
-        self._passed = 0  # that had their turn, since the last report
-        # requests to the next one that is sighted, and logged, when `skip` was `_skipped`
+        self._every = 1  # distance between sampled requests
+        self._passed = 0  # requests since the last report
+        # distance to the next sampled, and logged, request when `skip` was `_skipped`
         self._to_sight = self._to_log = 0
         self.skip = self._skipped = 0
         self._begin(sight=True, log=True)
 
     def sample(self, share: float) -> None:
-        """From now on, so many of the requests that are neither errors nor slow are logged."""
+        """Sets the number of requests logged among those that are neither errors nor slow."""
         self.log.share = share
         self._count_down()
         self._begin(log=True)
 
     def adapt(self) -> None:
-        """From now on, so many requests are sighted until the next report as the rankings need, if as many come."""
+        """Sets how many requests are sampled until the next report: what the rankings need at the present load."""
         self._count_down()
         self._every, self._passed = max(1, self._passed // _SIGHTED), 0
 
-    def look_in_turn(self, make: Callable[[], AccessLogEntry], *, slow: bool) -> None:
-        """Looks at a request whose turn it is, or which was slow. `make` makes its line."""
+    def sample_in_turn(self, make: Callable[[], AccessLogEntry], *, slow: bool) -> None:
+        """Samples a request whose turn it is, or which was slow. `make` makes its line."""
         self._count_down(1)
         sighted, logged = self._to_sight <= 0, self._to_log <= 0
         request = make()
@@ -105,8 +106,8 @@ class RequestWatch:
             self.log.add(request)
         self._begin(sight=sighted, log=logged)
 
-    def look_at_error(self, kind: Kind, make: Make, now: float) -> None:
-        """Looks at an error, `now`, in monotonic seconds. It has its turn in the rankings like other requests."""
+    def log_error_in_turn(self, kind: Kind, make: Make, now: float) -> None:
+        """Logs an error, `now`, in monotonic seconds. It counts in the rankings like other requests."""
         if self.skip > 0:
             self.skip -= 1
         else:
@@ -121,13 +122,13 @@ class RequestWatch:
             self.log.add_error(kind, make, now)
 
     def begin(self, headers: Iterable[tuple[bytes, bytes]], began: float) -> Trace | None:
-        """Returns the trace of a request, if it is traced; `look` wants it back. `headers` have lower-case names."""
+        """Returns the trace of a request, if it is traced, for `sample_now`. `headers` have lower-case names."""
         if self.tracer is None or self._uniform() >= self.tracer.share:
             return None
         return tracing.begin([value for name, value in headers if name == b"traceparent"], began)
 
-    def look(self, request: AccessLogEntry, seconds: float, trace: Trace | None = None) -> None:
-        """Looks at a request outside its turn."""
+    def sample_now(self, request: AccessLogEntry, seconds: float, trace: Trace | None = None) -> None:
+        """Samples a request outside its turn."""
         if trace is not None:
             trace.ended = time.monotonic()
             request = self._traced(request, trace)
@@ -144,7 +145,7 @@ class RequestWatch:
         return msgspec.structs.replace(request, trace_id=trace.trace_id)
 
     def _count_down(self, more: int = 0) -> None:
-        """So many requests passed since the last time, and `more`."""
+        """Counts the requests since the last time, and `more`."""
         passed = self._skipped - self.skip + more
         self._to_sight -= passed
         self._to_log -= passed
@@ -152,7 +153,7 @@ class RequestWatch:
         self._skipped = self.skip
 
     def _begin(self, *, sight: bool = False, log: bool = False) -> None:
-        if sight:  # at random, so that requests in a fixed order are all seen in the end
+        if sight:  # random, so that all requests of a fixed order are sampled eventually
             self._to_sight = 1 + int(self._uniform() * (2 * self._every - 1))
         if log:
             self._to_log = gap(self.log.share, self._uniform)
@@ -177,7 +178,7 @@ class RequestWatch:
 
 
 def stamp(now: float) -> str:
-    """The time of day, in seconds since 1970, for a line of the log."""
+    """Returns the time of day, in seconds since 1970, for a line of the log."""
     seconds = int(now)
     return f"{_second(seconds)}.{int((now - seconds) * 1000):03}+00:00"
 

@@ -1,6 +1,6 @@
-"""Suggests how to correct a request that the pipeline refuses: where its key is, and which path was probably meant.
+"""Suggests how to correct a request that the pipeline refuses: where its key is, and the likely path.
 
-Only texts are looked at, and each is cut to a length first, so that a hint costs the same for any request.
+Each text is cut to a length first, so that a hint costs the same for any request.
 """
 
 import re
@@ -17,7 +17,7 @@ from service.base.masking import has_key, is_key_name
 from service.request.errors import CODES
 
 NO_TARGET = "The address must begin with a slash, as in GET /v1/."
-# By how the parser's error begins. If no version is behind the address, the address most often goes on there.
+# By the start of the parser's error. If no version follows the address, the address usually has a space.
 _PARSER_ERRORS = {
     "Expected HTTP/": "The address has a space in it. Percent-encode it: %20, or + in the query.",
     "Invalid char in url": "The address has a character in it that must be percent-encoded, as UTF-8: %C3%BC for ü.",
@@ -28,7 +28,7 @@ _PARSER_ERRORS = {
     "Invalid header token": "A header's name has a character in it that names cannot have, perhaps an invisible one.",
     "Unexpected (start char in url|char in url schema)": NO_TARGET,
 }
-# How connections in another protocol begin, as far as one byte shows it: a network may cut anywhere. Version 2 of
+# The first byte of connections in other protocols, because a network may cut anywhere. Version 2 of
 # PROXY begins with empty lines, which are skipped.
 _OTHER_PROTOCOLS = {
     rb"PROXY (TCP4|TCP6|UNKNOWN)\b": "The PROXY protocol (version 1) arrived, which is not supported. Turn it off at "
@@ -45,8 +45,8 @@ _MOST_CHARACTERS = 200
 _MOST_QUERY = 2_000
 _MOST_TYPOS = 3
 _ALIKE = 0.75  # share of the letters that two longer paths have in common, in the same order
-_SHORTEST_PART = 5  # characters that one path has of another, or it is chance
-# The parameter whose value people put behind a path, by how the path ends.
+_SHORTEST_PART = 5  # characters that paths must share, to exclude chance
+# The parameter whose value people append to a path, by the end of the path.
 _BELOW = {
     "/by-county": "county_fips_code",
     "/by-state": "state_code",
@@ -60,23 +60,23 @@ _PREFIX = re.compile(r"^(api|rest|v[0-9]+)+")
 
 
 def hint_for_missing_key(headers: Iterable[tuple[bytes, bytes]], query: bytes) -> str | None:
-    """Where the key of a request without one is; None if it is nowhere. `headers` are lower-case."""
+    """Returns where the key of a request without one is; None if it is nowhere. `headers` are lower-case."""
     for name, value in headers:
         if name == b"x-api-key":
             return "The header x-api-key is empty: a variable of your program is probably not set."
         if name == b"authorization":
-            return f"A key in Authorization does not count. {_IN_HEADER}"
+            return f"The Authorization header is ignored. {_IN_HEADER}"
         text = name.decode("latin-1")[:_MOST_CHARACTERS]
         if value and (is_key_name(text) or has_key(_text(value))):
-            return f"A key in {text} does not count. {_IN_HEADER}"
+            return f"A key in {text} is ignored. {_IN_HEADER}"
     pairs = parse_qsl(query[:_MOST_QUERY].decode("latin-1"), keep_blank_values=True)
     if any(is_key_name(name) or has_key(value) for name, value in pairs):
-        return f"A key in the address does not count, and logs keep it. {_IN_HEADER} Ask for a new key."
+        return f"A key in the address is ignored, and logs keep it. {_IN_HEADER} Ask for a new key."
     return None
 
 
 def hint_for_ended_key(reason: Literal["expired", "revoked"], since: datetime | None) -> str | None:
-    """What to do about such a key, and when it became one."""
+    """Returns what to do about such a key, and since when it is invalid."""
     if since is None:
         return None
     became = "expired" if reason == "expired" else "was revoked"
@@ -85,12 +85,12 @@ def hint_for_ended_key(reason: Literal["expired", "revoked"], since: datetime | 
 
 @lru_cache(maxsize=256)
 def suggest_path(path: str, known: tuple[str, ...], *, guide: bool) -> str | None:
-    """The one of the `known` paths that `path` nearly is; where the guide is, if there is one; None without either."""
+    """Returns the one of the `known` paths most like `path`, or the guide, if there is one; None without either."""
     by_folded = {text: one for one in known if (text := _folded(one))}
     folded, last = _folded(path), path.rstrip("/").rpartition("/")[2]
     typos = min(_MOST_TYPOS, len(folded) // 3, (len(last) + 1) // 3)
     found = process.extractOne(folded, list(by_folded), scorer=OSA.distance, score_cutoff=typos)
-    near = by_folded[found[0]] if found is not None else _asked_below(path, by_folded.values())
+    near = by_folded[found[0]] if found is not None else _split_known_path(path, by_folded.values())
     if near is None and "." in last:  # a file
         alike = process.extractOne(folded, list(by_folded), scorer=Indel.normalized_similarity, score_cutoff=_ALIKE)
         near = by_folded[alike[0]] if alike is not None else None
@@ -98,7 +98,7 @@ def suggest_path(path: str, known: tuple[str, ...], *, guide: bool) -> str | Non
         longer = [text for text in sorted(by_folded) if folded in text]
         shorter = sorted((text for text in by_folded if text in folded), key=len, reverse=True)
         near = next((by_folded[text] for text in (*longer, *shorter)), None)
-    if near == path:  # it is there, but not for this key
+    if near == path:  # it exists, but not for this key
         return "Test keys do not get this: it is live data."
     advice = f"There is nothing at this path. Did you mean {near}?" if near else CODES["not_found"][1]
     if near is None and not guide:
@@ -106,8 +106,8 @@ def suggest_path(path: str, known: tuple[str, ...], *, guide: bool) -> str | Non
     return f"{advice} The guide is at /docs/." if guide else advice
 
 
-def _asked_below(path: str, known: Iterable[str]) -> str | None:
-    """The known path that `path` begins with, with the value that was put behind it; None if it is a file's."""
+def _split_known_path(path: str, known: Iterable[str]) -> str | None:
+    """Returns the known path that `path` begins with, and the value after it; None if it is a file's."""
     above = max((one for one in known if path.startswith(f"{one.rstrip('/')}/")), key=len, default=None)
     if above is None or above.count("/") < 2:
         return None
@@ -119,12 +119,12 @@ def _asked_below(path: str, known: Iterable[str]) -> str | None:
 
 
 def hint_for_parser_error(text: str) -> str | None:
-    """What to do about a request that the parser refused with this error."""
+    """Returns what to do about a request that the parser refused with this error."""
     return next((advice for error, advice in _PARSER_ERRORS.items() if re.match(error, text)), None)
 
 
 def hint_for_other_protocol(data: bytes) -> str | None:
-    """Which protocol `data` begins, and which setting of a balancer sends it; None if it may be HTTP/1."""
+    """Returns which protocol `data` begins, and which setting of a balancer sends it; None if it may be HTTP/1."""
     return next((advice for begin, advice in _OTHER_PROTOCOLS.items() if re.match(begin, data)), None)
 
 

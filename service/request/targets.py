@@ -1,4 +1,4 @@
-"""What there is at a path, and what a request for it stands for in one release."""
+"""The endpoint at a path, and the target of a request in one release."""
 
 from collections.abc import Callable
 
@@ -11,12 +11,12 @@ from warehouse.following import OpenRelease
 
 
 class ResolvedQuery(msgspec.Struct, frozen=True):
-    """What a query string asks of one release: its canonical form, how to look it up, and what that counts as."""
+    """A query string as resolved in one release: its canonical form, its look-up, and its outcome."""
 
     query: str
     fill: Fill
     outcome: str = "answered"
-    headers: tuple[Header, ...] = ()  # of this answer alone
+    headers: tuple[Header, ...] = ()  # only for this answer
 
 
 # Reads a raw query string. Raises ApiError (400, 404).
@@ -24,10 +24,10 @@ Resolve = Callable[[OpenRelease, bytes], ResolvedQuery]
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is at a path. Its requests count under `area`.
+    """The endpoint at a path. Its requests count under `area`.
 
-    `resolve` reads query strings of a look-up endpoint; other endpoints are the application's. `weigh` returns as how
-    many requests a query string counts; None: as one. A `public` path needs no key.
+    `resolve` reads query strings of a look-up endpoint; other endpoints are the application's. `weigh` returns how many
+    requests a query string counts as; None: one. A `public` path needs no key.
     """
 
     area: str
@@ -37,7 +37,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Target(msgspec.Struct, frozen=True, gc=False):
-    """What a request line stands for in one release: the entry with a digest, or an error."""
+    """The target of a request line in one release: the entry with a digest, or an error."""
 
     route: Route
     area: str
@@ -55,7 +55,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
 
 
 class Resolution(msgspec.Struct, frozen=True):
-    """A request in one release, and how to look it up there."""
+    """A request as resolved in one release, and its look-up there."""
 
     release: OpenRelease
     query: ResolvedQuery

@@ -1,4 +1,4 @@
-"""The guide: docs/partners.md as a page. It runs no script and loads nothing but its stylesheet."""
+"""The guide: docs/partners.md as a page. It runs no script and loads only its stylesheet."""
 
 import re
 from html import escape
@@ -11,17 +11,20 @@ from markdown_it.token import Token
 
 from service.http.openapi import About
 
-# As docs/partners.md has it.
+# As in docs/partners.md.
 _SAMPLE_URL = "http://127.0.0.1:8000"
 TITLE = "Population and housing forecasts"
 _NOT_IN_AN_ANCHOR = re.compile(r"[^\w\- ]")
 
 
 def render_guide(about: About) -> str:
-    """The page as HTML. Headings have the anchors that code forges give them, samples the instance's address."""
+    """Returns the page as HTML.
+
+    Headings have the anchors that code forges give them, samples the instance's address.
+    """
     pages = resources.files("service.http.documentation").joinpath("pages")
     markdown = MarkdownIt("commonmark").enable("table")
-    markdown.add_render_rule("html_block", lambda *_: "")  # comments for those who edit the text
+    markdown.add_render_rule("html_block", lambda *_: "")  # comments for editors of the text
     text = pages.joinpath("partners.md").read_text(encoding="utf-8")
     tokens = markdown.parse(text.replace(_SAMPLE_URL, about.public_url or about.local_url or _SAMPLE_URL))
     sections = _anchored(tokens)

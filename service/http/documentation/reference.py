@@ -1,4 +1,4 @@
-"""The reference: the OpenAPI description as text, which Swagger UI replaces where it could be brought in."""
+"""The reference: the OpenAPI description as text, which Swagger UI replaces where it is installed."""
 
 from html import escape
 from importlib import resources
@@ -16,7 +16,7 @@ _SCRIPTS = '<script src="/docs/swagger-ui-bundle.js"></script>\n<script src="/do
 
 
 def render_reference(document: Document, *, with_swagger: bool) -> str:
-    """The page as HTML, from the OpenAPI `document`."""
+    """Returns the page as HTML, from the OpenAPI `document`."""
     template = resources.files("service.http.documentation").joinpath("pages", "reference.html")
     operations = [_operation(path, item["get"]) for path, item in document["paths"].items()]
     errors = [

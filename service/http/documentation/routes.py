@@ -1,4 +1,4 @@
-"""GET /docs/ and what it loads. The documentation contains no data, so it needs no key."""
+"""GET /docs/ and the files that it loads. The documentation contains no data, so it needs no key."""
 
 from importlib import resources
 
@@ -17,9 +17,9 @@ from service.request.response import Response
 GUIDE = GUIDE_PATH.rstrip("/")
 REFERENCE = "/docs/reference"
 
-# The guide loads its stylesheet and nothing else.
+# The guide loads only its stylesheet.
 _GUIDE_POLICY = b"default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-# Swagger UI writes styles into the page, has its pictures inline, and sends the requests that are tried.
+# Swagger UI writes styles into the page, has inline pictures, and sends trial requests.
 _REFERENCE_POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src data:; "
     b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -28,7 +28,7 @@ _CACHE_CONTROL = b"public, max-age=300"
 
 
 def read_documentation(about: About) -> dict[str, StaticFile]:
-    """Every file by its path. Swagger UI's are absent where it could not be brought in."""
+    """Returns every file by its path. Swagger UI's are absent where they could not be downloaded."""
     root = resources.files("service.http.documentation")
     swagger = root.joinpath("swagger")
     brought = [file for file in swagger.iterdir() if file.is_file()] if swagger.is_dir() else []
@@ -49,5 +49,5 @@ def read_documentation(about: About) -> dict[str, StaticFile]:
 
 @get([GUIDE, f"{GUIDE}/{{file:str}}"])
 async def get_page(checked: Checked, documentation: NamedDependency[SkipValidation[dict[str, StaticFile]]]) -> Response:
-    """A page of the documentation, or a file that it loads."""
+    """Returns a page of the documentation, or a file that it loads."""
     return documentation[checked.path].reply(list(checked.headers))

@@ -1,1 +1,1 @@
-"""What the key that asks did: its usage by day and by hour, and its last errors."""
+"""The usage of the request's key by day and by hour, and its last errors."""

@@ -17,23 +17,23 @@ PATHS = dict.fromkeys((PATH, HOURS_PATH, ERRORS_PATH), USAGE)
 
 
 class OwnUsageController(Controller):
-    """What the key of the request was used for, and its last errors."""
+    """The usage of the request's key, and its last errors."""
 
     path = PATH
 
     @get()
     async def by_day(self, checked: Checked, own_usage: NamedDependency[SkipValidation[OwnUsage]]) -> Response:
-        """By UTC day and area, with what is left of its quota."""
+        """Returns usage by UTC day and area, and what is left of the quota."""
         return _answer(await own_usage.by_day(key_of(checked), checked.query))
 
     @get("/hours")
     async def by_hour(self, checked: Checked, own_usage: NamedDependency[SkipValidation[OwnUsage]]) -> Response:
-        """By UTC hour and area."""
+        """Returns usage by UTC hour and area."""
         return _answer(await own_usage.by_hour(key_of(checked), checked.query))
 
     @get("/errors")
     async def errors(self, checked: Checked, own_errors: NamedDependency[SkipValidation[ErrorReader]]) -> Response:
-        """Its last errors, newest first."""
+        """Returns the key's last errors, newest first."""
         return _answer(await own_errors.newest(key_of(checked).key_id, checked.query))
 
 

@@ -40,7 +40,7 @@ _HOURS = UsageByHour(
 
 
 def described() -> tuple[tuple[str, Document, tuple[str, ...]], ...]:
-    """Returns for each path its operation's own part, and the codes of the errors that it alone has."""
+    """Returns for each path its operation's own part, and the codes of its own errors."""
     return (
         (PATH, _by_day(), ("rate_limited",)),
         (HOURS_PATH, _by_hour(), ("rate_limited",)),
@@ -51,7 +51,7 @@ def described() -> tuple[tuple[str, Document, tuple[str, ...]], ...]:
 def _by_day() -> Document:
     return _operation(
         "getUsage",
-        "What your key was used for",
+        "Usage of your key",
         "By UTC day and area, for the key that asks; days without requests are left out. Billable are answered (200, "
         f"206) and not_modified (304), also to HEAD; not_found is 404, rejected any other 4xx. {_FREE}",
         [
@@ -66,7 +66,7 @@ def _by_day() -> Document:
 def _by_hour() -> Document:
     return _operation(
         "getUsageByHour",
-        "What your key was used for, by hour",
+        "Usage of your key, by hour",
         f"By UTC hour and area, for the key that asks: today and the {HOURS_KEPT_DAYS - 1} days before; hours without "
         "requests are left out. It shows when something happened; bills are made of the days of `/v1/usage`. "
         f"{_FREE}",
@@ -87,11 +87,11 @@ def _errors() -> Document:
         "The last errors of your key",
         "Answers with status 400 and above to the key that asks, newest first, also 429 and 5xx: the "
         f"last {MOST_KEPT} at most, until seven days pass without a new one, about a second after they were sent. They "
-        "help to find a mistake, and are no record: some may be missing. What ends before the key check (401, 408, "
-        "414, 431, bad_request, body_not_allowed) is in no list, a batch only if it failed as a whole. Asking is "
-        "neither counted nor limited by the key's terms.",
-        [parameter("limit", "The most that are wanted.", schema, DEFAULT_LIMIT)],
-        "None if nothing went wrong, or nothing is kept of it any more.",
+        "help to find a mistake, and are not a record: some may be missing. Errors before the key check (401, 408, "
+        "414, 431, bad_request, body_not_allowed) are not listed, and a batch only if it failed as a whole. These "
+        "requests are neither counted nor limited by the key's terms.",
+        [parameter("limit", "The maximum number.", schema, DEFAULT_LIMIT)],
+        "Empty if there were none, or none are kept any more.",
         json_body("OwnErrors", {"errors": example}),
     )
 

@@ -17,12 +17,12 @@ from service.request.errors import ApiError
 DEFAULT_LIMIT = 20
 # With half a second until a worker stores an error, and the time of a read, it is seen within about a second.
 REUSE_SECONDS = 0.4
-_MOST_REUSED = 256  # lists of errors; some 10 MB if all are as long as they can be
+_MOST_REUSED = 256  # lists of errors; at most some 10 MB
 _UNREADABLE = (
     "Your last errors cannot be read at the moment. Other requests are answered. Try again as Retry-After says."
 )
 
-# What test keys get, and the example of the description.
+# The answer to test keys, and the example of the description.
 EXAMPLES = (
     OwnError(
         *("2026-11-20T09:14:03.215Z", "7a2b20d6f4e1ee5a60420fd0af726001", "GET", 400, "invalid_parameter"),
@@ -41,7 +41,7 @@ ReadErrors = Callable[[str], Awaitable[tuple[OwnError, ...]]]
 class OwnErrors(msgspec.Struct, frozen=True):
     """The last errors of a key, and of no other."""
 
-    key_id: Annotated[str, Meta(description="Names the key, and is no secret.")]
+    key_id: Annotated[str, Meta(description="Identifies the key; not a secret.")]
     total_results: Annotated[int, Meta(description="The length of the list.")]
     errors: Annotated[tuple[OwnError, ...], Meta(description="Newest first.")]
 
@@ -49,7 +49,8 @@ class OwnErrors(msgspec.Struct, frozen=True):
 class ErrorReader:
     """Reads the errors of keys for their owners.
 
-    No limit of a key's plan counts here. To bound what a key costs the store, a read is used again for REUSE_SECONDS.
+    The limits of a key's plan do not apply here. To bound a key's load on the store, a read is reused for
+    REUSE_SECONDS.
     """
 
     def __init__(self, read: ReadErrors) -> None:
@@ -67,5 +68,5 @@ class ErrorReader:
 
 
 async def errors_for_tests(_: str) -> tuple[OwnError, ...]:
-    """Of a test key nothing is kept."""
+    """Returns no errors: none of test keys are stored."""
     return EXAMPLES

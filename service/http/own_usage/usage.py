@@ -1,6 +1,6 @@
-"""What a key was used for, as its owner reads it: by UTC day, and by hour.
+"""The usage of a key, for its owner: by UTC day, and by hour.
 
-Reading is not limited by the plan of the key, so it must be cheap. An answer is used again for REUSE_SECONDS, and a key
+Reading is not limited by the plan of the key, so it must be cheap. An answer is reused for REUSE_SECONDS, and a key
 reads at most RECORDS_A_SECOND records in the long run. A record has a month, or the hours of a day.
 """
 
@@ -44,11 +44,11 @@ class Period(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """As in ``500/s``, ``5000000/month``; `remaining` is of the quota's current period, whichever was asked for."""
+    """As in ``500/s``, ``5000000/month``; `remaining` is of the quota's current period, whatever the query."""
 
     rate: Annotated[str | None, Meta(description="Requests in a period; null without a limit.")]
     quota: Annotated[str | None, Meta(description="Requests in a UTC day or month; null without one.")]
-    remaining: Annotated[int | None, Meta(description="What is left of the quota; null without one.")]
+    remaining: Annotated[int | None, Meta(description="The rest of the quota; null without one.")]
 
 
 class UsageDay(msgspec.Struct, frozen=True):
@@ -63,10 +63,10 @@ class UsageDay(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Days on which nothing was asked for are left out."""
+    """Days without requests are left out."""
 
-    key_id: Annotated[str, Meta(description="Names the key, and is no secret.")]
-    partner: Annotated[str, Meta(description="Whose key it is.")]
+    key_id: Annotated[str, Meta(description="Identifies the key; not a secret.")]
+    partner: Annotated[str, Meta(description="The owner of the key.")]
     period: Period
     limits: Limits
     days: Annotated[tuple[UsageDay, ...], Meta(description="Ascending by day, then area.")]
@@ -85,9 +85,9 @@ class UsageHour(msgspec.Struct, frozen=True):
 
 
 class UsageByHour(msgspec.Struct, frozen=True):
-    """Hours in which nothing was asked for are left out."""
+    """Hours without requests are left out."""
 
-    key_id: Annotated[str, Meta(description="Names the key, and is no secret.")]
+    key_id: Annotated[str, Meta(description="Identifies the key; not a secret.")]
     period: Period
     hours: Annotated[tuple[UsageHour, ...], Meta(description="Ascending by hour, then area.")]
 
@@ -150,7 +150,7 @@ class OwnUsage:
             raise ApiError("unavailable") from error
 
     def _spend(self, key_id: str, records: int) -> None:
-        """Raises ApiError (429) if the key has read too many records lately."""
+        """Raises ApiError (429) if the key has read too many records recently."""
         now = self._monotonic()
         rate = Rate(RECORDS_A_SECOND, 1, BURST_RECORDS)
         decision = decide(self._buckets.find(key_id, now), rate, int(now * 1e6), records, records)
@@ -170,7 +170,7 @@ class OwnUsage:
 
 
 def read_days(query: bytes, today: date) -> Period:
-    """`from` and `to`; by default until today, from the first of that month. Raises ApiError (400)."""
+    """Reads `from` and `to`; the defaults are the first of the month of `to`, and today. Raises ApiError (400)."""
     period = _read_period(query, today, lambda last: last.replace(day=1))
     if day_of(period.last) - day_of(period.first) >= MOST_DAYS:
         raise ApiError("invalid_parameter", f"That is more than {MOST_DAYS} days. Ask for fewer at a time.", "from")
@@ -178,7 +178,7 @@ def read_days(query: bytes, today: date) -> Period:
 
 
 def read_recent_days(query: bytes, today: date) -> Period:
-    """`from` and `to`; by default until today, from the day before. Raises ApiError (400)."""
+    """Reads `from` and `to`; the defaults are the day before `to`, and today. Raises ApiError (400)."""
     oldest = today - timedelta(days=HOURS_KEPT_DAYS - 1)
     period = _read_period(query, today, lambda last: max(oldest, last - timedelta(days=1)))
     if period.first < oldest:
@@ -188,7 +188,7 @@ def read_recent_days(query: bytes, today: date) -> Period:
 
 
 def _read_period(query: bytes, today: date, first_by: Callable[[date], date]) -> Period:
-    """`from` and `to`; by default until today, from the day that `first_by` gives for `to`."""
+    """Reads `from` and `to`; the defaults are the day that `first_by` returns for `to`, and today."""
     values = read_strictly(query, ("from", "to"))
     last = read_day("to", values["to"]) if "to" in values else today
     first = read_day("from", values["from"]) if "from" in values else first_by(last)

@@ -1,1 +1,1 @@
-"""Releases as partners see them: which there are, what changed in them, and whole ones as files."""
+"""Releases as partners see them: the list, their changes, and whole ones as files."""

@@ -1,4 +1,4 @@
-"""What a release changed in an area, as publishing it has found."""
+"""The changes of a release in an area, as found when it was published."""
 
 from typing import Annotated
 
@@ -20,10 +20,10 @@ AREA_NAMES = tuple(area.name for area in AREAS)
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What every page of changes says; `previous` is null if no release came before."""
+    """The common members of every page of changes; `previous` is null if no release came before."""
 
-    release: Annotated[str, Meta(description="Whose changes these are.")]
-    previous: Annotated[str | None, Meta(description="What it is compared with: the release before.")]
+    release: Annotated[str, Meta(description="The release with these changes.")]
+    previous: Annotated[str | None, Meta(description="The previous release, which it is compared with.")]
     total_results: Annotated[int, Meta(description="How many there are on this page.")]
     total_matching: Annotated[int, Meta(description="How many there are on all pages together.")]
     next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
@@ -64,7 +64,7 @@ async def read_changes_of(
 
 
 def changed_area(query: bytes) -> str | None:
-    """The area that a query asks for, whose entitlement and limits count; None if it names none."""
+    """Returns the area that a query names, whose entitlement and limits apply; None if it names none."""
     try:
         return _area(read_strictly(query, PARAMETERS).get("area"))
     except ApiError:
@@ -88,7 +88,7 @@ def _changed(manifest: Manifest, area: str) -> int:
     elif contents is None:
         detail = f"Release {manifest.id} was published before changes were kept. Take its whole answer as new."
     else:
-        detail = f"What release {manifest.id} changed could not be found out. Take its whole answer as new."
+        detail = f"The changes of release {manifest.id} are unknown. Take its whole answer as new."
     raise ApiError("not_found", detail)
 
 

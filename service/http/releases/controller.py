@@ -1,4 +1,4 @@
-"""GET /v1/releases, its feed, and what one release has: its changes and its files."""
+"""GET /v1/releases, its feed, and the changes and files of one release."""
 
 from litestar import Controller, get
 from litestar.di import NamedDependency
@@ -19,10 +19,10 @@ from service.request.response import JSON, Header, Response
 from service.request.targets import Route
 from warehouse.areas.paging import Cursors
 
-# Counted under this name, and neither limited nor billed: looking often for a new release is welcome.
+# Counted under this name, and neither limited nor billed: frequent checks for a new release are welcome.
 RELEASES = "releases"
 PATHS = {PATH: RELEASES, FEED_PATH: RELEASES}
-# Paths that a wrong one may stand for.
+# Paths to suggest for wrong ones.
 OF_CURRENT = tuple(f"{PATH}/current/{leaf}" for leaf in (*FILES, "changes"))
 _ATOM: Header = (b"content-type", b"application/atom+xml")
 
@@ -33,13 +33,13 @@ Pages = NamedDependency[SkipValidation[Cursors]]
 
 
 class ReleasesController(Controller):
-    """Which releases there are, what each changed, and whole ones as files."""
+    """The releases, their changes, and whole ones as files."""
 
     path = PATH
 
     @get()
     async def releases(self, checked: Checked, shelf: Shelf, policy: Policy) -> Response:
-        """The current release and those that led to it."""
+        """Returns the current release and those that led to it."""
         read_strictly(checked.query, ())
         history = await shelf.history()
         entry = CacheEntry.of(listed(history))
@@ -49,7 +49,7 @@ class ReleasesController(Controller):
     async def changes(
         self, release: FromPath[str], checked: Checked, shelf: Shelf, policy: Policy, cursors: Pages, downloads: Files
     ) -> Response:
-        """One page of what a release changed in an area."""
+        """Returns one page of what a release changed in an area."""
         manifest, body = await read_changes_of(release, checked.query, shelf, cursors, downloads)
         return policy.own_response(checked, CacheEntry.of(body), manifest.id)
 
@@ -63,13 +63,13 @@ class ReleasesController(Controller):
         policy: Policy,
         downloads: Files,
     ) -> ASGIApp:
-        """A whole area of a release, or a part of the file."""
+        """Returns a whole area of a release, or a part of the file."""
         return await send_file(release, file, checked, shelf, policy, downloads)
 
 
 @get(FEED_PATH)
 async def get_feed(checked: Checked, shelf: Shelf, policy: Policy) -> Response:
-    """The releases as an Atom feed."""
+    """Returns the releases as an Atom feed."""
     read_strictly(checked.query, ())
     history = await shelf.history()
     return policy.own_response(checked, CacheEntry.of(feed_of(history, FEED_PATH)), history.current.id, _ATOM)

@@ -1,4 +1,4 @@
-"""The OpenAPI description of these endpoints; errors and headers that all share are added by that (http/openapi.py)."""
+"""The OpenAPI description of these endpoints; http/openapi.py adds common errors and headers."""
 
 from datetime import UTC, datetime
 
@@ -40,7 +40,7 @@ class Described(msgspec.Struct, frozen=True):
     operation: Document
     errors: tuple[str, ...]
     headers: tuple[str, ...] = _KEPT
-    limited: bool = False  # the terms of a key count
+    limited: bool = False  # the terms of a key apply
 
 
 def described() -> tuple[Described, ...]:
@@ -78,7 +78,7 @@ def _changes() -> Described:
     bodies: Document = {"oneOf": [{"$ref": REF.format(name=name)} for name in ("ForecastChanges", "ProjectChanges")]}
     operation = {
         "operationId": "getReleaseChanges",
-        "summary": "What a release changed",
+        "summary": "Changes of a release",
         "description": "The ZIP codes (or projects) whose answer differs from that of the release that was current "
         "before, those that came or went included. Counted and limited as a request in that area.",
         "parameters": [_RELEASE, area, *pages],
@@ -97,7 +97,7 @@ def _files() -> Described:
         "operationId": "getReleaseFile",
         "summary": "A whole area of a release, as a file",
         "description": "A row for each ZIP code, or each project. Needs the area bulk beside the area of the file. "
-        "Each request counts once, whatever it brings.",
+        "Each request counts once, whatever its size.",
         "parameters": [
             _RELEASE,
             parameter(
@@ -110,7 +110,7 @@ def _files() -> Described:
         ],
         "responses": {
             "200": {"description": "The file.", "content": binary},
-            "206": {"description": "The part that Range asks for.", "content": binary},
+            "206": {"description": "The part that Range names.", "content": binary},
         },
     }
     headers = (*_KEPT, "Accept-Ranges", "Content-Disposition", "Last-Modified")

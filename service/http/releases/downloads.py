@@ -1,4 +1,4 @@
-"""Sends parts of files, block by block: read in threads of their own, and no faster than the reader takes them."""
+"""Sends parts of files, block by block: read in threads of their own, and no faster than the client reads."""
 
 import asyncio
 import os
@@ -14,13 +14,13 @@ from service.http.releases.ranges import Part
 from service.request.errors import ApiError
 from service.request.response import Header, Send
 
-# What a download keeps in memory, twice at most; writing it takes the event loop some 30 µs. With the connection's
-# deadline for readers it also means: at least so much in closing.READ_SECONDS.
+# Block in memory, two per download at most; writing one takes the event loop some 30 µs. With the connection's deadline
+# for readers, it is also the minimum progress in closing.READ_SECONDS.
 _BLOCK_BYTES = 128 << 10
 _THREADS = 4
-# A disk that takes longer for a block hangs.
+# A disk that needs longer for a block counts as hanging.
 _DISK_SECONDS = 3.0
-# In each worker. A client that reads parts of a file does it with as many connections as it has processors.
+# In each worker. Clients often read parts of a file on as many connections as they have processors.
 MOST_AT_ONCE = 64
 MOST_OF_A_KEY = 16
 
@@ -38,16 +38,21 @@ class Downloads:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def run(self, call: Callable[..., T], *arguments: Any) -> T:
-        """The result of a call that reads files. Raises OSError (TimeoutError if the disk hangs), and as `call`."""
+        """Returns the result of a call that reads files.
+
+        Raises OSError (TimeoutError if the disk hangs), and as `call`.
+        """
         working = asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
         return await asyncio.wait_for(working, _DISK_SECONDS)
 
     def of(
         self, key_id: str, path: Path, size: int, part: Part, start: tuple[int, tuple[Header, ...]]
     ) -> Callable[[Any, Any, Send], Coroutine[Any, Any, None]]:
-        """An answer with a part of the file at `path`, which has `size` bytes. `start` is status and headers.
+        """Returns an ASGI app that sends a part of the file at `path`, which has `size` bytes.
 
-        A reader that goes away ends it. It raises ApiError before anything is sent: 429 or 503 if too many downloads
+        `start` is status and headers.
+
+        A disconnected client ends it. It raises ApiError before the answer begins: 429 or 503 if too many downloads
         are under way, 503 if the file cannot be read; and OSError afterwards: the server then closes the connection.
         """
         status, headers = start
@@ -77,12 +82,12 @@ class Downloads:
                 raise OSError("the file became shorter")
             at += len(block)
             await send({"type": "http.response.body", "body": block, "more_body": True})
-        # also if the client has gone: what was sent counts
+        # also if the client has disconnected: sent bytes count
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     @contextmanager
     def _place(self, key_id: str) -> Iterator[None]:
-        """A download of this key, from beginning to end. Raises ApiError (429, 503) if there are too many."""
+        """Holds a download slot of this key. Raises ApiError (429, 503) if there are too many downloads."""
         if self._under_way[key_id] >= MOST_OF_A_KEY:
             detail = f"More than {MOST_OF_A_KEY} downloads at once. Wait until one of yours has ended."
             raise ApiError("rate_limited", detail)
@@ -93,11 +98,11 @@ class Downloads:
             yield
         finally:
             self._under_way[key_id] -= 1
-            self._under_way += Counter()  # forgets keys without downloads
+            self._under_way += Counter()  # drops keys without downloads
 
 
 def _open(path: Path, size: int) -> FileIO:
-    """An object, and no descriptor: it is closed also if the disk hangs and the request has ended."""
+    """Returns an object, not a descriptor: it is closed also if the disk hangs and the request has ended."""
     file = FileIO(path)
     if os.fstat(file.fileno()).st_size == size:
         return file

@@ -8,14 +8,14 @@ from service.http.releases.shelf import History
 from warehouse.releases.catalog import Manifest
 
 _ATOM = "http://www.w3.org/2005/Atom"
-# What ids of feed and entries are derived from: they never change (RFC 4287, 4.2.6), wherever the service runs.
+# Base of the ids of feed and entries: they never change (RFC 4287, 4.2.6), wherever the service runs.
 _IDS = UUID("6b4f5c0e-3f0a-4f0e-9a51-0d6a3b6f2c11")
 _TITLE = "Population and housing forecasts: releases"
 register_namespace("", _ATOM)
 
 
 def feed_of(history: History, path: str) -> bytes:
-    """The feed that is served at `path`. What became current again after a rollback is updated then."""
+    """Returns the feed served at `path`. A rollback updates the release that became current again."""
     feed = Element(_name("feed"))
     _text(feed, "id", _id("releases"))
     _text(feed, "title", _TITLE)

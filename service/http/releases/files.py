@@ -8,7 +8,7 @@ from litestar.types import ASGIApp
 from service.http.areas import AREAS
 from service.http.query import read_strictly
 from service.http.releases.downloads import Downloads
-from service.http.releases.ranges import Part, Unsatisfiable, asked_part
+from service.http.releases.ranges import Part, Unsatisfiable, requested_part
 from service.http.releases.shelf import ReleaseShelf
 from service.keys.record import ApiKey
 from service.request.errors import ApiError
@@ -19,7 +19,7 @@ from service.request.response import Header, Response
 from warehouse.releases.catalog import FileInfo, Manifest
 from warehouse.releases.files import FORMATS, flat_file
 
-# What a key needs beside the area itself.
+# The entitlement that a key needs besides the area itself.
 BULK = "bulk"
 CONTENT_TYPES = {"parquet": b"application/vnd.apache.parquet", "csv.gz": b"application/gzip"}
 # by the name in the path: the area, and the format
@@ -62,7 +62,7 @@ async def send_file(
 
 
 def _check_area(key: ApiKey, area: str) -> None:
-    """A file gives no more than its area would: admission has checked `BULK` only."""
+    """Raises ApiError if the key may not use the file's area: admission has checked `BULK` only."""
     if key.terms.areas is not None and area not in key.terms.areas:
         detail = f"The API key does not include {area}, which this file holds. Ask for it to be added."
         raise ApiError("not_entitled", detail)
@@ -80,16 +80,16 @@ def _info(manifest: Manifest, name: str, area: str) -> FileInfo:
 
 
 def _last_modified(modified: int | None) -> tuple[Header, ...]:
-    """Not in the second itself, in which `current` may change once more: so the date is a strong validator."""
+    """Returns Last-Modified, except within its second, when `current` may change again: so it is a strong validator."""
     if modified is None or time.time() < modified + 1:
         return ()
     return ((b"last-modified", formatdate(modified, usegmt=True).encode()),)
 
 
 def _part(fields: list[Header], etag: bytes, size: int, modified: int | None) -> tuple[int, Part, tuple[Header, ...]]:
-    """Status, part and header of an answer. Raises ApiError (416)."""
+    """Returns status, part and header of an answer. Raises ApiError (416)."""
     try:
-        part = asked_part(fields, etag, size, modified)
+        part = requested_part(fields, etag, size, modified)
     except Unsatisfiable:
         detail = f"The range begins behind the end of the file, which has {size} bytes. Ask for one within it."
         at_all = (b"content-range", b"bytes */%d" % size)

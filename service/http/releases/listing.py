@@ -16,15 +16,16 @@ FEED_PATH = "/v1/releases.atom"
 
 
 class ReleaseFile(msgspec.Struct, frozen=True):
-    """A file of an area: where it is, and its size."""
+    """A file of an area: its path and size."""
 
     path: Annotated[str, Meta(description="Where it is, on this host; the area bulk is needed.")]
     bytes: Annotated[int, Meta(description="Its size.")]
 
 
 class ReleaseArea(msgspec.Struct, frozen=True):
-    """What a release has in one area. `rows` are ZIP codes, or projects; `changed` of them differ from the release
-    before, or came or went. Both are null if the release was published before they were kept."""
+    """The contents of a release in one area. `rows` are ZIP codes, or projects; `changed` of them differ from the
+    previous release, were added or removed. Both are null if the release was published before they were recorded.
+    """
 
     name: Annotated[str, Meta(description="As keys are entitled to it.")]
     rows: Annotated[int | None, Meta(description="How many records it has.")]
@@ -39,7 +40,7 @@ class ListedRelease(msgspec.Struct, frozen=True):
     published_at: Annotated[datetime, Meta(description="When it was built.")]
     current: Annotated[bool, Meta(description="Whether answers come from it.")]
     illustrative: Annotated[bool, Meta(description="Whether its figures are made up.")]
-    areas: Annotated[tuple[ReleaseArea, ...], Meta(description="What it has.")]
+    areas: Annotated[tuple[ReleaseArea, ...], Meta(description="Its areas.")]
 
 
 class Releases(msgspec.Struct, frozen=True):

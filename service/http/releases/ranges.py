@@ -1,4 +1,4 @@
-"""Which part of a file a request asks for: `Range` and `If-Range` of RFC 9110, 13.1.5 and 14.2."""
+"""The requested part of a file: `Range` and `If-Range` of RFC 9110, 13.1.5 and 14.2."""
 
 import re
 
@@ -6,8 +6,8 @@ import msgspec
 
 from service.request.preconditions import is_same
 
-# One range of bytes: from-to, from-, or -length. Of anything else (other units, several ranges, nonsense), a server may
-# send the whole; numbers longer than these name no byte of any file.
+# One range of bytes: from-to, from-, or -length. For anything else (other units, several ranges, invalid ones), a
+# server may send the whole file; longer numbers are beyond the end of any file.
 _ONE_RANGE = re.compile(rb"bytes=[ \t]*([0-9]{0,40})-([0-9]{0,40})[ \t]*", re.IGNORECASE)
 
 
@@ -18,12 +18,14 @@ class Part(msgspec.Struct, frozen=True):
     end: int
 
 
-class Unsatisfiable(Exception):  # noqa: N818 - what the status is called
-    """The range begins behind the end of the file."""
+class Unsatisfiable(Exception):  # noqa: N818 - named as the status
+    """The range begins after the end of the file."""
 
 
-def asked_part(headers: list[tuple[bytes, bytes]], etag: bytes, size: int, modified: int | None = None) -> Part | None:
-    """The part that lower-case `headers` ask for of a file of `size` bytes; None: the whole file.
+def requested_part(
+    headers: list[tuple[bytes, bytes]], etag: bytes, size: int, modified: int | None = None
+) -> Part | None:
+    """Returns the part of a file of `size` bytes that lower-case `headers` request; None: the whole file.
 
     It is the whole file, too, if `If-Range` names another one, by its strong `etag` or the exact date `modified`.
 

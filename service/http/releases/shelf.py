@@ -1,4 +1,4 @@
-"""Which releases partners may know of."""
+"""The releases that partners can see."""
 
 import asyncio
 import logging
@@ -20,9 +20,9 @@ from warehouse.schema.errors import WarehouseError
 log = logging.getLogger("forecast.http")
 
 CURRENT = "current"
-# For so long an answer of the disk is used again. After a switch, the disk is read at once.
+# Disk reads are reused for this long. After a switch, the disk is read at once.
 _FRESH_SECONDS = 2.0
-# One request is not kept waiting for longer by a disk that hangs: the current release is known without it.
+# Longest wait of a request for a hanging disk: the current release is known without it.
 _DISK_SECONDS = 2.0
 
 
@@ -58,7 +58,7 @@ class ReleaseShelf:
         if release is None:
             raise no_release(self._follower)
         if self._known is None or self._known.current.id != release.id or self._clock() >= self._known_until:
-            if self._reading is None:  # one for all who ask meanwhile
+            if self._reading is None:  # one read for all concurrent requests
                 self._reading = asyncio.create_task(self._read(release.manifest), name="list releases")
             await asyncio.shield(self._reading)
         known = self._known
@@ -67,8 +67,9 @@ class ReleaseShelf:
         return known
 
     async def release(self, name: str) -> tuple[Manifest, int | None]:
-        """The release with this id, or the current one, and when what is under this name changed last, in seconds since
-        1970. That of `current` is its switch: it may be older than what a rollback took away. None: not known.
+        """Returns the release with this id, or the current one, and when this name last changed, in seconds since 1970.
+
+        For `current`, that is its switch: after a rollback, the release may be older. None: unknown.
 
         Raises ApiError: 404; 503 before the first release.
         """
@@ -104,9 +105,9 @@ class ReleaseShelf:
 
 
 def led_to(current: Manifest, kept: list[Manifest]) -> tuple[Manifest, ...]:
-    """`current`, the release that was current when it was built, and so on.
+    """Returns `current`, the release that was current when it was built, and so on.
 
-    Where a manifest does not say which, or that one is no longer kept, the next older one follows.
+    If a manifest lacks its previous release, or that one is no longer kept, the next older one follows.
     """
     by_id = {manifest.id: manifest for manifest in kept}
     ids = sorted(by_id, reverse=True)

@@ -1,1 +1,1 @@
-"""What test keys are answered from: a small fixed release, and errors on purpose. Nothing here knows live data."""
+"""The answers to test keys: a small fixed release, and requested errors. This package has no access to live data."""

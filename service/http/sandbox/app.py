@@ -48,9 +48,9 @@ class Sandbox(msgspec.Struct, frozen=True):
 
 
 class _NoSharedCache:
-    """As much of a SharedCache as a read-through uses: what test keys ask for leaves no trace outside the worker."""
+    """The part of a SharedCache that a read-through uses: requests of test keys leave no trace outside the worker."""
 
-    is_away = False
+    is_unreachable = False
 
     async def get(self, _: CacheKey) -> SharedLookup:
         return SharedLookup("miss")
@@ -95,7 +95,7 @@ _ON_PURPOSE = "The error that X-Test-Error names, or that a zip_code of the guid
 
 
 def describe_sandbox(about: About, examples: Mapping[str, LiveExample]) -> Document:
-    """The document. `examples` are of the release of test keys."""
+    """Returns the document. `examples` are of the release of test keys."""
     document = describe_api(about, examples)
     document["paths"] = {path: one for path, one in document["paths"].items() if not path.startswith(RELEASES_PATH)}
     document["tags"] = [tag for tag in document["tags"] if tag["name"] != "releases"]

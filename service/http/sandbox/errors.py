@@ -1,4 +1,4 @@
-"""Errors on purpose: what a test key asks for, so that a partner's client meets each of them before production does."""
+"""Errors on request of a test key, so that a partner can test each of them before production."""
 
 import re
 import time
@@ -18,7 +18,7 @@ from service.request.response import Header, Response
 
 # Names the code of an error, on any path.
 ERROR_HEADER = b"x-test-error"
-# For clients that cannot send it: ZIP codes that do not exist, 00 and a status.
+# For clients that cannot send the header: ZIP codes that do not exist, 00 and a status.
 ERROR_ZIPS = {
     "00400": "invalid_parameter",
     "00401": "invalid_api_key",
@@ -29,15 +29,15 @@ ERROR_ZIPS = {
     "00503": "unavailable",
 }
 _ZIP = re.compile(rb"(?:^|&)zip_code=(00[0-9]{3})(?:-[0-9]{4})?(?:&|$)")
-# These come before a key's limits are looked at, or end a request that its limits let pass.
+# These precede the check of a key's limits, or end a request that its limits admit.
 _WITH_LIMITS = (404, 412, 416, 500, 503)
 _RATE, _QUOTA = Rate(10, 1, 10), Quota(1000, "day")  # of a key that has none
-# Of these the rest of the request is not known to be one.
+# After these, the rest of the request may be anything.
 _LAST = ("request_timeout", "uri_too_long", "headers_too_large")
 
 
 def error_on_purpose(scope: Any, request: Request, key: ApiKey, policy: CachePolicy, release: str) -> Response | None:
-    """The error that the request asks for, with the headers that go with it in earnest; None if it asks for none."""
+    """Returns the error that the request names, with the headers of the real error; None if it names none."""
     code = _asked(scope)
     if code is None:
         return None

@@ -24,7 +24,7 @@ from warehouse.schema.vocabulary import ProjectStatus
 
 RELEASE_ID = "20260101T000000Z-test"
 
-# With the population of 2020, from which figures follow.
+# With the population of 2020, from which all figures are derived.
 _PLACES = (
     (Location("00501", "Suffolk County", "36103", "Holtsville, NY", "NY", 40.8154, -73.0451), 1000),
     (Location("62701", "Sangamon County", "17167", "Springfield, IL", "IL", 39.8000, -89.6495), 1100),
@@ -41,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Records:
-    """As much of an Engine as look-ups use."""
+    """The part of an Engine that look-ups use."""
 
     def __init__(self, entries: dict[str, bytes], projects: dict[str, dict[str, bytes]]) -> None:
         self._entries = entries
@@ -63,7 +63,7 @@ class _Records:
 
 
 def _passes(entry: bytes, filters: ProjectFilters) -> bool:
-    """As the warehouse's statement decides."""
+    """Applies the filters as the warehouse's statement does."""
     project = msgspec.json.decode(entry)
     if filters.status not in (None, project["status"]):
         return False
@@ -78,7 +78,7 @@ def _passes(entry: bytes, filters: ProjectFilters) -> bool:
 
 
 def sandbox_follower() -> ReleaseFollower:
-    """One that is never started, so that its release stays."""
+    """Returns a follower that is never started, so that its release stays."""
     follower = ReleaseFollower(Path("sandbox"), _open_nothing)
     follower.current = _release()
     return follower

@@ -240,7 +240,7 @@ def test_of_a_rate_it_takes_as_many_requests_or_none(worker: Served, settings: S
     assert (passed.status, passed.header("ratelimit")) == (200, '"rate";r=1;t=3600')
     refused = caller.ask(target(*SPRINGFIELD[:4]))
     assert problem(refused) == (429, "rate_limited")
-    assert "counts as 4, and 2 may pass now" in refused.json()["detail"]
+    assert "counts as 4 requests; 2 are left" in refused.json()["detail"]
     assert 7100 < int(refused.header("retry-after") or 0) <= 7200
     assert caller.ask(target(*SPRINGFIELD[:2])).status == 200
     assert problem(caller.ask(target("36436"))) == (429, "rate_limited")
@@ -254,7 +254,7 @@ def test_of_a_quota_it_takes_as_many_requests_or_none(worker: Served, settings: 
     caller.counted()
     refused = caller.ask(target(*SPRINGFIELD[:4]))
     assert problem(refused) == (429, "quota_exhausted")
-    assert "counts as 4, and 3 may pass now" in refused.json()["detail"]
+    assert "counts as 4 requests; 3 are left" in refused.json()["detail"]
     assert (refused.header("ratelimit") or "").startswith('"quota";r=3;t=')
     assert caller.ask(target(*SPRINGFIELD[:3])).status == 200
     caller.counted()

@@ -60,9 +60,9 @@ def test_errors_alike_are_one_line_with_a_count() -> None:
         told.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
     assert [line.request_id for line in told.lines] == ["r0"]
     told.now = FOLD_SECONDS
-    told.log.tell_folded()
+    told.log.log_folded()
     assert [(line.request_id, line.count) for line in told.lines] == [("r0", 1), ("r999", 999)]
-    told.log.tell_folded(at_once=True)
+    told.log.log_folded(at_once=True)
     assert len(told.lines) == 2
 
 
@@ -80,7 +80,7 @@ def test_errors_that_differ_have_lines_of_their_own() -> None:
     for one in others * 2:
         told.log.add(one)
     assert told.lines == others
-    told.log.tell_folded(at_once=True)
+    told.log.log_folded(at_once=True)
     assert sum(line.count for line in told.lines) == 12
 
 
@@ -91,7 +91,7 @@ def test_many_kinds_of_errors_are_bounded() -> None:
         told.log.add(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
         told.log.add(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
     assert len(told.log._folded) <= 1000
-    told.log.tell_folded(at_once=True)
+    told.log.log_folded(at_once=True)
     assert sum(line.count for line in told.lines) == 10_000
 
 

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from config.settings import Settings
-from service.http.releases.ranges import Part, Unsatisfiable, asked_part
+from service.http.releases.ranges import Part, Unsatisfiable, requested_part
 from service.http.static_file import static_file
 from service.request.errors import CODES, ApiError
 from service.request.preconditions import is_unchanged, read_date
@@ -241,7 +241,7 @@ def test_the_outcome_is_that_of_the_standard(
     if if_range is not None:
         fields.append((b"if-range", (if_range if isinstance(if_range, str) else if_range[1]).encode("latin-1")))
     try:
-        part = asked_part(fields, TAG.encode(), SIZE, MODIFIED)
+        part = requested_part(fields, TAG.encode(), SIZE, MODIFIED)
         status = 200 if part is None else 206
         assert part is None or isinstance(part, Part)
     except Unsatisfiable:

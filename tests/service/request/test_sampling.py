@@ -20,7 +20,7 @@ def answer(watch: Logged, requests: list[AccessLogEntry], *, slow: bool = False)
             watch.skip -= 1
         else:
             looked += 1
-            watch.look_in_turn(lambda request=request: request, slow=slow)  # type: ignore[misc]
+            watch.sample_in_turn(lambda request=request: request, slow=slow)  # type: ignore[misc]
     return looked
 
 
@@ -85,8 +85,8 @@ def test_a_slow_answer_is_logged_whatever_the_sample() -> None:
         watch.lines.clear()
         answer(watch, [ANSWERED], slow=True)
         assert len(watch.lines) == lines
-        watch.look(ANSWERED, 0.6)
-        watch.look(ANSWERED, 0.4)
+        watch.sample_now(ANSWERED, 0.6)
+        watch.sample_now(ANSWERED, 0.4)
         assert len(watch.lines) == 2 * lines
 
 
@@ -98,7 +98,7 @@ def test_traces_have_their_own_sample() -> None:
     for _ in range(5_000):
         trace = watch.begin([], 0.0)
         traced += trace is not None
-        watch.look(FAILED, 0.001, trace)
+        watch.sample_now(FAILED, 0.001, trace)
     assert 400 < traced == len(tracer.recorded) < 600
     tracing.enter(None)
 
@@ -109,7 +109,7 @@ def test_what_is_logged_and_traced_says_so(share: float) -> None:
     tracer = KeptTracer(share)
     watch = Logged(share=1.0, tracer=tracer)
     for request in (ANSWERED, FAILED):
-        watch.look(request, 0.001, watch.begin([(b"host", b"x")], 0.0))
+        watch.sample_now(request, 0.001, watch.begin([(b"host", b"x")], 0.0))
     tracing.enter(None)
     ids = [trace.trace_id for trace, _ in tracer.recorded]
     assert [line.trace_id for line in watch.lines] == (ids if share else [None, None])
@@ -133,7 +133,7 @@ def test_out_of_turn_every_error_is_logged_and_everything_sighted() -> None:
         msgspec.structs.replace(FAILED, status=401, outcome="missing_api_key", key_id=None, address="192.0.2.1"),
         msgspec.structs.replace(FAILED, status=401, outcome="revoked_api_key"),
     ):
-        watch.look(request, 0.001)
+        watch.sample_now(request, 0.001)
     assert [line.status for line in watch.lines] == [404, 429, 401, 401]
     seen = watch.samples.take()
     assert counted(seen, "missed") == {"forecast zip_code=90210": 1}

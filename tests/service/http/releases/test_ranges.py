@@ -2,13 +2,13 @@
 
 import pytest
 
-from service.http.releases.ranges import Part, Unsatisfiable, asked_part
+from service.http.releases.ranges import Part, Unsatisfiable, requested_part
 
 ETAG = b'"abc"'
 
 
 def asked(ranges: str, *more: tuple[bytes, bytes]) -> Part | None:
-    return asked_part([(b"range", ranges.encode()), *more], ETAG, 1000)
+    return requested_part([(b"range", ranges.encode()), *more], ETAG, 1000)
 
 
 @pytest.mark.parametrize(
