@@ -70,8 +70,9 @@ class Endpoints(msgspec.Struct, frozen=True):
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """What all instances have in common, as known to this one. `clock`: the offset of the key store's time of day from
-    monotonic seconds; None while unknown.
+    """State shared by all instances, as known to this one.
+
+    `clock`: the offset of the key store's time of day from monotonic seconds; None while unknown.
     """
 
     workers: int
