@@ -68,7 +68,7 @@ def _report_errors(*, as_json: bool) -> Iterator[None]:
             raise  # some subclasses print help
         raise click.UsageError(message, error.ctx) from None
     except BaseException:
-        if interruption.asked():
+        if interruption.received_signal():
             interruption.end_interrupted()  # an interruption can arrive as any error
         raise
 

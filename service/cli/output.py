@@ -151,7 +151,7 @@ def print_output(output: Output) -> int:
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
     """Ends the command with an error, also as JSON. Not after its result was printed."""
-    if interruption.asked():  # the interruption caused the failure
+    if interruption.received_signal():  # the interruption caused the failure
         raise KeyboardInterrupt
     if wants_json():
         print_json_error(message)

@@ -142,7 +142,7 @@ class EmbeddedServers:
 
     def restarted(self) -> list[Role]:
         """Returns the roles of servers that were restarted in the last CALM_SECONDS."""
-        return [role for role, server in self._servers.items() if server.restarts.lately(time.monotonic())]
+        return [role for role, server in self._servers.items() if server.restarts.recent_count(time.monotonic())]
 
     def claim(self) -> bool:
         """Makes this process the owner if there is none; returns whether it is the owner."""

@@ -96,7 +96,7 @@ class Server:
 
     def problems(self, now: float) -> list[str]:
         found = [] if self._disk_error is None else [f"the key store: {self._describe_disk_error(self._disk_error)}"]
-        if self.restarts.lately(now) >= _LOOPING:
+        if self.restarts.recent_count(now) >= _LOOPING:
             found.append(f"the embedded server for {self._role} keeps ending: {self.explain_end()}")
         return found
 

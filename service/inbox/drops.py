@@ -278,8 +278,8 @@ class InboxDrops:
 
 def raise_if_stopped() -> None:
     """Raises `Stopped` if a signal has arrived. During a query, DuckDB turns `Stopped` into an error of its own."""
-    if interruption.asked():
-        raise Stopped(interruption.asked())
+    if interruption.received_signal():
+        raise Stopped(interruption.received_signal())
 
 
 def refuse_overtaken(data: Path, failing: Failing, newer: str) -> PublishOutcome:

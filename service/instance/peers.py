@@ -123,7 +123,7 @@ class Peers:
         except StoreUnavailable as error:
             log.debug("cannot reach other instances: %s", error)
             return
-        if self.clock.heard(reply.at, sent, time.monotonic()):
+        if self.clock.update(reply.at, sent, time.monotonic()):
             self._changed()
         self._take(reply)
         if reply.purged != self._purged == purged:  # else it is older than an order of this instance

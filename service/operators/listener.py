@@ -58,7 +58,7 @@ class OperatorsDoor(Door):
 
 def _worth(connection: Connection) -> tuple[bool, float]:
     """Ranks connections that wait for an answer and read it above others, then by their last request."""
-    return connection.is_waited_for, connection.asked_at
+    return connection.is_waited_for, connection.began_at
 
 
 class OperatorsListener:

@@ -40,7 +40,7 @@ async def test_after_an_unexpected_reply_nothing_is_believed(reply: Any) -> None
     for answer in answers:
         with pytest.raises(StoreUnavailable, match="unexpected reply"):
             await answer
-    assert (store.wires[0].ended, store.line.is_open, store.is_away) == (1, False, False)
+    assert (store.wires[0].ended, store.line.is_open, store.is_unreachable) == (1, False, False)
 
 
 @pytest.mark.parametrize(
