@@ -75,9 +75,10 @@ class Admission:
         self._refusals: dict[tuple[str, str], Refusal] = {}  # by key id and area
 
     def admit(self, request: Request) -> Response | Coroutine[Any, Any, Response | None] | None:
-        """Takes a token of the key's rate, and sets the request's allowance. Returns the 403 or 429 that ends it.
+        """Takes a token of the key's rate, and sets the request's allowance. Returns the 400, 403, 429 or 503 that ends
+        the request.
 
-        A request that counts as several passes as a whole or not at all, and is a 400 if it never could.
+        A request that counts as several passes as a whole or not at all: a 400 if it never could pass.
         """
         key, area, route = request.key, request.area, request.route
         allowances = self._allowances.get(area)
