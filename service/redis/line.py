@@ -92,7 +92,8 @@ class Line:
         if not self._waiting:
             return
         if self._stopped or self._store.is_unreachable:
-            self._fail_waiting(StoreUnavailable(f"{self._store.name} is {'stopped' if self._stopped else 'away'}"))
+            state = "stopped" if self._stopped else "unreachable"
+            self._fail_waiting(StoreUnavailable(f"{self._store.name} is {state}"))
         elif self._connection is not None:
             calls, self._waiting = self._waiting, []
             self._connection.send(calls)

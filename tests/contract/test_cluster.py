@@ -146,7 +146,7 @@ async def test_commands_do_what_they_can_where_a_node_is_away() -> None:
     try:
         url = double.url
         await gone.stop()
-        with pytest.raises(WarmError, match=rf"took {450 - len(theirs)} of 450 answers; .*{gone.node}"):
+        with pytest.raises(WarmError, match=rf"stored {450 - len(theirs)} of 450 answers; .*{gone.node}"):
             await warm(url, plan, ANSWERS, silent)
         assert sum(node.data.dbsize() for node in double.nodes) == 450 - len(theirs)
         with pytest.raises(StoreUnavailable, match=rf"removed {450 - len(theirs)} answers, then: .*{gone.node.port}"):

@@ -157,7 +157,7 @@ async def test_failures_in_a_row_open_the_circuit_and_then_nobody_asks(store: Wi
         await unavailable(answers)
     assert store.is_unreachable
     before = store.opened, sum(wire.writes for wire in store.wires)
-    assert await unavailable(get(store, "a", "b")) == {"cache is away"}
+    assert await unavailable(get(store, "a", "b")) == {"cache is unreachable"}
     assert (store.opened, sum(wire.writes for wire in store.wires)) == before
     store.gone, store.timeout = False, 60
     await store._ping()
@@ -169,7 +169,7 @@ async def test_an_open_connection_is_not_used_while_the_store_is_away(store: Wir
     await opened(store)
     for _ in range(FAILURES_TO_OPEN):
         store.failed(ConnectionResetError("gone"), answered=False)
-    assert await unavailable(get(store, "a")) == {"cache is away"}
+    assert await unavailable(get(store, "a")) == {"cache is unreachable"}
     assert await sent(store) == []
 
 
