@@ -137,6 +137,15 @@ def test_a_cache_that_is_away_is_a_warning_and_the_release_goes_live(
     assert outcome.outcome.report.findings[0].severity == "warning"
 
 
+def test_warming_that_takes_too_long_is_a_warning_too(
+    ours: Settings, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.publishing.warming._WARM_SECONDS", -1.0)
+    outcome = published(ours, write_drop(short / "drop"))
+    assert release_of(outcome) == Catalog(ours.data_path).current().id
+    assert "longer than" in not_warmed(outcome)[0]
+
+
 def test_an_embedded_cache_that_nobody_runs_is_nothing_to_warm(short: Path) -> None:
     """It begins empty with the next instance: no warning, nothing started."""
     outcome = published(Settings(data_dir=str(short / "data")), write_drop(short / "drop"))
