@@ -83,10 +83,10 @@ def test_an_outage_lets_no_quota_pass_twice(pair: Instance, published: Site) -> 
     """Workers spend their shares and no more, in one outage and in short ones that follow each other. Until a share is
     spent nobody is refused; then a 503 says that it is unknown what is left. All of it is stored."""
     key = issue(published)
-    for pid in pair.worker_pids():  # so both workers have heard of the key
+    for pid in pair.worker_pids():  # both hear of the key; more requests would need both to hear of them in time
         with stopped(pid):
             assert pair.zip_code(key).status_code == 200
-    passed = WORKERS + hammer(pair, key, 0.2)[200]
+    passed = WORKERS
     for _ in range(3):
         published.keys.kill()
         statuses = hammer(pair, key, 1.5)

@@ -69,7 +69,7 @@ def test_a_publisher_that_warms_another_cache_is_told(published: Site, short: Pa
     kept = forecast_here(bare, "extracts", "show").stdout
     for text in (said.stderr, as_json.stdout, kept):
         flat = "".join(text.split())
-        assert "nothingwaswarmed" in flat
+        assert "nocachewaswarmed" in flat
         assert f"unix://{published.cache.socket}?db=0" in flat
         assert "hunter2" not in flat
     records = [path.read_text() for path in published.data.glob("instances/*")]

@@ -171,7 +171,7 @@ ORDER = _mistakes(
         exchange(census(2022), HOMES[2]),
     ),
     ("forecasts-late-by-one", "figures-exchanged", "looks like the former population 20", columns_late(FORECAST)),
-    ("cities-shifted", "other-city", "are in another city", shift("city_name", "TX")),
+    ("cities-shifted", "other-city", "moved to another city", shift("city_name", "TX")),
     ("states-exchanged", "zip-of-other-state", "TX", _states_exchanged),
     ("places-given-to-a-neighbour", "state-changed", "in NY, was in CT", _border_moved),
     ("states-shuffled", "zip-of-other-state", "first three digits", shuffle("state_code", share=0.1)),

@@ -130,7 +130,7 @@ async def test_who_sends_the_first_byte_late_wins_no_time(doors: Doors, answered
 @in_worker
 async def test_who_is_reset_is_counted_once_whatever_it_has_sent(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doors.door, "most_connections", 0)
-    monkeypatch.setattr("service.connection.limits.MOST_TURNED_AWAY", 0)
+    monkeypatch.setattr("service.connection.limits.MOST_OVER_LIMIT", 0)
     for first in (request(TARGETS[0], doors.keys["free"]), b""):
         before = doors.running.app.telemetry.sum(REJECTED)
         connection = Connection(doors.door, first=first)

@@ -53,7 +53,7 @@ def test_a_drop_with_the_contents_of_a_held_one_is_refused(site: Site) -> None:
     (report,) = site.inbox.glob("quarantine/*/report.json")
     (finding,) = msgspec.json.decode(report.read_bytes())["findings"]
     assert finding["rule"] == "already-held"
-    assert "same contents as 2026-10, which is held since" in finding["message"]
+    assert "same contents as 2026-10, which has been held since" in finding["message"]
 
 
 def test_a_drop_with_other_contents_is_held_beside_another_of_its_name(site: Site) -> None:

@@ -119,7 +119,7 @@ async def test_a_rotation_of_which_nobody_knows_says_what_to_do_about_both_keys(
     monkeypatch.setattr(audit, "confirmed", lost)
     with pytest.raises(StoreUnavailable) as told:
         await changes.rotate(store, old.key_id, WEEK)
-    assert "nobody has it: revoke it" in str(told.value)
+    assert "finds a key, it has no owner: revoke it" in str(told.value)
     assert re.search(f"key {old.key_id} then ends .* UTC: rotate it again", str(told.value))
 
 
