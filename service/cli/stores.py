@@ -1,25 +1,20 @@
 """Opens the key store or the shared cache for one command."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from config.settings import Settings, SettingsError
-from config.urls import address
 from service.base import interruption
-from service.base.masking import masked
-from service.cli.output import load_settings, stderr
+from service.cli.output import load_settings
 from service.embedded.owner import borrowed, running_url
 from service.embedded.probe import check_answers_redis
 from service.keys import pepper
 from service.keys.store import KeyStore, open_key_store
-from service.publishing.warming import find_other_caches
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.opening import CacheStore, opened
 from service.redis.primary import found
 from service.redis.server import read_server_facts, wrong_for_keys
-from service.reports.text_table import plain
-from warehouse.releases.instances import InstanceRecord
 
 T = TypeVar("T")
 
@@ -82,14 +77,3 @@ def with_cache(settings: Settings, work: Callable[[CacheStore], Awaitable[T]]) -
             return await work(store)
 
     return interruption.run(run())
-
-
-def other_caches(settings: Settings, instances: list[InstanceRecord]) -> list[str]:
-    """Returns a warning for each of the `instances` that uses another cache than this command."""
-    others = find_other_caches(address(settings.cache_url), instances)
-    return [f"{one.name} uses another cache, {one.cache}: set FORECAST_CACHE_URL to the same URL" for one in others]
-
-
-def warn(sentences: Iterable[str]) -> None:
-    for sentence in sentences:
-        stderr().print(f"[yellow]warning[/] {plain(masked(sentence))}", soft_wrap=True)

@@ -8,7 +8,7 @@ import duckdb
 from warehouse import sql
 from warehouse.drops.recognition import Extract
 from warehouse.releases.catalog import TableInfo
-from warehouse.releases.files import content_of, table_file
+from warehouse.releases.files import table_file
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import Table
 
@@ -51,3 +51,12 @@ def footer_marks(connection: duckdb.DuckDBPyConnection, extracts: Sequence[Extra
             if key in found and value:
                 found[key][value.decode(errors="replace")] = None
     return {mark: tuple(values) for mark, values in found.items()}
+
+
+def content_of(connection: duckdb.DuckDBPyConnection, table: Table, path: Path) -> tuple[int, str]:
+    """Returns the number of rows of a table in a release, and a checksum that does not depend on their order."""
+    # the length before each value keeps ('ab', 'c') and ('a', 'bc') apart
+    values = (f"coalesce(length({name}::VARCHAR) || ':' || {name}::VARCHAR, '-')" for name in table.column_names)
+    text = sql.statement("checksum_table", row=f"concat({', '.join(values)})", file=sql.rows_of(path))
+    ((rows, content),) = connection.execute(text).fetchall()
+    return int(rows), str(content)

@@ -17,13 +17,14 @@ from warehouse.drops.collection import check_paths
 from warehouse.drops.disk_budget import DiskBudget, connect_within, disk_budget_for
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.reader import DropReader, read_in_subprocess
+from warehouse.drops.writing import content_of
 from warehouse.files.remedies import with_remedy
 from warehouse.publishing.build import ReleaseContents, build_release, rewrite_report
 from warehouse.publishing.bulk import ReleaseBefore
 from warehouse.publishing.history import baseline_of, delivered_before, kept_releases, older_than_current
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome, Result, approval_findings
 from warehouse.releases.catalog import Catalog, Manifest, TableInfo
-from warehouse.releases.files import content_of, table_file
+from warehouse.releases.files import table_file
 from warehouse.rules.acceptance import judge, used
 from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.failures import FailureFile, prepare_folder

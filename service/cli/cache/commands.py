@@ -9,7 +9,7 @@ import msgspec
 from config.settings import Settings
 from service.cache.warm import WarmError
 from service.cli.cache.explain import explain_query
-from service.cli.cache.stats import stats
+from service.cli.cache.stats import stats, warn
 from service.cli.instances.chosen import ask_one, print_unasked, targets_or_fail, url_option
 from service.cli.instances.client import NO_WRITE_TOKEN, OperatorsClient
 from service.cli.output import (
@@ -23,7 +23,6 @@ from service.cli.output import (
     stdout,
     with_json,
 )
-from service.cli.stores import warn
 from service.operators.actions import Purged
 from service.publishing.warming import warm_again
 from service.reports import terminal

@@ -9,8 +9,8 @@ import msgspec
 from config.settings import Settings
 from config.text import in_words
 from service.cli.cache.explanation import Explanation, explain
+from service.cli.cache.stats import other_caches, warn
 from service.cli.output import Output, data_folder_member, load_settings, stdout, with_json
-from service.cli.stores import other_caches, warn
 from service.cli.words import many
 from service.http.area import Batch, Endpoint, PartnerArea
 from service.http.areas import AREAS

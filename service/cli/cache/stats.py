@@ -1,22 +1,24 @@
 """forecast cache stats"""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
 from config.settings import Settings
 from config.text import in_words
 from config.urls import address
+from service.base.masking import masked
 from service.cache.contents import Contents, ReleaseEntries, survey
 from service.cli.instances.chosen import Asked, ask_all, targets
 from service.cli.output import Output, data_folder_member, load_settings, stderr, stdout, with_json
-from service.cli.stores import other_caches, warn, with_cache
+from service.cli.stores import with_cache
 from service.cli.words import many, size
 from service.operators.overview import Overview
+from service.publishing.warming import find_other_caches
 from service.reports import terminal
 from service.reports.text_table import facts_table, plain, text_table
 from warehouse.releases.catalog import Catalog
-from warehouse.releases.instances import live_instances
+from warehouse.releases.instances import InstanceRecord, live_instances
 
 
 @click.command()
@@ -111,3 +113,14 @@ def _near_as_json(one: Asked[Overview]) -> dict[str, object]:
     workers = () if one.answer is None else one.answer.workers
     caches = [{"pid": each.pid, "entries": each.near_entries, "bytes": each.near_bytes} for each in workers]
     return {"url": one.url, "error": one.problem, "workers": caches}
+
+
+def other_caches(settings: Settings, instances: list[InstanceRecord]) -> list[str]:
+    """Returns a warning for each of the `instances` that uses another cache than this command."""
+    others = find_other_caches(address(settings.cache_url), instances)
+    return [f"{one.name} uses another cache, {one.cache}: set FORECAST_CACHE_URL to the same URL" for one in others]
+
+
+def warn(sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        stderr().print(f"[yellow]warning[/] {plain(masked(sentence))}", soft_wrap=True)

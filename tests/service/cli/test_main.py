@@ -1,6 +1,8 @@
 """Every command: its help, its examples, and what it says to wrong usage."""
 
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import click
@@ -162,3 +164,11 @@ def test_a_group_alone_shows_its_help(cli: Cli, path: tuple[str, ...]) -> None:
 def test_the_version_is_told(cli: Cli) -> None:
     """One line."""
     assert cli("--version").out.startswith("forecast, version ")
+
+
+@pytest.mark.parametrize("group", ["status.command", "status.top", "keys.commands", "usage.command"])
+def test_commands_that_read_no_release_start_without_duckdb(group: str) -> None:
+    """It takes longer to import than they do."""
+    code = f"import sys, service.cli.{group}; print({{'duckdb', 'pyarrow', 'warehouse.drops'}} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
