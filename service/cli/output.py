@@ -149,11 +149,11 @@ def print_output(output: Output) -> int:
     return output.code or FAILED
 
 
-def fail(message: str, code: int = FAILED) -> NoReturn:
-    """Ends the command with an error, also as JSON. Not after its result was printed."""
+def fail(message: str, code: int = FAILED, *, printed: bool = False) -> NoReturn:
+    """Ends the command with an error, also as JSON unless the result was `printed`."""
     if interruption.received_signal():  # the interruption caused the failure
         raise KeyboardInterrupt
-    if wants_json():
+    if wants_json() and not printed:
         print_json_error(message)
     print_error(message)
     sys.exit(code)

@@ -170,7 +170,12 @@ class FolderReleases:
         return self._forget_unused(folder_changes.retire(self._catalog, releases))
 
     def retire_all_but(self, keep: int) -> list[str]:
-        return self._forget_unused(folder_changes.retire_all_but(self._catalog, keep))
+        retired: list[str] = []
+        try:
+            retired = folder_changes.retire_all_but(self._catalog, keep)
+        finally:
+            self._forget_unused(retired)
+        return retired
 
     def wait_until_served(self, release: str, progress: ProgressCallback = lambda _: None) -> list[InstanceRecord]:
         data = self._settings.data_path

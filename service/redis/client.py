@@ -264,7 +264,7 @@ class RedisStore:
         self._looked_left = len(self._left)
 
     def _changed(self, closed: bool) -> None:
-        self.healthy = closed
+        self.healthy, self.lost_at = closed, time.monotonic()
         if closed:
             log.info("%s (%s) is reachable again", self.name, self._where)
 

@@ -8,7 +8,7 @@ from config.settings import Settings
 from config.text import in_words
 from config.urls import address
 from service.base.masking import masked
-from service.cache.contents import Contents, ReleaseEntries, survey
+from service.cache.contents import Contents, survey
 from service.cli.instances.chosen import Asked, ask_all, targets
 from service.cli.output import Output, data_folder_member, load_settings, stderr, stdout, with_json
 from service.cli.stores import with_cache
@@ -19,6 +19,7 @@ from service.reports import terminal
 from service.reports.text_table import facts_table, plain, text_table
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.instances import InstanceRecord, live_instances
+from warehouse.schema.errors import CatalogError
 
 
 @click.command()
@@ -45,11 +46,12 @@ def stats(seconds: float) -> Output:
         )
     near = ask_all(settings, targets(settings, None), lambda client: client.get("/overview", Overview))
     warn(other_caches(settings, live_instances(settings.data_path)))
-    value = _as_json(settings, found, near) | data_folder_member(settings)
-    return Output(value, lambda: _print(settings, found, near))
+    states, problem = _states(settings, found)
+    value = _as_json(settings, found, states, near) | data_folder_member(settings)
+    return Output(value, lambda: _print(settings, found, states, near), problem)
 
 
-def _print(settings: Settings, found: Contents, near: Sequence[Asked[Overview]]) -> None:
+def _print(settings: Settings, found: Contents, states: Sequence[str], near: Sequence[Asked[Overview]]) -> None:
     console = stdout()
     console.print(facts_table((("shared cache", address(settings.cache_url)), *_server(found), *_near(near))))
     console.print()
@@ -59,9 +61,9 @@ def _print(settings: Settings, found: Contents, near: Sequence[Asked[Overview]])
         console.print(f"The {'reachable servers have' if found.away else 'shared cache has'} no entries.")
         return
     listed = text_table("release", "state", "entries", "about", numeric=("entries", "about"))
-    for one in found.releases:
+    for one, state in zip(found.releases, states, strict=True):
         name = one.release or "(another version's)"
-        listed.add_row(name, _state(settings, one), f"{one.entries:,}", size(one.bytes))
+        listed.add_row(name, state, f"{one.entries:,}", size(one.bytes))
     console.print(listed)
     if not found.complete:
         console.print("Not all entries were counted in time. Count for longer with --seconds.", style="yellow")
@@ -87,23 +89,31 @@ def _near(asked: Sequence[Asked[Overview]]) -> Iterator[tuple[str, str]]:
             yield "near cache", f"{content}, in worker {worker.pid} of {one.name}"
 
 
-def _state(settings: Settings, one: ReleaseEntries) -> str:
+def _states(settings: Settings, found: Contents) -> tuple[list[str], str | None]:
+    """Returns the state of each release, and why they are unknown."""
     catalog = Catalog(settings.data_path)
-    pointer = catalog.pointer()
-    if pointer is not None and one.release in (pointer.release, pointer.previous):
-        return "current" if one.release == pointer.release else "previous"
-    return "kept" if one.release in catalog.names() else "gone"
+    try:
+        pointer = catalog.pointer()
+    except CatalogError as error:
+        return ["unknown"] * len(found.releases), str(error)
+    states = dict.fromkeys([None, *catalog.names()], "kept")
+    if pointer is not None:
+        states |= {pointer.previous: "previous", pointer.release: "current"}
+    states[None] = "gone"  # entries of another version's format
+    return [states.get(one.release, "gone") for one in found.releases], None
 
 
-def _as_json(settings: Settings, found: Contents, near: Sequence[Asked[Overview]]) -> dict[str, object]:
+def _as_json(
+    settings: Settings, found: Contents, states: Sequence[str], near: Sequence[Asked[Overview]]
+) -> dict[str, object]:
     return {
         "cache": address(settings.cache_url),
         "server": found.server,
         "complete": found.complete,
         "away": found.away,
         "releases": [
-            {"release": one.release, "state": _state(settings, one), "entries": one.entries, "bytes": one.bytes}
-            for one in found.releases
+            {"release": one.release, "state": state, "entries": one.entries, "bytes": one.bytes}
+            for one, state in zip(found.releases, states, strict=True)
         ],
         "near_caches": [_near_as_json(one) for one in near],
     }

@@ -16,10 +16,9 @@ from service.cli.keys.repair import repair
 from service.cli.keys.show import list_keys, show
 from service.cli.keys.terms import Dropped, Given, editor, terms_options
 from service.cli.output import (
-    FAILED,
     Output,
+    fail,
     load_settings,
-    print_error,
     print_output,
     stderr,
     stdout,
@@ -226,8 +225,7 @@ def _hand_over(presented: str, key: KeyView, warnings: list[str], old: KeyView |
         sys.stdout.flush()
     except OSError as error:
         revoke_it = f"it is active, so revoke it: forecast keys revoke {key.key_id}"
-        print_error(f"key {key.key_id} could not be shown ({error.strerror}); {revoke_it}")
-        sys.exit(FAILED)
+        fail(f"key {key.key_id} could not be shown ({error.strerror}); {revoke_it}", printed=True)
 
 
 def _print_key(presented: str, key: KeyView) -> None:

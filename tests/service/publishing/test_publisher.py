@@ -27,6 +27,7 @@ from warehouse.areas import forecast
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.deliveries import last_delivery
 from warehouse.releases.instances import InstanceFile, InstanceRecord
+from warehouse.schema.errors import BusyError
 
 
 @pytest.fixture
@@ -280,6 +281,17 @@ def test_two_releases_stay_warm_the_current_one_and_the_one_to_roll_back_to(
     made = months(ours, short, range(4))
     assert set(Catalog(ours.data_path).names()) == set(made)
     assert warm_ones(cache) == {*made[-2:], "elsewhere"}
+
+
+def test_releases_go_from_the_cache_although_another_publisher_keeps_them_from_being_retired(
+    ours: Settings, cache: ValkeyProcess, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object) -> None:
+        raise BusyError("another publisher is at work")
+
+    monkeypatch.setattr("warehouse.releases.changes.retire_all_but", busy)
+    made = months(ours, short, range(3))
+    assert warm_ones(cache) == set(made[-2:])
 
 
 def test_a_release_that_an_instance_serves_stays_warm(ours: Settings, cache: ValkeyProcess, short: Path) -> None:

@@ -165,6 +165,13 @@ async def test_an_outage_is_logged_once_with_its_end(
     assert str(server.socket) in caplog.text
 
 
+def test_a_store_without_a_primary_is_lost_until_it_has_one() -> None:
+    store = RedisStore("key store", "redis://nowhere", None)
+    before = time.monotonic()
+    store.succeeded()
+    assert store.lost_at >= before
+
+
 async def test_more_calls_than_connections_wait_for_one_and_open_nothing(server: ValkeyProcess) -> None:
     """Our own pool being empty is no outage of the server."""
     pool = BlockingConnectionPool.from_url(server.url, max_connections=1, timeout=BUDGET, socket_timeout=5)

@@ -134,6 +134,19 @@ def test_stats_count_by_release(cli: Cli, release: str, cache: ValkeyProcess, st
     assert "no limit" in shown
 
 
+def test_stats_show_what_is_known_although_the_current_release_is_not(
+    cli: Cli, release: str, cache: ValkeyProcess
+) -> None:
+    cli("cache", "warm")
+    (cli.data / "current.json").write_text("{")
+    done = cli("cache", "stats")
+    assert done.code == 1
+    assert release in done.out
+    assert "unknown" in done.out
+    assert "current.json cannot be read" in done.err
+    assert cli("cache", "stats", "--json").json["releases"][0]["state"] == "unknown"
+
+
 def test_stats_warn_of_instances_with_another_cache(cli: Cli, cache: ValkeyProcess, start: Start) -> None:
     """Their records say `embedded` here: what is shown is not what they use."""
     start(overview())
