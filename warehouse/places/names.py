@@ -2,9 +2,6 @@
 
 import unicodedata
 
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
-
 from warehouse.schema.states import STATES
 
 # Characters that only some spellings of a name have. Dashes, spaces, accents and invisible characters are dropped by
@@ -125,5 +122,9 @@ def nearest_state(text: str) -> str | None:
     folded = fold_city(text)
     if len(folded) < _SHORTEST_MISSPELT:
         return None
+    # here, because drops are read without it
+    from rapidfuzz import process
+    from rapidfuzz.distance import OSA
+
     found = process.extractOne(folded, _NAMES, scorer=OSA.distance, score_cutoff=_MOST_TYPOS)
     return _CODES[found[0]] if found else None
