@@ -144,7 +144,7 @@ async def _run(
     urgent: bool,
     revoked: bool = False,
 ) -> tuple[Any, str | None]:
-    """Returns the script's reply, and what is not confirmed.
+    """Returns the script's reply, and which confirmation is missing; None if none is.
 
     `texts`: for each name, its bytes before and after, its line.
     """
@@ -257,10 +257,10 @@ def _log_change(change: Change) -> None:
 
 
 async def confirmed(client: Redis, command: Sequence[Any], replicas: int) -> tuple[Any, str | None]:
-    """Returns the reply to `command`, which writes, and what is not confirmed about it; None if all is.
+    """Returns the reply to `command`, which writes, and which confirmation is missing; None if none is.
 
-    `replicas` must have it, and the server's append-only file, if it has one and can confirm it. Raises the error that
-    `command` is answered with. WAIT and WAITAOF cover the writes of their own connection, so all use the same one.
+    `replicas` must have it, and the server's append-only file, if it has one and can confirm it. Raises the error of
+    the reply to `command`. WAIT and WAITAOF cover the writes of their own connection, so all use the same one.
     """
     async with client.pipeline(transaction=False) as pipeline:
         pipeline.execute_command(*command)

@@ -17,7 +17,7 @@ MAX_KEYS_PER_STATEMENT = 512
 
 # Called with the start of a statement and its duration (monotonic seconds), the number of look-ups that shared it, and
 # the class of its error, or None.
-TellStatement = Callable[[float, float, int, str | None], None]
+OnStatement = Callable[[float, float, int, str | None], None]
 
 
 class PendingLookup(msgspec.Struct, eq=False):
@@ -29,7 +29,7 @@ class PendingLookup(msgspec.Struct, eq=False):
     keys: tuple[str, ...]
     parameters: tuple[Any, ...] = ()  # for a look-up without keys
     alone: bool = False  # must not share a statement
-    tell: TellStatement | None = None  # called after each statement for it
+    on_statement: OnStatement | None = None  # called after each statement for it
 
     @property
     def over(self) -> bool:

@@ -20,7 +20,7 @@ import duckdb
 from config.once_per_turn import OncePerTurn
 from warehouse import sql
 from warehouse.files.file_access import Hang
-from warehouse.lookup.batching import LookupQueue, PendingLookup, TellStatement, distribute, shared_statement, singly
+from warehouse.lookup.batching import LookupQueue, OnStatement, PendingLookup, distribute, shared_statement, singly
 from warehouse.lookup.query import CLOSED, LookupStatement, Row, RunningQuery
 from warehouse.schema.errors import LookupBusy, LookupFailure, LookupStuck, LookupTimeout
 
@@ -44,7 +44,7 @@ _MAX_GATHERING_SECONDS = 0.002
 # Called with the duration of a statement in seconds, and the number of look-ups that shared it.
 ObserveStatement = Callable[[float, int], None]
 # Called with the name of a look-up, in its caller's context; returns a callback for its statements, or None.
-WatchLookup = Callable[[str], TellStatement | None]
+WatchLookup = Callable[[str], OnStatement | None]
 
 
 class Engine:
@@ -176,8 +176,10 @@ class Engine:
             raise LookupStuck(str(self.hang))
         loop = asyncio.get_running_loop()
         deadline = time.monotonic() + self._timeout
-        tell = self._watch(lookup)
-        request = PendingLookup(self._lookups[lookup], loop.create_future(), deadline, keys, parameters, tell=tell)
+        on_statement = self._watch(lookup)
+        request = PendingLookup(
+            self._lookups[lookup], loop.create_future(), deadline, keys, parameters, on_statement=on_statement
+        )
         alarm = loop.call_later(self._timeout, self._expire, request)
         self._waiting.add(request)
         self._turn.soon()
@@ -250,9 +252,9 @@ class Engine:
         requests = self._running.pop(query)
         error = done.exception()
         for request in requests:
-            if request.tell is not None:
+            if request.on_statement is not None:
                 failed = type(error).__name__ if error is not None else None
-                request.tell(query.began, query.seconds, len(requests), failed)
+                request.on_statement(query.began, query.seconds, len(requests), failed)
         if error is None:
             if not self._closed:
                 self._idle.append(query.cursor)
