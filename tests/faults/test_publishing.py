@@ -138,7 +138,7 @@ def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, larg
         before = assert_whole(data)
         release = sum(path.stat().st_size for path in (data / "releases").rglob("*") if path.is_file())
         said = set()
-        for share in (0.0, 0.1, 0.3, 0.6, 0.9):
+        for share in (0.0, 0.3, 0.9):
             filler = disk / "filler"
             with filler.open("wb") as stream, contextlib.suppress(OSError):
                 while True:
@@ -235,7 +235,7 @@ def test_nothing_is_named_before_it_is_on_disk(
 def test_a_disk_that_fails_at_any_flush_leaves_the_old_release_or_the_new(
     short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each flush of a publish in turn: an error, a whole release that is current, nothing staged."""
+    """The first flushes of files, which are alike, and each of the last: an error, a whole release, nothing staged."""
     catalog = Catalog(short / "data")
     publish(catalog, write_drop(short / "first"))
     flush, calls, failing = os.fsync, 0, 0
@@ -254,7 +254,7 @@ def test_a_disk_that_fails_at_any_flush_leaves_the_old_release_or_the_new(
     publish(catalog, changed(1))
     flushes = calls
     assert flushes > 8
-    for number in range(1, flushes + 1):
+    for number in (1, 2, *range(flushes - 5, flushes + 1)):
         drop = changed(1000 + number)
         before = catalog.current().id
         calls, failing = 0, number

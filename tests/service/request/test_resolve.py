@@ -134,14 +134,14 @@ def test_the_bound_of_lines_is_one_of_memory(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, is_error: bool, longer: int
 ) -> None:
     """All that is kept for them, within a tenth or so."""
-    room = 8 << 20
+    room = 3 << 20
     monkeypatch.setattr("service.request.resolve.MOST_TARGET_BYTES", room)
     resolver = Resolver(steps.follower)
     resolver.switch("r1")
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        for number in range(40_000):
+        for number in range(14_000):
             query = b"id=%b%d" % (b"x" if is_error else b"", number + 1)
             request = steps.begin(request_for(PATH + "x" * longer, query))
             request.route = steps.begin(request_for()).route

@@ -75,7 +75,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, list[t
 
 
 _FUZZ = settings(
-    max_examples=40,
+    max_examples=20,
     deadline=None,
     derandomize=True,  # what crashes the library would crash the tests: in real life it is a process of its own
 )
