@@ -59,7 +59,7 @@ def says(page: Page, *words: str) -> None:
     expect(sentence(page)).to_have_text(re.compile(".*".join(map(re.escape, words))))
 
 
-def test_under_load_it_tells_who_asks_what_and_from_where_it_is_answered(watched: Watched, opened: Opened) -> None:
+def test_under_load_it_shows_keys_queries_and_tiers(watched: Watched, opened: Opened) -> None:
     """Good requests, unknown names and a wrong key: by status, by tier, by name."""
     with opened(watched.url) as page:
         says(page, WELL)
@@ -124,7 +124,7 @@ def test_a_lost_file_of_the_release_is_named(watched: Watched, opened: Opened) -
         kept.rename(entries)  # workers find out by themselves, within half a minute
 
 
-def test_a_worker_that_is_killed_is_told_with_its_successor(watched: Watched, opened: Opened) -> None:
+def test_a_killed_worker_is_shown_with_its_successor(watched: Watched, opened: Opened) -> None:
     """Its event names it, the count of replaced ones grows, and another serves. For a minute not all is well, so this
     is the last test of the instance."""
     with opened(watched.url) as page:

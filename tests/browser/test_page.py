@@ -62,7 +62,7 @@ def row(page: Page, table: str, name: str) -> list[str]:
 # --- what it says ----------------------------------------------------------------------------------------------------
 
 
-def test_whoever_is_woken_reads_the_essentials_first(double: Double, opened: Opened) -> None:
+def test_the_page_begins_with_the_essentials(double: Double, opened: Opened) -> None:
     """Whether partners get answers, from which tier, how fast, from which release, and what fails."""
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text("All is well.")
@@ -128,7 +128,7 @@ def test_an_instance_that_knows_nothing_yet_has_no_false_figures(double: Double,
         assert page.locator("#workers tbody").inner_text() == "No worker runs."
 
 
-def test_what_strangers_sent_stays_text(double: Double, opened: Opened) -> None:
+def test_text_from_requests_stays_text(double: Double, opened: Opened) -> None:
     """Wherever it stands: in a query, a name, an event, a reason."""
     made = well()
     ranking = replace(made.rankings, partners=tuple(replace(line, name=MARKUP) for line in made.rankings.partners))
@@ -229,7 +229,7 @@ def test_another_version_of_the_service_brings_its_own_page(double: Double, open
         expect(page.locator("#instance")).to_have_text("forecast-1, version 0.2.0")
 
 
-def test_whoever_reads_can_hold_the_figures(double: Double, opened: Opened) -> None:
+def test_a_reader_can_freeze_the_figures(double: Double, opened: Opened) -> None:
     """The verdict goes on."""
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text("All is well.")

@@ -25,7 +25,7 @@ def test_the_image_runs_as_a_number_that_is_not_root() -> None:
     assert final("VOLUME") == ["/data"] == [image_environment()["FORECAST_DATA_DIR"]]
 
 
-def test_the_image_tells_its_version() -> None:
+def test_the_image_has_its_version() -> None:
     """The label is the version of the package."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     labels = dict(word.split("=", 1) for line in final("LABEL") for word in shlex.split(line))

@@ -27,7 +27,7 @@ def test_a_url_of_a_bucket_or_a_folder_is_right(url: str) -> None:
         "gs:///p",
     ],
 )
-def test_any_other_url_is_told_without_repeating_it(url: str) -> None:
+def test_any_other_url_is_refused_without_repeating_it(url: str) -> None:
     problem = releases_url_problem(url)
     assert problem is not None
     assert "secret" not in problem

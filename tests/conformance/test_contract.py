@@ -302,7 +302,7 @@ def test_14_projects_come_in_pages_that_lose_and_repeat_nothing(documented: Serv
         assert problem(asked(documented, f"zip_code=94103&limit={limit}", PROJECTS)) == (400, "invalid_parameter")
 
 
-def test_15_usage_tells_of_the_asking_key(documented: Served, keys: dict[str, str]) -> None:
+def test_15_usage_is_of_the_requesting_key(documented: Served, keys: dict[str, str]) -> None:
     body = documented.ask("/v1/usage", key=keys["limited"]).json()
     assert list(body)[:5] == ["key_id", "partner", "period", "limits", "days"]
     assert body["partner"] == "acme"
@@ -310,7 +310,7 @@ def test_15_usage_tells_of_the_asking_key(documented: Served, keys: dict[str, st
     date.fromisoformat(body["period"]["from"])
 
 
-def test_15_usage_by_hour_tells_of_the_asking_key(documented: Served, keys: dict[str, str]) -> None:
+def test_15_usage_by_hour_is_of_the_requesting_key(documented: Served, keys: dict[str, str]) -> None:
     assert documented.ask(f"{FORECAST}?zip_code=36436", key=keys["limited"]).status == 200
 
     def told() -> list[Any]:

@@ -144,7 +144,7 @@ async def test_instances_find_each_other_with_them(opened: Opened) -> None:
         await Registry(opened("forecast-keys")).beat(me)
 
 
-async def test_a_worker_verifies_keys_and_is_told_of_changes(
+async def test_a_worker_verifies_keys_and_hears_of_changes(
     server: ValkeyProcess, opened: Opened, tmp_path: Path
 ) -> None:
     """With its own user: the key check, the push connection, and the look at the start."""

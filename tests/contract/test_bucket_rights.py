@@ -100,7 +100,7 @@ def test_an_instance_needs_no_other_rights(bucket: Bucket, published: Path, tmp_
         ("publishers", "instances/a.json"),
     ],
 )
-def test_nobody_has_rights_that_they_do_not_need(bucket: Bucket, user: str, name: str) -> None:
+def test_no_role_has_rights_that_it_does_not_need(bucket: Bucket, user: str, name: str) -> None:
     objects = bucket.become(user).objects
     calls: tuple[Callable[[], object], ...] = (lambda: objects.put(name, b""), lambda: objects.create(name, b""))
     for call in calls:

@@ -137,7 +137,7 @@ async def test_operators_see_each_node(emptied: Cluster, short: Path, monkeypatc
         await checks.stop()
 
 
-async def test_commands_do_what_they_can_where_a_node_is_away() -> None:
+async def test_commands_do_what_they_can_if_a_node_is_unreachable() -> None:
     """Those of other nodes are warmed, forgotten and purged; the node that is away is named."""
     double = await ClusterDouble().start()
     gone = double.nodes[1]

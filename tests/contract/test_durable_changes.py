@@ -106,7 +106,7 @@ async def test_a_server_that_may_not_be_asked_confirms_nothing(pair: Pair, redis
         pair.primary.command("ACL", "SETUSER", "default", "+wait")
 
 
-async def test_a_change_whose_reply_was_lost_is_confirmed_anew(
+async def test_a_change_whose_reply_was_lost_is_confirmed_again(
     pair: Pair, redis: RedisStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its second try travels on another connection, which wrote nothing: to wait there would wait for nothing."""

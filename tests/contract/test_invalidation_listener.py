@@ -46,7 +46,7 @@ async def test_connecting_says_that_anything_may_have_changed(real: Backend) -> 
 @pytest.mark.parametrize(
     "command", [("SET", "k:{a}", "2"), ("DEL", "k:{a}"), ("APPEND", "k:{a}", "x"), ("RENAME", "k:{a}", "z")]
 )
-async def test_a_change_from_elsewhere_is_told(real: Backend, heard: Heard, command: tuple[str, ...]) -> None:
+async def test_a_change_by_another_client_is_reported(real: Backend, heard: Heard, command: tuple[str, ...]) -> None:
     """Whichever command made it, and though nobody here ever read the record."""
     real.command("SET", "k:{a}", "1")
     await eventually(lambda: heard.names == ["k:{a}"])
@@ -62,7 +62,7 @@ async def test_a_name_that_is_no_text_ends_nothing(real: Backend, heard: Heard) 
     assert heard.listener.connected
 
 
-async def test_every_change_is_told(real: Backend, heard: Heard) -> None:
+async def test_every_change_is_reported(real: Backend, heard: Heard) -> None:
     """Many at once, each by its name."""
     for number in range(50):
         real.command("SET", f"k:{{{number}}}", "x")
@@ -70,7 +70,7 @@ async def test_every_change_is_told(real: Backend, heard: Heard) -> None:
     assert None not in heard.names
 
 
-async def test_other_records_are_not_told(real: Backend, heard: Heard) -> None:
+async def test_other_records_are_not_reported(real: Backend, heard: Heard) -> None:
     """Cache entries change all the time."""
     real.command("SET", "c:1", "x")
     real.command("SET", "k:control", "x")

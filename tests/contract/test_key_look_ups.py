@@ -30,7 +30,7 @@ async def asked(keys: KeyStore, key_id: str) -> Found:
         return error
 
 
-async def test_many_at_once_are_each_told_of_their_own_key(keys: KeyStore) -> None:
+async def test_each_of_many_look_ups_gets_its_own_key(keys: KeyStore) -> None:
     issued = [(await keys.issue("acme", "", None))[1] for _ in range(40)]
     ids = [*(key.key_id for key in issued), "0" * 12]
     told = await asyncio.gather(*(asked(keys, key_id) for key_id in ids * 3))
@@ -38,7 +38,7 @@ async def test_many_at_once_are_each_told_of_their_own_key(keys: KeyStore) -> No
     assert [isinstance(found, FoundKey) and found.identity is not None for found in told] == [True] * len(told)
 
 
-async def test_what_is_damaged_is_told(real: Backend, keys: KeyStore) -> None:
+async def test_a_damaged_record_is_reported(real: Backend, keys: KeyStore) -> None:
     """A record's damage is its owner's alone; without the identity no key can be judged."""
     text, kind, good = [(await keys.issue("acme", "", None))[1] for _ in range(3)]
     real.command("SET", record_name(text.key_id), "not json")
@@ -51,9 +51,7 @@ async def test_what_is_damaged_is_told(real: Backend, keys: KeyStore) -> None:
     assert keys.redis.line.is_open, "damage is a reply"
 
 
-async def test_who_waits_on_a_connection_that_is_cut_is_told_and_the_next_finds_its_key(
-    real: Backend, keys: KeyStore
-) -> None:
+async def test_look_ups_on_a_lost_connection_fail_and_the_next_finds_its_key(real: Backend, keys: KeyStore) -> None:
     _, key = await keys.issue("acme", "", None)
     await asked(keys, key.key_id)
     waiting = [asyncio.create_task(asked(keys, key.key_id)) for _ in range(3)]
@@ -68,7 +66,7 @@ async def test_who_waits_on_a_connection_that_is_cut_is_told_and_the_next_finds_
     await eventually(found)
 
 
-async def test_who_waits_when_the_store_is_stopped_is_told(process: ValkeyProcess, keys: KeyStore) -> None:
+async def test_look_ups_fail_when_the_store_is_stopped(process: ValkeyProcess, keys: KeyStore) -> None:
     process.stall()
     try:
         waiting = asyncio.create_task(asked(keys, "0" * 12))

@@ -27,7 +27,7 @@ async def stored(redis: RedisStore, name: str) -> bytes:
     return entry
 
 
-async def test_a_key_s_errors_are_told_newest_first(errors: LastErrors) -> None:
+async def test_a_key_s_errors_are_listed_newest_first(errors: LastErrors) -> None:
     """With what their owner needs, and no address; of other keys nothing."""
     await keep(errors, failed(1), failed(2), failed(3, "b"))
     assert await kept(errors) == ["r2", "r1"]
@@ -43,7 +43,7 @@ async def test_a_key_s_errors_are_told_newest_first(errors: LastErrors) -> None:
     }
 
 
-async def test_what_workers_store_in_turns_is_told_in_the_order_of_time(redis: RedisStore) -> None:
+async def test_errors_of_several_workers_are_listed_in_the_order_of_time(redis: RedisStore) -> None:
     """Each stores all of half a second at once."""
     first, second = LastErrors(redis), LastErrors(redis)
     await keep(first, failed(1), failed(4))

@@ -154,7 +154,7 @@ async def test_all_that_a_store_asks_goes_to_the_new_primary(
     await store.stop()
 
 
-async def test_a_store_that_is_away_asks_where_its_primary_is_and_is_there_as_soon_as_it_knows(
+async def test_an_unreachable_store_looks_for_its_primary_and_recovers_once_it_is_found(
     servers: tuple[PortServer, PortServer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits neither for the next round nor for the next probe."""

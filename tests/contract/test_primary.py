@@ -111,7 +111,7 @@ async def test_the_one_that_sentinels_name_is_the_primary(primary: Primary, sent
     assert primary.problem == ""
 
 
-async def test_who_follows_is_told_where_it_moved(primary: Primary, sentinels: Sentinels) -> None:
+async def test_a_follower_hears_where_the_primary_moved(primary: Primary, sentinels: Sentinels) -> None:
     """Once for each move, without being asked."""
     told: list[str | None] = []
     primary.follow(told.append)
@@ -146,7 +146,7 @@ async def test_without_a_majority_there_is_no_primary(
     assert told == [None, f"redis://{await sentinels.named()}/0"]
 
 
-async def test_a_store_of_which_nobody_knows_where_it_is_is_away(sentinels: Sentinels) -> None:
+async def test_a_store_without_a_known_primary_is_unreachable(sentinels: Sentinels) -> None:
     """Nothing is asked anywhere, and the reason is told; it is there as soon as Sentinels agree."""
     sentinels.silence(2)
     primary = Primary(sentinels.url)
@@ -175,7 +175,7 @@ async def test_a_command_asks_once_and_fails_with_the_reason(sentinels: Sentinel
 @pytest.mark.parametrize(
     ("named", "says"), [([None] * 3, "know no service `keys`"), ([6000, 6001, 6002], "no majority")]
 )
-async def test_a_service_that_nobody_knows_is_told_and_sentinels_that_differ_are_no_majority(
+async def test_an_unknown_service_is_named_and_sentinels_that_differ_are_no_majority(
     named: list[int | None], says: str
 ) -> None:
     """It is most likely misspelt; each names another server, as while they are cut off from each other."""

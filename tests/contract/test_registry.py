@@ -42,7 +42,7 @@ async def test_each_hears_of_all_until_they_leave(redis: RedisStore, instances: 
     assert await peers_in(redis) == [peer("b")]
 
 
-async def test_the_time_is_told(instances: Registry) -> None:
+async def test_the_time_is_that_of_the_store(instances: Registry) -> None:
     assert (await instances.beat(peer("a"))).at == pytest.approx(time.time(), abs=30)
 
 
@@ -75,7 +75,7 @@ async def test_records_of_other_versions_are_left_out(redis: RedisStore, instanc
     assert await peers_in(redis) == [peer("a")]
 
 
-async def test_damage_is_told(redis: RedisStore, instances: Registry) -> None:
+async def test_damage_is_reported(redis: RedisStore, instances: Registry) -> None:
     await redis.call(lambda client: client.set(INSTANCES, "x"))
     with pytest.raises(StoreUnavailable):
         await instances.beat(peer("a"))

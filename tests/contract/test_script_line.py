@@ -46,9 +46,7 @@ async def test_a_server_that_forgot_the_script_is_sent_it(real: Backend, store: 
     assert real.command("SCRIPT", "EXISTS", SCRIPT.sha) == [1]
 
 
-async def test_who_waits_on_a_connection_that_is_cut_is_told_and_the_next_has_another(
-    real: Backend, leases: LeaseStore
-) -> None:
+async def test_calls_on_a_lost_connection_fail_and_the_next_has_another(real: Backend, leases: LeaseStore) -> None:
     real.command("CLIENT", "PAUSE", "60000", "WRITE")
     try:
         waiting = [leases.lease("k", RATE, 1, 1) for _ in range(3)]
@@ -68,7 +66,7 @@ async def test_who_waits_on_a_connection_that_is_cut_is_told_and_the_next_has_an
     await eventually(granted)
 
 
-async def test_stopping_tells_whoever_waits(real: Backend, store: RedisStore, leases: LeaseStore) -> None:
+async def test_stopping_fails_pending_calls(real: Backend, store: RedisStore, leases: LeaseStore) -> None:
     real.command("CLIENT", "PAUSE", "60000", "WRITE")
     try:
         waiting = leases.lease("k", RATE, 1, 1)

@@ -51,7 +51,7 @@ def test_with_these_rights_nothing_can_be_changed(url: str) -> None:
                 client.execute_command(*words)
 
 
-def test_a_sentinel_that_wants_credentials_is_told_at_the_start(url: str) -> None:
+def test_a_sentinel_that_wants_credentials_is_reported_at_the_start(url: str) -> None:
     """Those of the primary are not sent to it."""
     problem = check_answers_redis(url.partition("?")[0])
     assert problem is not None

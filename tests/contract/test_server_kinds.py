@@ -73,7 +73,7 @@ def test_a_service_that_no_sentinel_knows_is_a_mistake(servers: dict[str, PortSe
     assert "know no service `cache`" in problem
 
 
-def test_sentinels_that_are_away_are_no_mistake(servers: dict[str, PortServer]) -> None:
+def test_unreachable_sentinels_are_no_mistake(servers: dict[str, PortServer]) -> None:
     """Neither all of them, nor so many that there is no majority."""
     assert check_answers_redis("redis+sentinel://127.0.0.1:1/keys") is None
     assert check_answers_redis(f"redis+sentinel://{servers['sentinel'].node},127.0.0.1:1/keys") is None

@@ -69,7 +69,7 @@ async def test_every_client_gets_through(server: TlsServer) -> None:
 
 
 @pytest.mark.parametrize("lack", ["authority", "client certificate"])
-async def test_without_one_of_the_certificates_nobody_gets_through(
+async def test_without_one_of_the_certificates_no_connection_succeeds(
     server: TlsServer, lack: str, tmp_path: Path
 ) -> None:
     """A server that cannot prove itself is not talked to, and a server that wants proof gets none without it.

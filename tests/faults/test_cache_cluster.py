@@ -173,7 +173,7 @@ def test_a_primary_that_is_killed_costs_its_slots_alone(clustered: Clustered) ->
     clustered.settle()
 
 
-def test_a_primary_that_stalls_holds_nobody_up_longer_than_the_budget(
+def test_a_stalled_primary_delays_no_request_longer_than_the_budget(
     clustered: Clustered, common: Site, short: Path
 ) -> None:
     """With the budget of an instance, 50 ms; its node says nothing for as long as it takes to be replaced."""

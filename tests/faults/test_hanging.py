@@ -74,9 +74,7 @@ def test_a_worker_whose_look_ups_hang_is_replaced_when_another_can_serve(publish
         assert instance.stop() == 0
 
 
-def test_requests_that_wait_for_a_look_up_that_hangs_are_told_in_time_and_an_instance_stops_among_them(
-    published: Site, short: Path
-) -> None:
+def test_requests_behind_a_look_up_that_hangs_end_in_time_and_do_not_delay_a_stop(published: Site, short: Path) -> None:
     """Each with a 503, and what came behind it with its answer; some have gone by then."""
     entries = next(published.data.glob("releases/*/forecast.parquet"))
     forget_answers(published)
@@ -99,7 +97,7 @@ def test_requests_that_wait_for_a_look_up_that_hangs_are_told_in_time_and_an_ins
             assert instance.stop(signal.SIGTERM) == 0
 
 
-def test_a_pointer_that_hangs_holds_up_nobody_and_is_followed_when_it_is_back(published: Site, short: Path) -> None:
+def test_a_pointer_that_hangs_delays_no_request_and_is_followed_when_it_is_back(published: Site, short: Path) -> None:
     """Also where the read that hangs never returns: another worker reads it."""
     hanging = Hanging(published.env, short / "hanging")
     with serving(hanging.env, short / "serve.log") as instance:

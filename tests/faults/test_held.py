@@ -66,7 +66,7 @@ def approving(env: Env, name: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def test_a_held_drop_is_told_to_operators_until_it_is_approved(
+def test_a_held_drop_is_shown_to_operators_until_it_is_approved(
     common: Site, env: Env, holding: Instance, inbox: Path, told: Path
 ) -> None:
     """Health and metrics, the command, and the log of the instance, which names who approved it and why."""

@@ -53,7 +53,7 @@ def figure(instance: Instance, site: Site) -> int | None:
     return served
 
 
-def test_a_drop_goes_to_the_store_and_live_everywhere_whoever_watches(
+def test_a_drop_goes_to_the_store_and_live_on_every_instance(
     apart: list[Instance], site: Site, inbox: Path, url: str
 ) -> None:
     """One of the two publishes it, once. The other takes over when the first one ends, in the middle of a drop too."""
@@ -77,7 +77,7 @@ def test_a_drop_goes_to_the_store_and_live_everywhere_whoever_watches(
     assert other.ready().json()["status"] == "ready"
 
 
-def test_drops_wait_while_the_store_is_away_and_go_live_in_order_afterwards(
+def test_drops_wait_while_the_store_is_unreachable_and_go_live_in_order_afterwards(
     s3: S3Server, site: Site, env: dict[str, str], inbox: Path, short: Path
 ) -> None:
     """None is refused, though tried again and again; the instance answers on, and says why it is degraded."""

@@ -130,7 +130,7 @@ def test_a_store_that_is_not_ours_or_refuses_to_be_read_makes_every_worker_unava
         assert instance.metric("forecast_key_store_foreign") == 1
 
 
-def test_a_damaged_key_hurts_nobody_else_and_every_command_names_it(
+def test_a_damaged_key_does_not_affect_others_and_every_command_names_it(
     common: Site, pair: Instance, common_store: "redis.Redis", short: Path
 ) -> None:
     """503 for its owner and never 401; the others are served, listed and exported; an import restores it."""

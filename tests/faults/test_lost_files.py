@@ -12,7 +12,7 @@ from tests.support.waiting import until
 HOT, COLD = "36436", "90028"
 
 
-def test_an_instance_that_can_answer_nobody_is_not_ready_until_look_ups_work(published: Site, short: Path) -> None:
+def test_an_instance_whose_look_ups_all_fail_is_not_ready_until_they_work(published: Site, short: Path) -> None:
     """While the shared cache answers it is degraded. It finds out by itself: a balancer sends it nothing any more."""
     entries = next(published.data.glob("releases/*/forecast.parquet"))
     env = published.env | {"FORECAST_NEAR_CACHE_BYTES": "0", "FORECAST_LOOKUPS_IN_MEMORY": "false"}

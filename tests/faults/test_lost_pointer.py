@@ -95,7 +95,7 @@ def test_an_instance_that_starts_without_its_pointer_or_release_does_not_say_tha
         assert instance.zip_code(twice.key).headers["x-data-release"] == release
 
 
-def test_nothing_is_retired_or_rolled_back_while_nobody_knows_which_release_is_current(twice: Site) -> None:
+def test_nothing_is_retired_or_rolled_back_while_the_current_release_is_unknown(twice: Site) -> None:
     (twice.data / "current.json").unlink()
     for command in (("rollback",), ("retire", "--keep", "1"), ("publish", str(twice.data.parent / "other"))):
         failed = forecast_here(twice.env, "extracts", *command)

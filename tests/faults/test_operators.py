@@ -109,7 +109,7 @@ def test_what_is_logged_can_be_changed_and_a_request_be_found(common: Site, pair
     until(lambda: "zip:36436" in pair.log_file.read_text())  # workers write their lines a moment later
 
 
-def test_a_key_store_that_is_away_costs_a_503_and_no_revocation(common: Site, pair: Instance) -> None:
+def test_an_unreachable_key_store_costs_a_503_and_no_revocation(common: Site, pair: Instance) -> None:
     """The listener and its health go on meanwhile; when the store is back, it is enough to ask again."""
     key_id = issue_key(common.env, "other").split("_")[2]
     common.keys.kill()

@@ -147,7 +147,7 @@ def test_without_the_process_that_forks_workers_go_on_and_are_replaced(published
         assert instance.descendants("forecast-forks") == []
 
 
-def test_a_worker_that_is_started_while_an_instance_stops_is_told_to_stop(published: Site, short: Path) -> None:
+def test_a_worker_that_is_started_while_an_instance_stops_is_stopped(published: Site, short: Path) -> None:
     """Else the stop would take all of the drain time, as at any moment while an instance starts."""
     with serving(published.env | {"FORECAST_DRAIN": "300"}, short / "serve.log", workers=2) as instance:
         (forking,) = instance.descendants("forecast-forks")
@@ -261,7 +261,7 @@ def test_an_instance_without_a_release_waits_for_the_first(site: Site, short: Pa
         assert instance.ready().status_code == 200
 
 
-def test_clients_that_connect_anew_lose_nothing_to_a_stop(published: Site, short: Path) -> None:
+def test_clients_that_reconnect_lose_no_request_to_a_stop(published: Site, short: Path) -> None:
     """While an instance drains, a new connection is answered or refused, and never reset with its request sent."""
     patient = {"FORECAST_KEYS_TIMEOUT": "5"}  # a slow key store would be a 503, which is not what this shows
     with serving(published.env | _USUAL_DRAIN | patient, short / "serve.log", workers=2) as instance:

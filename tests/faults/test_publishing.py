@@ -106,7 +106,7 @@ def test_a_publisher_killed_at_any_moment_leaves_the_old_release_or_the_new(
         assert list((data / "staging").iterdir()) == []
 
 
-def test_of_two_publishers_one_wins_and_the_other_is_told(
+def test_of_two_publishers_one_wins_and_the_other_gets_an_error(
     env: dict[str, str], short: Path, drops: tuple[Path, Path]
 ) -> None:
     """Exit code 3 for the loser, at once; a rollback meanwhile is told as well."""
@@ -267,7 +267,7 @@ def test_a_disk_that_fails_at_any_flush_leaves_the_old_release_or_the_new(
     assert publish(catalog, changed(1)).result == "published"
 
 
-def test_who_asks_right_after_publishing_is_told_of_the_release(env: dict[str, str], drops: tuple[Path, Path]) -> None:
+def test_the_overview_right_after_publishing_shows_the_release(env: dict[str, str], drops: tuple[Path, Path]) -> None:
     """Not of what was seen up to a second before; and a release is never said to come before an older one."""
     with serving(env, Path(env["FORECAST_DATA_DIR"]).parent / "serve.log", workers=2) as instance:
 

@@ -51,7 +51,7 @@ def test_without_the_cache_answers_come_from_the_warehouse(without_near: Instanc
 
 
 @pytest.mark.parametrize("stalled", ["cache", "keys"])
-def test_a_stalled_redis_holds_nobody_up_for_long(without_near: Instance, common: Site, stalled: str) -> None:
+def test_a_stalled_redis_delays_no_request_for_long(without_near: Instance, common: Site, stalled: str) -> None:
     """Under load, a server that accepts and never answers costs its budget a few times, then nothing."""
     instance = without_near
     server = common.cache if stalled == "cache" else common.keys
@@ -72,7 +72,7 @@ def test_a_stalled_redis_holds_nobody_up_for_long(without_near: Instance, common
     until(lambda: instance.ready().json()["status"] == "ready")
 
 
-def test_keys_verified_before_go_on_and_others_are_told_to_wait(without_near: Instance, common: Site) -> None:
+def test_verified_keys_keep_working_and_others_get_a_503(without_near: Instance, common: Site) -> None:
     """The key store dies: a key verified in the last 60 s works, an unseen one is 503 and never 401; then it heals."""
     instance = without_near
     unseen = issue_key(common.env, "other")
@@ -88,9 +88,7 @@ def test_keys_verified_before_go_on_and_others_are_told_to_wait(without_near: In
     until(lambda: instance.ready().json()["status"] == "ready")
 
 
-def test_an_instance_starts_while_both_are_away_and_heals_and_what_is_near_needs_no_cache(
-    published: Site, short: Path
-) -> None:
+def test_an_instance_starts_without_both_and_heals_and_near_hits_need_no_cache(published: Site, short: Path) -> None:
     """A refused connection at the start is no error: degraded, then whole within 2 s.
 
     When the cache dies again, what the worker has in memory by then is a hit, at once.
@@ -110,7 +108,7 @@ def test_an_instance_starts_while_both_are_away_and_heals_and_what_is_near_needs
         assert answer.headers["cache-status"] == "forecast; hit; detail=near"
 
 
-def test_an_emptied_key_store_is_an_alarm_and_not_a_401_also_when_somebody_begins_it_anew(
+def test_an_emptied_or_recreated_key_store_is_an_alarm_and_not_a_401(
     instance: Instance, published: Site, short: Path
 ) -> None:
     """All keys lost: 503 for everybody, readiness says why, and issuing refuses until the loss is accepted.

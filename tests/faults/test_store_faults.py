@@ -230,7 +230,7 @@ def test_a_publisher_that_is_killed_at_any_moment_leaves_the_old_release_or_the_
     assert json.loads(done.stdout)["result"] in ("published", "already_current")
 
 
-def test_names_that_no_client_reads_keep_nobody_from_the_store(
+def test_names_that_no_client_can_read_do_not_block_the_store(
     s3: S3Server, url: str, store: ReleasesStore, published_data: Path
 ) -> None:
     """An object below instances/ with such a name ends every listing of them."""

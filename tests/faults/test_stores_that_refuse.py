@@ -89,7 +89,7 @@ def test_a_cache_that_refuses_writes_is_noticed(instance: Instance, published: S
         until(lambda: is_ready(instance))
 
 
-def test_a_key_store_that_would_not_keep_keys_is_told(
+def test_a_key_store_that_would_not_keep_keys_is_reported(
     published: Site, short: Path, keys: Client, cache: Client
 ) -> None:
     """From the start, in readiness, the metric, the log and by the commands; nothing is said once it is mended."""

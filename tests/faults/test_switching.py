@@ -56,7 +56,7 @@ def test_switches_under_load_lose_nothing_and_mix_nothing(site: Site, short: Pat
     assert seen.total() > 10 * _SWITCHES
 
 
-def test_a_publisher_that_warms_another_cache_is_told(published: Site, short: Path) -> None:
+def test_a_publisher_that_warms_another_cache_gets_a_warning(published: Site, short: Path) -> None:
     """Its shell lacks the instance's FORECAST_CACHE_URL: said to the person, in the JSON, and in what is kept."""
     url = published.cache.url.replace("unix://", "unix://default:hunter2@")
     with redis.Redis.from_url(published.cache.url) as client:

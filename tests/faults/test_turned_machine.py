@@ -33,7 +33,7 @@ def issued(site: Site, *terms: str) -> str:
 @pytest.mark.parametrize(
     ("by", "said"), [(HOUR, "1 hour ahead of the key store's"), (-HOUR, "1 hour behind the key store's")]
 )
-def test_nobody_retires_what_an_instance_serves_whosever_clock_is_an_hour_off(
+def test_a_served_release_is_not_retired_if_a_clock_is_an_hour_off(
     s3: S3Server, site: Site, published_data: Path, short: Path, by: int, said: str
 ) -> None:
     """Neither its own, nor that of whoever retires. It is degraded, serves, and knows which keys have expired."""

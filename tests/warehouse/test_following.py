@@ -106,7 +106,9 @@ async def test_rolling_back_is_followed(follower: ReleaseFollower, release: Publ
     assert await people_of(follower.current) == 5
 
 
-async def test_whoever_took_the_old_release_still_gets_its_answers(follower: ReleaseFollower, release: Publish) -> None:
+async def test_a_caller_with_the_old_release_still_gets_its_answers(
+    follower: ReleaseFollower, release: Publish
+) -> None:
     """A request fixes its release once, and may be under way during the switch."""
     release(5)
     await follower.start()
@@ -115,7 +117,7 @@ async def test_whoever_took_the_old_release_still_gets_its_answers(follower: Rel
     assert await people_of(taken) == 5
 
 
-async def test_each_switch_is_told_once(catalog: Catalog, release: Publish) -> None:
+async def test_each_switch_is_reported_once(catalog: Catalog, release: Publish) -> None:
     told: list[str] = []
     follower = ReleaseFollower(catalog.data, open_engine, lambda opened: told.append(opened.id))
     first = release(5)

@@ -50,7 +50,7 @@ async def test_other_keys_are_other_flights() -> None:
     await waiting
 
 
-async def test_a_caller_that_goes_away_harms_nobody() -> None:
+async def test_a_cancelled_caller_does_not_affect_others() -> None:
     """The first one too: its fill is not its own."""
     flights, fill = SingleFlight[str](0), Fill()
     first = asyncio.create_task(flights.run("k", fill))
@@ -65,7 +65,7 @@ async def test_a_caller_that_goes_away_harms_nobody() -> None:
     assert first.cancelled()
 
 
-async def test_a_fill_that_nobody_waits_for_any_more_still_comes_to_its_end() -> None:
+async def test_a_fill_without_waiters_still_ends() -> None:
     """The next caller profits."""
     flights, fill = SingleFlight[str](60), Fill()
     only = asyncio.create_task(flights.run("k", fill))
@@ -90,7 +90,7 @@ async def test_an_error_reaches_everyone_and_is_forgotten() -> None:
     assert await flights.run("k", fill) == "result 2"
 
 
-async def test_whoever_missed_just_before_the_store_gets_the_same_result() -> None:
+async def test_a_miss_just_before_the_store_gets_the_same_result() -> None:
     """For the linger; then the next one fills again."""
     flights, fill = SingleFlight[str](0.05), Fill()
     fill.may_end.set()
@@ -131,7 +131,7 @@ def test_each_result_is_forgotten_when_its_own_time_is_over() -> None:
 
 
 @pytest.mark.parametrize("turns", [1, 20])
-async def test_a_cancelled_fill_leaves_nobody_waiting(turns: int) -> None:
+async def test_a_cancelled_fill_leaves_no_caller_waiting(turns: int) -> None:
     """As happens when the loop ends: before it begins, or later."""
     flights, fill = SingleFlight[str](0), Fill()
     callers = [asyncio.create_task(flights.run("k", fill)) for _ in range(3)]
@@ -143,7 +143,7 @@ async def test_a_cancelled_fill_leaves_nobody_waiting(turns: int) -> None:
     assert not flights._flights
 
 
-async def test_a_fill_that_nobody_waits_for_is_cancelled_if_so_wanted() -> None:
+async def test_a_fill_without_waiters_is_cancelled_if_so_wanted() -> None:
     """Not before the last one has gone; whoever comes then begins another."""
     flights, fill = SingleFlight[str](abandons=True), Fill()
     callers = [asyncio.create_task(flights.run("k", fill)) for _ in range(3)]

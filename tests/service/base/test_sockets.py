@@ -106,6 +106,6 @@ def test_a_host_that_is_none_is_explained(host: str, why: str, listener: str) ->
     )
 
 
-def test_an_address_of_another_machine_is_told() -> None:
+def test_an_address_of_another_machine_is_named() -> None:
     with pytest.raises(StartError, match="it is not an address of this machine"), bind("192.0.2.7", 0, "listen_port"):
         pass

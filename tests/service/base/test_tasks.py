@@ -36,7 +36,7 @@ async def test_a_task_outlives_whatever_goes_wrong_in_it(
         await task
 
 
-async def test_a_task_that_is_told_to_stop_ends_after_its_call() -> None:
+async def test_a_stopped_task_ends_after_its_call() -> None:
     """At once, if it is waiting for the next one."""
     stopping = asyncio.Event()
     calls = 0

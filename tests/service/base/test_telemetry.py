@@ -73,7 +73,7 @@ def test_what_counts_jointly_is_in_each_figure_whenever_they_are_read(times: lis
     assert jointly.counter(REQUESTS, *answered).value == len(times)
 
 
-def test_what_nobody_counts_in_any_more_is_in_the_figures_and_takes_no_memory() -> None:
+def test_unused_counters_stay_in_the_figures_and_take_no_memory() -> None:
     """As when a release is gone."""
     telemetry, answered = Telemetry(), ("forecast", "200", "answered")
     joint = telemetry.joint((REQUEST_SECONDS, ("forecast",)), (REQUESTS, answered))

@@ -67,7 +67,7 @@ async def test_counting_ends_in_time(store: RedisStore, client: Any) -> None:
     assert 0 < found.releases[0].entries < 2000
 
 
-async def test_a_server_of_a_cluster_that_is_away_is_left_out_and_named(
+async def test_an_unreachable_server_of_a_cluster_is_skipped_and_named(
     store: RedisStore, client: Any, monkeypatch: pytest.MonkeyPatch, short: Path
 ) -> None:
     client.set(KEY.name, "x")
@@ -110,7 +110,7 @@ async def test_looking_does_not_count_as_a_use(store: RedisStore, client: Any) -
     assert client.object("freq", KEY.name) == before + 1
 
 
-async def test_a_server_that_cannot_look_without_counting_is_told(server: ValkeyProcess, client: Any) -> None:
+async def test_a_server_that_cannot_look_without_counting_is_reported(server: ValkeyProcess, client: Any) -> None:
     """As Redis before 7.2, or one where the user may not."""
     client.execute_command("ACL", "SETUSER", "reader", "on", ">p", "+@all", "-client|no-touch", "-pttl", "~*")
     client.set(KEY.name, encode_entry(ENTRY, KEY.digest), ex=60)
@@ -121,7 +121,9 @@ async def test_a_server_that_cannot_look_without_counting_is_told(server: Valkey
     await store.stop()
 
 
-async def test_a_cache_that_is_away_or_refuses_says_so(server: ValkeyProcess, store: RedisStore, client: Any) -> None:
+async def test_a_cache_that_is_unreachable_or_refuses_is_an_error(
+    server: ValkeyProcess, store: RedisStore, client: Any
+) -> None:
     """With the page that lists the rights, if it is for want of one."""
     client.execute_command("ACL", "SETUSER", "nobody", "on", ">p", "+ping", "+client", "+select", "+info", "~*")
     url = server.url.replace("unix://", "unix://nobody:p@")

@@ -104,7 +104,7 @@ async def test_what_one_worker_filled_is_a_hit_for_the_next(scene: Scene) -> Non
     assert scene.lookups == [("shared", "miss"), ("warehouse", "hit"), ("shared", "hit")]
 
 
-async def test_a_fill_is_a_step_of_whoever_began_it(scene: Scene) -> None:
+async def test_a_fill_is_a_step_of_the_request_that_began_it(scene: Scene) -> None:
     """Those who wait with it see that they waited, in their own traces; whoever is not traced sees nothing."""
     traces = [Trace(None, 0.0), Trace(None, 0.0)]
 

@@ -42,7 +42,7 @@ async def test_it_ends_in_time_and_says_what_is_gone(server: ValkeyProcess) -> N
         await forget(server.url, [OLD], 0)
 
 
-async def test_a_cache_that_is_away_is_one_error(server: ValkeyProcess) -> None:
+async def test_an_unreachable_cache_is_one_error(server: ValkeyProcess) -> None:
     server.kill()
     with pytest.raises(StoreUnavailable, match=r"^the cache removed 0 answers, then: .+$"):
         await forget(server.url, [OLD], 60)

@@ -33,7 +33,7 @@ async def test_what_is_not_the_entry_asked_for_is_damaged_and_logged(
     assert "not served" in caplog.text
 
 
-async def test_a_store_that_is_away_is_unavailable_and_not_a_miss() -> None:
+async def test_an_unreachable_store_is_unavailable_and_not_a_miss() -> None:
     """The answer then says that the cache was passed by."""
     server = FakeServer()
     server.connected = False

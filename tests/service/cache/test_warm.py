@@ -69,12 +69,12 @@ def test_every_answer_is_there_byte_by_byte_and_for_as_long_as_asked(cache: Valk
         assert 55 <= client.ttl(cache_key("new", "forecast", "zip:00000").name) <= 60
 
 
-def test_a_cache_that_is_away_is_told_at_once(short: Path) -> None:
+def test_an_unreachable_cache_is_reported_at_once(short: Path) -> None:
     with pytest.raises(WarmError, match="the cache stored 0 answers, then: "):
         asyncio.run(warm(f"unix://{short}/nothing", plan(), answers(10), silent))
 
 
-def test_a_cache_that_dies_in_the_middle_is_told_with_what_it_took(cache: ValkeyProcess) -> None:
+def test_a_cache_that_dies_in_the_middle_is_reported_with_the_entries_it_stored(cache: ValkeyProcess) -> None:
     def kill(seen: int) -> None:
         if seen == 400:
             cache.kill()
@@ -97,7 +97,7 @@ def test_a_cache_that_stops_answering_is_waited_for_two_seconds(cache: ValkeyPro
     assert time.monotonic() - began > 1.5
 
 
-def test_a_full_cache_that_evicts_nothing_is_told(cache: ValkeyProcess) -> None:
+def test_a_full_cache_that_evicts_nothing_is_reported(cache: ValkeyProcess) -> None:
     with Redis(unix_socket_path=str(cache.socket)) as client:
         client.config_set("maxmemory", "1")
         client.config_set("maxmemory-policy", "noeviction")

@@ -86,7 +86,7 @@ async def test_a_refusal_lasts_until_a_trial_is_stored(store: WiredStore, caplog
     assert sum("rejects writes" in message for message in caplog.messages) == 1
 
 
-async def test_a_store_that_is_away_refuses_nothing(store: WiredStore) -> None:
+async def test_an_unreachable_store_refuses_no_entry(store: WiredStore) -> None:
     for _ in range(FAILURES_TO_OPEN):
         store.failed(ConnectionResetError("gone"), answered=False)
     entries, stored = stores(store, 2)

@@ -93,7 +93,7 @@ def slipped(name: str) -> str:
 
 
 @pytest.mark.parametrize("path", GROUPS, ids=lambda path: " ".join(path) or "forecast")
-def test_a_mistyped_command_is_told_the_right_one(cli: Cli, path: tuple[str, ...]) -> None:
+def test_a_mistyped_command_gets_the_right_one(cli: Cli, path: tuple[str, ...]) -> None:
     for name in (found[-1] for found in COMMANDS if found[:-1] == path and found != path):
         done = cli(*path, slipped(name))
         assert (done.code, done.out) == (2, "")
@@ -120,14 +120,14 @@ def test_a_command_of_another_group_is_named_in_full(cli: Cli, typed: tuple[str,
 
 
 @pytest.mark.parametrize("path", GROUPS, ids=lambda path: " ".join(path) or "forecast")
-def test_a_command_like_no_other_is_told_where_all_are_listed(cli: Cli, path: tuple[str, ...]) -> None:
+def test_an_unknown_command_gets_the_way_to_the_list(cli: Cli, path: tuple[str, ...]) -> None:
     done = cli(*path, "xyzzy")
     assert done.code == 2
     assert done.err.endswith(f"`{' '.join(('forecast', *path))} --help` lists the commands.\n")
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "forecast")
-def test_a_mistyped_option_is_told_the_right_one(cli: Cli, path: tuple[str, ...]) -> None:
+def test_a_mistyped_option_gets_the_right_one(cli: Cli, path: tuple[str, ...]) -> None:
     for parameter in COMMANDS[path].get_params(click.Context(COMMANDS[path], help_option_names=["-h", "--help"])):
         for name in (each for each in parameter.opts if each.startswith("--")):
             done = cli(*path, slipped(name))
@@ -161,7 +161,7 @@ def test_a_group_alone_shows_its_help(cli: Cli, path: tuple[str, ...]) -> None:
     assert "Commands:" in done.err
 
 
-def test_the_version_is_told(cli: Cli) -> None:
+def test_the_version_is_printed(cli: Cli) -> None:
     """One line."""
     assert cli("--version").out.startswith("forecast, version ")
 

@@ -90,7 +90,7 @@ def other_protocol() -> Iterator[int]:
 
 @pytest.mark.parametrize("arguments", OF_KEYS, ids=" ".join)
 @as_json
-def test_a_url_that_answers_another_protocol_is_told(
+def test_a_url_that_answers_another_protocol_is_named(
     cli: Cli, other_protocol: int, arguments: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
     """The wrong port in a URL is told as that, with the URL and without its password."""
@@ -102,7 +102,7 @@ def test_a_url_that_answers_another_protocol_is_told(
 
 
 @pytest.mark.parametrize("arguments", OF_KEYS, ids=" ".join)
-def test_a_store_that_is_away_is_told(cli: Cli, arguments: tuple[str, ...]) -> None:
+def test_an_unreachable_store_is_reported(cli: Cli, arguments: tuple[str, ...]) -> None:
     """Nobody listens: one line, exit code 1."""
     done = cli(*arguments, "--json", keys_url=f"unix://{cli.data}/nobody.sock")
     assert done.code == 1
@@ -110,7 +110,7 @@ def test_a_store_that_is_away_is_told(cli: Cli, arguments: tuple[str, ...]) -> N
 
 
 @pytest.mark.parametrize("url", ["localhost:6379", "http://u:hunter2@h", "redis://u:hunter2/@h", "redis://h:port"])
-def test_a_malformed_url_is_told_and_never_repeated(cli: Cli, url: str) -> None:
+def test_a_malformed_url_is_reported_and_never_repeated(cli: Cli, url: str) -> None:
     """What is wrong with the URL, not the URL: nobody knows which part of it the password is."""
     done = cli("keys", "list", "--json", keys_url=url)
     assert done.code == 1

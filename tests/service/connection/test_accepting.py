@@ -95,7 +95,7 @@ def test_a_crowd_is_accepted_in_a_few_turns_of_the_loop(listening: socket.socket
 
 
 @pytest.mark.usefixtures("crowd")
-def test_nobody_takes_a_crowd_at_once(listening: socket.socket) -> None:
+def test_no_worker_accepts_a_whole_crowd_at_once(listening: socket.socket) -> None:
     """Another worker, which looks a little later, has its share."""
 
     async def work() -> None:

@@ -326,7 +326,7 @@ def test_several_kinds_of_heads_are_learned_on_one_connection() -> None:
         assert is_learned(reader, reader.read(chunk, len(LINE))) or number < 6
 
 
-def test_names_that_nobody_knows_do_not_fill_the_memory() -> None:
+def test_unknown_names_do_not_fill_the_memory() -> None:
     """They are read before the key is looked at: neither their number nor their length counts."""
     fields = Fields()
     for number in range(5_000):

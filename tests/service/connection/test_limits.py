@@ -119,7 +119,7 @@ def test_an_idle_connection_stays_open_for_the_next_request(worker: Served, wire
 # --- connections and readers -------------------------------------------------------------------------------------
 
 
-def test_more_connections_than_the_limit_are_told_to_come_back(settings: Settings) -> None:
+def test_connections_beyond_the_limit_get_a_503(settings: Settings) -> None:
     """With a 503 and Retry-After on the first request; those that were there go on, and a free place is taken."""
     with served(msgspec.structs.replace(settings, connections=2)) as worker:
         with worker.wire() as first, worker.wire() as second:
@@ -133,7 +133,7 @@ def test_more_connections_than_the_limit_are_told_to_come_back(settings: Setting
             assert later.send(worker.head(GOOD)).answer().status == 200
 
 
-def test_a_flood_of_connections_is_reset_beyond_those_that_can_be_told(
+def test_a_flood_of_connections_is_reset_beyond_those_that_get_a_503(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Silent ones would hold an open file each until their time is over, and others need files too."""

@@ -73,7 +73,7 @@ async def test_of_what_arrives_so_much_is_discarded_and_the_rest_is_not_read(lin
     assert not one._events
 
 
-def test_the_kernel_tells_whether_everything_was_sent() -> None:
+def test_the_kernel_knows_whether_everything_was_sent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as reader:
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
         reader.connect(listening.getsockname())

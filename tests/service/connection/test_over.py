@@ -75,7 +75,7 @@ async def test_what_is_under_way_hears_that_its_client_has_gone_while_a_request_
         gc.enable()
 
 
-async def test_who_was_refused_for_being_late_is_not_told_to_go_on() -> None:
+async def test_a_client_refused_for_lateness_gets_no_100_continue() -> None:
     async def read(receive: Any, _: Any) -> None:
         assert await receive() == {"type": "http.disconnect"}
 

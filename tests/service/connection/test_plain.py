@@ -110,7 +110,9 @@ def test_requests_behind_a_last_one_that_is_cut_in_its_last_line_end_are_not_ans
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize("target", [TARGETS[0], UNKNOWN])
 @pytest.mark.parametrize("wrong", ["unknown", "malformed"])
-def test_who_sent_a_wrong_key_is_not_told_so_without_one(doors: Doors, wrong: str, target: str, version: str) -> None:
+def test_a_request_without_a_key_does_not_get_the_error_of_a_wrong_one(
+    doors: Doors, wrong: str, target: str, version: str
+) -> None:
     """Nor without a host."""
     sent, bare = request(target, doors.keys[wrong]), f"GET {target} HTTP/{version}\r\nAccept: x\r\n\r\n".encode()
     answers = doors.send([sent, sent, bare])

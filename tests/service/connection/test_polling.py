@@ -119,7 +119,7 @@ async def test_a_request_that_is_larger_than_most_is_read_in_one_piece(opened: O
 
 @pytest.mark.parametrize("resets", [False, True])
 @on_connections
-async def test_who_goes_away_is_lost_once_and_nobody_else(opened: Opened, resets: bool) -> None:
+async def test_a_closed_connection_is_lost_once_and_no_other(opened: Opened, resets: bool) -> None:
     (gone, client), (other, stays) = opened(), opened()
     if resets:
         reset_when_closed(client)
@@ -270,7 +270,7 @@ def all_of(client: socket.socket, size: int) -> bytes:
     return data
 
 
-def test_whoever_is_left_at_the_end_is_lost() -> None:
+def test_connections_left_at_the_end_are_lost() -> None:
     seen: list[Echo] = []
 
     async def work() -> None:

@@ -43,7 +43,7 @@ def test_a_redis_that_answers_is_fine(valkey: ValkeyProcess) -> None:
     assert check_answers_redis(valkey.url) is None
 
 
-def test_a_server_that_is_away_is_no_mistake(tmp_path: Path) -> None:
+def test_an_unreachable_server_is_no_mistake(tmp_path: Path) -> None:
     """The instance starts degraded and waits for it."""
     assert check_answers_redis(f"unix://{tmp_path}/none") is None
     with socket.socket() as bound:

@@ -37,7 +37,7 @@ def detail(answer: Answer) -> str:
         ("/v1/releases/current/changes?area=forecast{}", "area", "area=forecast?"),
     ],
 )
-def test_a_value_with_an_invisible_character_is_told_which(
+def test_an_invisible_character_in_a_value_is_named(
     documented: Served, target: str, parameter: str, meant: str, mark: str
 ) -> None:
     """However often it is asked, and whichever way answers."""
@@ -52,7 +52,7 @@ def test_a_value_with_an_invisible_character_is_told_which(
 
 @pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("target", [FORECAST + "?{}zip_code=36436", FORECAST + "/batch?{}zip_code=36436"])
-def test_a_name_with_an_invisible_character_is_told_so(worker: Served, target: str, mark: str) -> None:
+def test_an_invisible_character_in_a_name_is_named(worker: Served, target: str, mark: str) -> None:
     answer = worker.ask(target.format(quote(mark)))
     assert answer.status == 400
     assert "A parameter's name contains an invisible character (U+" in detail(answer)
@@ -78,7 +78,7 @@ def test_an_invisible_character_in_the_name_of_a_city_changes_nothing(worker: Se
         ("x%ud83d%00", None, ""),
     ],
 )
-def test_a_city_that_was_encoded_once_too_often_is_told_so(
+def test_a_city_that_was_encoded_twice_gets_an_error_that_says_so(
     worker: Served, sent: str, how: str | None, meant: str
 ) -> None:
     for _ in range(2):

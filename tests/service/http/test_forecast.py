@@ -65,7 +65,7 @@ def test_of_a_state_that_there_is_not_that_is_said(worker: Served) -> None:
     assert told == "There is no state ZZ; Saint Louis is in MO."
 
 
-def test_of_a_county_the_place_where_it_is_asked_for_is_told(worker: Served) -> None:
+def test_the_name_of_a_county_gets_the_endpoint_for_counties(worker: Served) -> None:
     told = miss(worker, city_name="Clarke County", state_code="AL")
     assert told == (
         "There is no city Clarke County in AL. It is a county: ask for all of it at "

@@ -262,7 +262,7 @@ def test_of_a_quota_it_takes_as_many_requests_or_none(worker: Served, settings: 
 
 
 @pytest.mark.parametrize("terms", [Terms(rate=Rate(500, 1, 4)), Terms(quota=Quota(4, "month"))], ids=["rate", "quota"])
-def test_one_that_could_never_pass_is_told_to_be_smaller(worker: Served, settings: Settings, terms: Terms) -> None:
+def test_a_batch_that_could_never_pass_gets_the_largest_size(worker: Served, settings: Settings, terms: Terms) -> None:
     """Waiting would not help, so it is no 429."""
     caller = Caller(worker, settings, terms)
     answer = caller.ask(target(*SPRINGFIELD[:5]))

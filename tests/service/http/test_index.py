@@ -47,7 +47,7 @@ def test_the_index_names_release_sources_and_areas(worker: Served, published: Pa
     assert body["areas"][0]["query_forms"] == [["zip_code"], ["city_name", "state_code"]]
 
 
-def test_a_key_is_told_what_it_may_use_and_until_when(worker: Served, settings: Settings) -> None:
+def test_the_index_has_the_areas_and_the_end_of_the_key(worker: Served, settings: Settings) -> None:
     """Whoever else asks is told of another key."""
     until = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
     terms = Terms(("forecast",), Rate(5, 1, 5), Quota(40, "day"))
@@ -64,7 +64,7 @@ def test_a_key_is_told_what_it_may_use_and_until_when(worker: Served, settings: 
     assert (unlimited["areas"], unlimited["expires_at"]) == ([*(area.name for area in AREAS), "bulk"], None)
 
 
-def test_the_index_is_sent_once_to_whoever_keeps_it(worker: Served) -> None:
+def test_the_index_is_sent_once_to_a_client_that_keeps_it(worker: Served) -> None:
     again = worker.ask("/v1/", if_none_match=worker.ask("/v1/").header("etag") or "")
     assert (again.status, again.body) == (304, b"")
 
@@ -119,7 +119,7 @@ class _Release:
         self.keys = like.keys
 
 
-def test_what_a_key_was_told_is_told_again_until_its_terms_or_the_release_change(worker: Served) -> None:
+def test_the_index_of_a_key_stays_until_its_terms_or_the_release_change(worker: Served) -> None:
     """And keeps no release in memory that is no longer served."""
     like = worker.app.follower.current
     assert like is not None

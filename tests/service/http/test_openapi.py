@@ -103,7 +103,7 @@ def test_what_the_release_lacks_has_an_example_that_says_it_is_made_up(worker: S
     assert [example["summary"] for example in examples.values()] == ["Made up."]
 
 
-def test_the_description_is_sent_once_to_whoever_keeps_it(worker: Served) -> None:
+def test_the_description_is_sent_once_to_a_client_that_keeps_it(worker: Served) -> None:
     """Compressed, if that is accepted."""
     answer = worker.ask("/v1/openapi.json", accept_encoding="gzip")
     assert answer.header("content-encoding") == "gzip"

@@ -108,7 +108,7 @@ def test_unknown_parameters_name_those_that_were_meant(
 
 
 @pytest.mark.parametrize("name", ["api_key", "X-API-Key", "token", "q"])
-def test_a_key_in_the_address_is_told_and_not_repeated(name: str) -> None:
+def test_a_key_in_the_address_is_named_and_not_repeated(name: str) -> None:
     said = suggestions.suggest_parameters([("zip", "1"), (name, "phf_live_" + "a" * 40)], LOCATION_PARAMETERS)
     assert said is not None
     assert "header x-api-key" in said
@@ -135,7 +135,7 @@ def test_a_key_in_the_address_is_told_and_not_repeated(name: str) -> None:
         (None, [("format", "csv")], None),
     ],
 )
-def test_whoever_asks_for_a_region_is_told_where_it_is(
+def test_a_request_for_a_region_gets_its_endpoint(
     state_code: str | None, unknown: list[tuple[str, str]], said: str | None
 ) -> None:
     assert suggestions.suggest_region(state_code, unknown) == said

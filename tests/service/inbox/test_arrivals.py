@@ -97,7 +97,7 @@ def rewrite_in_place(drop: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [grow, add, add_hidden, rename, remove, rewrite_in_place])
-def test_whatever_changes_in_a_drop_begins_the_quiet_time_anew(
+def test_any_change_of_a_drop_restarts_the_quiet_time(
     arrivals: Arrivals, clock: Clock, drop: Path, change: Callable[[Path], None]
 ) -> None:
     """Names, sizes, times; in folders within it, and in files that publishing ignores."""
@@ -152,7 +152,7 @@ def test_a_drop_of_the_same_name_and_look_is_another_one(arrivals: Arrivals, clo
     assert not is_complete(arrivals, drop)
 
 
-def test_whoever_looks_once_goes_by_the_clock_of_the_file_system(clock: Clock, drop: Path) -> None:
+def test_a_single_look_uses_the_clock_of_the_file_system(clock: Clock, drop: Path) -> None:
     """Times that were copied say nothing; when the file system saw the last change does."""
     os.utime(drop / "old.parquet", (0, 0))
     changed = max(path.stat().st_ctime_ns for path in (drop, *drop.rglob("*")))

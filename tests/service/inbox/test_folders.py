@@ -46,7 +46,7 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
 
 
-def test_what_lies_in_the_inbox_is_told_apart(inbox: Inbox, folder: Path, tmp_path: Path) -> None:
+def test_the_contents_of_the_inbox_are_distinguished(inbox: Inbox, folder: Path, tmp_path: Path) -> None:
     """Complete drops, arriving ones, what is none and why; hidden names and our own folders are nobody's business."""
     put(folder)
     (folder / "arriving").mkdir()
@@ -72,7 +72,7 @@ def test_what_lies_in_the_inbox_is_told_apart(inbox: Inbox, folder: Path, tmp_pa
     }
 
 
-def test_a_lone_file_is_told_where_only_a_marker_completes_drops(folder: Path) -> None:
+def test_a_lone_file_is_reported_where_only_a_marker_completes_drops(folder: Path) -> None:
     """It can hold none, and would wait for ever."""
     inbox = Inbox(folder, marker="_SUCCESS", quiet=math.inf)
     inbox.prepare()

@@ -74,7 +74,7 @@ def test_drops_that_bring_no_table_are_not_the_same(site: Site) -> None:
     assert site.placed("held") == ["one", "two"]
 
 
-def test_a_held_drop_that_somebody_takes_away_is_told(site: Site) -> None:
+def test_a_held_drop_that_is_taken_away_is_reported(site: Site) -> None:
     """It is no secret, and no longer counted."""
     site.hold("2026-10")
     site.events.clear()
@@ -146,7 +146,7 @@ def test_a_drop_is_held_since_the_time_in_its_folder_s_name(tmp_path: Path, fold
 
 
 @pytest.mark.parametrize("folder", ["2026-10", "2026-10-99999999T999999Z"])
-def test_a_folder_that_somebody_named_is_held_since_it_changed(tmp_path: Path, folder: str) -> None:
+def test_a_folder_named_by_hand_is_held_since_it_changed(tmp_path: Path, folder: str) -> None:
     before = datetime.now(UTC).timestamp() - 5
     lying(tmp_path, folder)
     assert before < read_held_times(tmp_path)[folder].timestamp() < before + 60
@@ -179,7 +179,7 @@ def test_a_name_that_no_held_drop_has_finds_nothing(site: Site, name: str) -> No
         find_held(site.inbox, name)
 
 
-def test_of_two_drops_with_one_name_the_id_tells(tmp_path: Path) -> None:
+def test_the_id_distinguishes_two_drops_of_one_name(tmp_path: Path) -> None:
     lying(tmp_path, "2026-10-20261005T123015Z")
     lying(tmp_path, "2026-10-20261006T123015Z")
     with pytest.raises(InboxError, match="use one of 2026-10-20261005T123015Z, 2026-10-20261006T123015Z"):

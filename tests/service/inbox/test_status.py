@@ -20,7 +20,7 @@ def test_figures_are_kept_over_restarts(site: Site) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"published":"x"}', b"\xff"])
-def test_a_damaged_file_of_figures_stops_nobody(site: Site, content: bytes) -> None:
+def test_a_damaged_file_of_figures_stops_nothing(site: Site, content: bytes) -> None:
     """It is written anew."""
     site.data.mkdir()
     (site.data / "inbox.json").write_bytes(content)

@@ -48,7 +48,7 @@ def test_what_cannot_be_a_drop_is_counted_while_it_is_there(site: Site) -> None:
     assert read_status(site.data).ignored == 1
 
 
-def test_where_only_the_marker_completes_a_drop_it_is_told_where_it_must_lie(site: Site) -> None:
+def test_where_only_the_marker_completes_a_drop_its_place_is_named(site: Site) -> None:
     """A marker in a folder of the drop completes nothing, however long it lies there."""
     site.quiet = math.inf
     drop = site.put("2026-09", complete=False)
@@ -119,7 +119,7 @@ def test_while_another_publishes_a_drop_waits(site: Site) -> None:
     assert read_status(site.data).refused == 0
 
 
-def test_once_tells_that_another_publishes(site: Site) -> None:
+def test_once_reports_that_another_publishes(site: Site) -> None:
     """The drop stays claimed, and the next run publishes it."""
     site.put("first")
     site.answers = [BUSY]
@@ -141,7 +141,7 @@ def test_a_full_disk_is_tried_again_later_and_later(site: Site) -> None:
     assert (site.placed("published"), site.placed("quarantine")) == (["first"], [])
 
 
-def test_a_defect_of_ours_refuses_nobody(site: Site) -> None:
+def test_a_defect_of_ours_refuses_no_drop(site: Site) -> None:
     """Whatever happens in publishing, the drop is kept and tried again."""
     site.put("first")
     site.answers = [RuntimeError("a defect")]
@@ -359,7 +359,7 @@ def test_an_inbox_around_the_data_folder_is_refused(site: Site) -> None:
         site.watcher().prepare()
 
 
-def test_a_limit_that_there_is_not_is_told_before_anything_is_claimed(site: Site) -> None:
+def test_an_unknown_limit_is_reported_before_a_drop_is_claimed(site: Site) -> None:
     site.put("2026-10")
     watcher = site.watcher()
     watcher._settings = msgspec.structs.replace(watcher._settings, limits={"no-such-rule": 1.0})

@@ -85,7 +85,7 @@ asyncio.run(several())""")
     assert len({one["pid"] for one in lines}) == 4
 
 
-def test_whoever_started_it_hears_of_a_signal_that_ended_it() -> None:
+def test_its_parent_learns_of_a_signal_that_ended_it() -> None:
     lines, _ = run("""
 async def killed():
     child, control = await forks.start("forked", os.open(os.devnull, os.O_WRONLY))
@@ -115,7 +115,7 @@ asyncio.run(told_at_once())""")
     assert lines == ["signal 15"]
 
 
-def test_how_a_process_ended_is_told_where_the_end_of_children_was_ignored() -> None:
+def test_an_exit_code_is_known_where_ends_of_children_were_ignored() -> None:
     """Whoever starts a supervisor may have it ignore them (`trap '' CHLD`)."""
     ignore = (
         "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"

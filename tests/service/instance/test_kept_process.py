@@ -28,7 +28,7 @@ class SlowForks(Forks):
         return child, control_socket
 
 
-async def test_one_that_is_started_while_the_instance_stops_is_told_to_stop(tmp_path: Path) -> None:
+async def test_a_process_that_is_started_while_the_instance_stops_is_stopped(tmp_path: Path) -> None:
     """It is not waited for until it is killed."""
     forks = SlowForks()
     kept = KeptProcess("inbox's watcher", "service.instance.watcher_main", forks)

@@ -109,7 +109,7 @@ def child() -> Iterator["subprocess.Popen[bytes]"]:
     process.communicate()
 
 
-def test_the_kernel_tells_stopped_blocked_and_busy_apart(child: "subprocess.Popen[bytes]") -> None:
+def test_the_kernel_distinguishes_stopped_blocked_and_busy(child: "subprocess.Popen[bytes]") -> None:
     """And that a thread wrote; of a process that is gone nothing is known."""
 
     def sample() -> Sample:

@@ -37,7 +37,7 @@ async def checked(
 
 
 @pytest.mark.parametrize("away", ["cache", "keys"])
-async def test_a_store_that_is_away_does_not_hide_the_other(short: Path, away: str) -> None:
+async def test_an_unreachable_store_does_not_hide_the_other(short: Path, away: str) -> None:
     """What is wrong with the one that answers is told; what was known of the other is not forgotten."""
     async with checked(short, away, appendonly=False) as (server, checks):
         if away == "cache":

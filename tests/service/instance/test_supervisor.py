@@ -40,7 +40,7 @@ def test_traces_without_their_extra_are_an_error_at_the_start(tmp_path: Path, mo
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_record_that_cannot_be_written_is_told_once_until_it_can(
+async def test_a_record_that_cannot_be_written_is_logged_once_until_it_can(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is tried several times a second."""

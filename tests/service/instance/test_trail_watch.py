@@ -56,7 +56,9 @@ async def taken(store: HeldKeyStore) -> dict[Any, Any]:
     return {name: await store.client.dump(name) for name in await store.client.keys("*")}
 
 
-async def test_changes_are_told_once_and_in_order(store: HeldKeyStore, watch: TrailWatch, happened: Happened) -> None:
+async def test_changes_are_reported_once_and_in_order(
+    store: HeldKeyStore, watch: TrailWatch, happened: Happened
+) -> None:
     """Those since it began to look."""
     key = await issued(store)
     await store.revoke(key.key_id)

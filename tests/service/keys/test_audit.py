@@ -74,7 +74,7 @@ async def test_what_changes_nothing_has_no_line(store: HeldKeyStore) -> None:
     assert await told_in(store) == ["issued", "revoked"]
 
 
-async def test_adopting_a_store_is_told_each_time(store: HeldKeyStore) -> None:
+async def test_adopting_a_store_is_reported_each_time(store: HeldKeyStore) -> None:
     """It is about no key, and each time a decision."""
     await adopt(store)
     await adopt(store)

@@ -57,7 +57,7 @@ async def test_a_key_that_changes_meanwhile_is_written_as_it_became(store: HeldK
     assert last[new.key_id] == new
 
 
-async def test_a_damaged_record_is_left_out_and_told(store: HeldKeyStore) -> None:
+async def test_a_damaged_record_is_left_out_and_reported(store: HeldKeyStore) -> None:
     """The others are saved."""
     await store.issue("acme", "", None)
     await store.client.set(record_name("0" * 12), "{")
@@ -67,7 +67,7 @@ async def test_a_damaged_record_is_left_out_and_told(store: HeldKeyStore) -> Non
     assert (dump.keys, [one.key_id for one in dump.damaged]) == (1, ["0" * 12])
 
 
-async def test_records_of_the_first_version_are_told_which_pepper_they_have(store: HeldKeyStore) -> None:
+async def test_records_of_the_first_version_get_the_name_of_their_pepper(store: HeldKeyStore) -> None:
     """Ours, unless they were given up before: the reader does not have to guess."""
     _, key = await store.issue("acme", "", None)
     first = msgspec.structs.replace(key, pepper="")

@@ -107,7 +107,7 @@ async def test_a_successor_s_successor_that_works_is_an_obstacle_too(store: Held
         await changes.rotate(store, old.key_id, WEEK)
 
 
-async def test_a_rotation_of_which_nobody_knows_says_what_to_do_about_both_keys(
+async def test_an_unconfirmed_rotation_says_what_to_do_about_both_keys(
     store: HeldKeyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its reply was lost: the new key may be there, and the old one may end."""
@@ -196,7 +196,7 @@ async def test_what_the_editor_refuses_changes_nothing(store: HeldKeyStore) -> N
     assert await found(store, key.key_id) == key
 
 
-async def test_an_unknown_key_is_told(store: HeldKeyStore) -> None:
+async def test_an_unknown_key_is_reported(store: HeldKeyStore) -> None:
     """By every change."""
     await store.issue("acme", "", None)
     for attempt in (

@@ -17,7 +17,7 @@ def test_a_new_key_has_the_documented_form() -> None:
     assert form.is_key_id(PARTS.key_id)
 
 
-def test_a_test_key_is_told_by_its_beginning() -> None:
+def test_a_test_key_is_recognised_by_its_prefix() -> None:
     """``phf_test``, which its checksum covers."""
     key, parts = form.generate(test=True)
     assert re.fullmatch(r"phf_test_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}", key)
@@ -38,7 +38,7 @@ def test_new_keys_differ() -> None:
 
 
 @given(st.integers(0, len(KEY) - 1), st.sampled_from("0aZ_- é"))
-def test_a_mistyped_key_is_told_from_a_good_one(position: int, character: str) -> None:
+def test_a_mistyped_key_is_distinguished_from_a_good_one(position: int, character: str) -> None:
     """Any one wrong character."""
     mistyped = KEY[:position] + character + KEY[position + 1 :]
     assert (form.parse(mistyped) is not None) is (mistyped == KEY)
@@ -77,6 +77,6 @@ def test_a_digest_depends_on_secret_and_pepper_and_shows_neither() -> None:
 
 
 @pytest.mark.parametrize(("text", "is_id"), [("0B1zQmX4ktLw", True), ("0B1zQmX4ktL", False), ("0B1zQmX4kt{}", False)])
-def test_a_key_id_is_told_from_other_text(text: str, is_id: bool) -> None:
+def test_a_key_id_is_distinguished_from_other_text(text: str, is_id: bool) -> None:
     """Twelve letters and digits; nothing that could be a pattern or another record's name."""
     assert form.is_key_id(text) is is_id

@@ -57,7 +57,7 @@ def test_a_folder_that_may_not_be_searched_is_named(tmp_path: Path, monkeypatch:
         pepper.obtain(None, tmp_path)
 
 
-def test_a_pepper_that_is_lost_is_not_replaced_unless_the_keys_begin_anew(tmp_path: Path) -> None:
+def test_a_lost_pepper_is_not_replaced_unless_there_are_no_keys(tmp_path: Path) -> None:
     """The data folder has seen the store of the keys that were made with it."""
     assert not pepper.is_lost(None, tmp_path)
     (tmp_path / SEEN).touch()
@@ -70,7 +70,7 @@ def test_a_pepper_that_is_lost_is_not_replaced_unless_the_keys_begin_anew(tmp_pa
     assert not pepper.is_lost(None, tmp_path)
 
 
-def test_whoever_comes_second_gets_the_first_ones(tmp_path: Path) -> None:
+def test_the_second_caller_gets_the_first_pepper(tmp_path: Path) -> None:
     """However many begin at once: two peppers would void the keys of one of them."""
     found: list[bytes] = []
     start = threading.Barrier(8)
@@ -109,7 +109,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Pat
         pepper.obtain(None, tmp_path / "file" / "data")
 
 
-def test_a_fingerprint_tells_peppers_apart_and_reveals_none() -> None:
+def test_a_fingerprint_distinguishes_peppers_and_reveals_none() -> None:
     """It lies beside the keys."""
     one, other = pepper.fingerprint(b"one pepper of ours"), pepper.fingerprint(b"another pepper")
     assert one == pepper.fingerprint(b"one pepper of ours") != other

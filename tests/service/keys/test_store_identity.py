@@ -37,7 +37,7 @@ async def is_ours(store: HeldKeyStore) -> bool:
     return True
 
 
-async def test_a_store_that_was_emptied_and_begun_anew_is_not_ours(worker: HeldKeyStore, tmp_path: Path) -> None:
+async def test_an_emptied_and_recreated_store_is_not_ours(worker: HeldKeyStore, tmp_path: Path) -> None:
     """Somebody who knew nothing of it issues a key: whoever knew keeps the alarm, a process that starts later too."""
     await worker.client.flushall()
     newcomer = beside(worker, tmp_path / "newcomer")

@@ -28,7 +28,7 @@ async def test_a_malformed_key_never_reaches_the_store(scene: Scene) -> None:
     assert scene.store.asked == 0
 
 
-async def test_an_unknown_id_and_a_wrong_secret_are_told_apart_by_nobody(scene: Scene) -> None:
+async def test_an_unknown_id_and_a_wrong_secret_get_the_same_answer(scene: Scene) -> None:
     """The same verdict, without the id."""
     for wrong in (form.generate()[0], with_secret_of_another(scene.key.key_id)):
         assert await scene.verifier.check(wrong) == INVALID
@@ -149,7 +149,7 @@ async def test_a_key_that_was_removed_is_not_known_any_more(scene: Scene) -> Non
 # --- without waiting ---------------------------------------------------------------------------------------------
 
 
-async def test_a_verdict_is_known_for_as_long_as_nobody_has_to_be_asked(scene: Scene) -> None:
+async def test_a_verdict_holds_for_as_long_as_the_store_need_not_be_called(scene: Scene) -> None:
     """From three seconds it is checked behind the request, from five somebody has to wait."""
     assert scene.verifier.recall(scene.presented) is None
     await scene.verified()
@@ -162,7 +162,7 @@ async def test_a_verdict_is_known_for_as_long_as_nobody_has_to_be_asked(scene: S
     await scene.settle()
 
 
-async def test_what_nobody_keeps_up_to_date_is_good_no_more(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_verdict_without_invalidations_is_no_longer_good(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """A push for its key would not reach it: it made room for another, though its connection still has it."""
     monkeypatch.setattr(verifier, "_MOST_VERIFIED", 1)
     await scene.verified()

@@ -12,7 +12,7 @@ from tests.support.verifying import Scene
 # --- the store is away -------------------------------------------------------------------------------------------
 
 
-async def test_while_the_store_is_away_a_key_is_good_for_a_minute(scene: Scene) -> None:
+async def test_while_the_store_is_unreachable_a_key_is_good_for_a_minute(scene: Scene) -> None:
     """After that nothing can be said about it: never that it is invalid."""
     await scene.verified()
     scene.store.away = True
@@ -24,7 +24,7 @@ async def test_while_the_store_is_away_a_key_is_good_for_a_minute(scene: Scene) 
     assert not scene.verifier.can_verify_any_from_memory
 
 
-async def test_a_key_that_nobody_verified_yet_is_unknown_while_the_store_is_away(scene: Scene) -> None:
+async def test_an_unverified_key_is_unknown_while_the_store_is_unreachable(scene: Scene) -> None:
     """503, not 401."""
     scene.store.away = True
     assert await scene.outcome() == "unknown"
@@ -87,7 +87,7 @@ async def test_the_name_of_another_record_changes_nothing(scene: Scene) -> None:
     assert scene.store.asked == 0
 
 
-async def test_a_push_while_the_store_is_away_keeps_the_key_for_its_minute(scene: Scene) -> None:
+async def test_a_push_while_the_store_is_unreachable_keeps_the_key_for_its_minute(scene: Scene) -> None:
     """What was known keeps its age; nobody can say better."""
     await scene.verified()
     scene.store.away = True

@@ -222,7 +222,7 @@ async def test_a_whole_key_sent_by_mistake_is_not_repeated(
     assert (await store.find(key.key_id)).key == key
 
 
-async def test_while_the_key_store_is_away_nothing_is_promised(
+async def test_while_the_key_store_is_unreachable_nothing_is_promised(
     app: OperatorsApp, server: ValkeyProcess, store: KeyStore
 ) -> None:
     """503, and by itself it works again when the store is back."""

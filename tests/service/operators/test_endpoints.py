@@ -79,7 +79,7 @@ async def test_options_lists_the_methods() -> None:
     assert (answer.status, set(answer.headers["allow"].split(", "))) == (204, {"GET", "HEAD", "OPTIONS"})
 
 
-async def test_the_index_lists_what_can_be_changed_for_whoever_may(tmp_path: Path) -> None:
+async def test_the_index_lists_actions_for_callers_with_the_right(tmp_path: Path) -> None:
     """With the write token; whoever has none does not even learn that there is one."""
     changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
     app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
@@ -183,7 +183,7 @@ async def test_head_is_answered_as_get_is(path: str) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "TRACE"])
-async def test_another_method_is_told_which_there_are(path: str, method: str) -> None:
+async def test_another_method_gets_the_allowed_ones(path: str, method: str) -> None:
     answer = await ask(operators(lambda: instance(WELL)), path, method)
     assert answer.problem() == (405, "method_not_allowed")
     assert answer.headers["allow"] == "GET, HEAD, OPTIONS"

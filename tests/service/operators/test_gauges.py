@@ -46,7 +46,7 @@ def test_each_node_of_a_cluster_has_its_figures() -> None:
     assert not [name for name, _ in gauges(instance(WELL)) if name.startswith("forecast_cache_node")]
 
 
-def test_room_is_told_beside_its_limit() -> None:
+def test_used_room_is_shown_beside_its_limit() -> None:
     """Over all workers: connections, look-ups in the warehouse, and the disk."""
     state = msgspec.structs.replace(
         instance(

@@ -91,7 +91,7 @@ async def test_all_of_it_takes_the_read_token_where_there_is_one() -> None:
         assert (await ask(app, path)).problem() == (401, "missing_token")
 
 
-async def test_a_stream_tells_of_every_overview_until_the_listener_stops(tmp_path: Path) -> None:
+async def test_a_stream_sends_every_overview_until_the_listener_stops(tmp_path: Path) -> None:
     """The first at once; a drain does not wait for those who listen."""
     found = watched()
     seen: list[dict[str, Any]] = []
@@ -118,7 +118,7 @@ async def test_a_stream_tells_of_every_overview_until_the_listener_stops(tmp_pat
     assert [one["at"] for one in seen] == sorted({one["at"] for one in seen})
 
 
-async def test_nothing_is_encoded_while_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_encoded_without_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
     """The page costs nothing until it is open, and one encoding however many look at it."""
     found = watched()
     encoded = 0

@@ -71,14 +71,14 @@ def test_what_is_wrong_is_named_with_the_time_since_when(watching: Watching) -> 
 
 
 @pytest.mark.parametrize("state", [instance(None), instance(WELL, draining=True), instance(but(release=None))])
-def test_an_instance_that_answers_nobody_says_so(watching: Watching, state: InstanceState) -> None:
+def test_an_instance_that_answers_no_request_says_so(watching: Watching, state: InstanceState) -> None:
     """As readiness does."""
     verdict = watching.seconds(state).verdict
     assert verdict.level == "unavailable"
     assert verdict.sentence.startswith("Partners get no answers. ")
 
 
-def test_errors_of_the_last_minute_are_told_until_they_are_older(watching: Watching) -> None:
+def test_errors_are_shown_for_a_minute(watching: Watching) -> None:
     """Although nothing else is wrong. A few do not count."""
     watching.seconds(instance(WELL), 2)
     watching.telemetry.count(REQUESTS, "forecast", "503", "unavailable", amount=4)
@@ -135,7 +135,7 @@ def test_a_switch_shows_in_the_hit_rate_before_and_after(watching: Watching) -> 
     assert texts(seen)[0] == "release r2 is live; it was r1"
 
 
-def test_a_rollback_is_told_apart_with_who_did_it_and_what_was_seen_of_the_release(watching: Watching) -> None:
+def test_a_rollback_is_an_event_with_its_author_and_release(watching: Watching) -> None:
     """The hit rate before it is that of the release that it left, and of no other."""
     state = instance(but(release="r1"))
     watching.seconds(state)
@@ -176,7 +176,7 @@ def test_the_cause_comes_before_what_partners_notice_of_it(watching: Watching) -
     assert verdict.reasons[-1].since < began
 
 
-def test_what_was_wrong_before_nobody_was_answered_keeps_its_time(watching: Watching) -> None:
+def test_a_reason_from_before_an_outage_keeps_its_time(watching: Watching) -> None:
     """While nobody is answered, nothing else is looked for."""
     began = watching.now + 1
     watching.seconds(instance(but(cache_up=False)), 3)

@@ -45,7 +45,7 @@ def test_names_of_this_machine_are_known_on_any_port(host: str) -> None:
         "",
     ],
 )
-def test_a_name_that_somebody_gave_this_machine_is_not_known(host: str) -> None:
+def test_an_unknown_name_of_this_machine_is_refused(host: str) -> None:
     """A browser sends the name of the page's own site."""
     assert not known(Hosts(), host)
 

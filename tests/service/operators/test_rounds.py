@@ -21,7 +21,7 @@ class Work:
         return number
 
 
-async def test_a_crowd_costs_two_calls_and_nobody_gets_what_began_before() -> None:
+async def test_a_crowd_costs_two_calls_and_gets_no_older_result() -> None:
     """The first call was under way when the others came: it may not know what they want to know."""
     work = Work()
     rounds = Rounds(work)

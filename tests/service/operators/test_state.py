@@ -82,7 +82,7 @@ def test_an_instance_that_lacks_nothing_is_ready() -> None:
         (instance(but(can_verify=False, keys_problem="another pepper")), "another pepper"),
     ],
 )
-def test_an_instance_that_can_answer_nobody_is_unavailable(state: InstanceState, reason: str) -> None:
+def test_an_instance_that_can_answer_no_key_is_unavailable(state: InstanceState, reason: str) -> None:
     """And says what an operator must mend."""
     found = readiness(state)
     assert (found.status, found.reasons) == ("unavailable", (reason,))
@@ -109,7 +109,7 @@ def test_an_instance_that_can_answer_nobody_is_unavailable(state: InstanceState,
         (instance(WELL, but(release=None, release_problem="slow disk")), "slow disk"),
     ],
 )
-def test_an_instance_that_can_answer_somebody_is_degraded(state: InstanceState, part: str) -> None:
+def test_an_instance_that_can_answer_some_keys_is_degraded(state: InstanceState, part: str) -> None:
     """A balancer goes on sending to it; the reason is there to read."""
     found = readiness(state)
     assert found.status == "degraded"

@@ -127,7 +127,7 @@ def _tier(answer: Answer) -> str:
     return "hit" if "; hit" in status else "miss"
 
 
-def test_a_cache_that_is_away_is_a_warning_and_the_release_goes_live(
+def test_an_unreachable_cache_is_a_warning_and_the_release_goes_live(
     ours: Settings, cache: ValkeyProcess, short: Path
 ) -> None:
     """Listed first, so that nobody overlooks why it is slow."""
@@ -147,7 +147,7 @@ def test_warming_that_takes_too_long_is_a_warning_too(
     assert "longer than" in not_warmed(outcome)[0]
 
 
-def test_an_embedded_cache_that_nobody_runs_is_nothing_to_warm(short: Path) -> None:
+def test_an_embedded_cache_without_an_instance_is_not_warmed(short: Path) -> None:
     """It begins empty with the next instance: no warning, nothing started."""
     outcome = published(Settings(data_dir=str(short / "data")), write_drop(short / "drop"))
     assert not_warmed(outcome) == []

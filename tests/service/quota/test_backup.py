@@ -100,7 +100,7 @@ async def test_a_dry_run_says_what_would_be_added(usage: UsageWorker) -> None:
     assert await usage.client.keys("*") == []
 
 
-async def test_a_store_that_is_emptied_during_an_import_is_told(tmp_path: Path) -> None:
+async def test_a_store_that_is_emptied_during_an_import_is_reported(tmp_path: Path) -> None:
     """Figures of its own generation would come back as another's."""
     shared = FakeServer()
     usage = UsageWorker(double(shared), tmp_path)
@@ -125,7 +125,7 @@ async def test_a_store_that_is_emptied_during_an_import_is_told(tmp_path: Path) 
 # --- damage -----------------------------------------------------------------------------------------------------
 
 
-async def test_damaged_counts_are_left_out_of_a_backup_and_told(usage: UsageWorker) -> None:
+async def test_damaged_counts_are_left_out_of_a_backup_and_reported(usage: UsageWorker) -> None:
     """Of another type, or no number; the rest is there."""
     await flushed(usage, "a", "b")
     await usage.client.hset(counts_name("a", "2026-11"), "19:forecast:answered", "x")

@@ -17,7 +17,7 @@ from service.quota.gcra import Decision, allowed, refused
         (Rate(1, 3600, 1), 0, 3600),
     ],
 )
-def test_what_remains_may_be_spread_over_the_time_told(rate: Rate, remaining: int, reset: int) -> None:
+def test_the_remaining_requests_may_be_spread_over_the_reset_time(rate: Rate, remaining: int, reset: int) -> None:
     """Without being limited; with nothing left, it is the time in which one request comes."""
     assert allowed(rate, remaining) == Decision(True, remaining, reset, 0)
 

@@ -236,7 +236,7 @@ async def test_a_quota_counts_what_the_store_lost(usage: UsageWorker) -> None:
     assert (await usage.quotas.standing("a", quota)).remaining == 4
 
 
-async def test_what_was_stored_lately_is_spooled_if_the_store_is_away_at_the_end(
+async def test_recent_batches_are_spooled_if_the_store_is_unreachable_at_the_end(
     usage: UsageWorker, other: UsageWorker
 ) -> None:
     """A replica may take its place; whoever finds the file stores only what is missing."""

@@ -88,7 +88,7 @@ async def test_a_spooled_batch_never_overtakes_one_that_was_refused(
     assert spool_files(tmp_path) == []
 
 
-async def test_a_spool_that_cannot_be_written_is_told(
+async def test_a_spool_that_cannot_be_written_is_reported(
     usage: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """With how much is lost: nothing else is left to do."""
@@ -123,7 +123,7 @@ async def test_a_take_over_that_takes_long_delays_no_flush(
     await other.flusher.stop()
 
 
-async def test_what_waits_is_spooled_while_the_store_is_away(
+async def test_waiting_counts_are_spooled_while_the_store_is_unreachable(
     usage: UsageWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what comes after it; when all of it is stored the file is gone."""
@@ -160,7 +160,7 @@ async def test_what_is_refused_is_spooled_and_nothing_else(usage: UsageWorker, t
     assert (await stored(usage), spool_files(tmp_path)) == (2, ["lock"])
 
 
-async def test_a_spool_that_cannot_be_written_meanwhile_is_told_once(
+async def test_a_spool_that_cannot_be_written_meanwhile_is_reported_once(
     usage: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Counts go on waiting in memory."""

@@ -52,9 +52,7 @@ async def test_a_full_queue_drops_and_counts(errors: LastErrors, monkeypatch: py
     assert errors.dropped == 2
 
 
-async def test_what_a_store_that_is_away_does_not_take_is_dropped_after_one_try(
-    redis: LossyStore, errors: LastErrors
-) -> None:
+async def test_errors_for_an_unreachable_store_are_dropped_after_one_try(redis: LossyStore, errors: LastErrors) -> None:
     """Of however many keys; nothing waits for its return."""
     redis.away = True
     await keep(errors, *(failed(number, f"k{number}") for number in range(50)))

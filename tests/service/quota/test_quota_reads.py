@@ -123,7 +123,7 @@ async def test_a_request_that_waited_too_long_goes_on_and_the_answer_is_taken_wh
     assert (scene.used, scene.went_on, len(scene.store.asked)) == (9, ["first"], 1)
 
 
-async def test_a_read_that_nobody_waits_for_sets_no_alarm(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_read_without_waiters_sets_no_alarm(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is to be decided yet: what is known is good for a while."""
     await scene.wait("first")
     await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
@@ -134,7 +134,7 @@ async def test_a_read_that_nobody_waits_for_sets_no_alarm(scene: Scene, monkeypa
     assert len(scene.store.asked) == 2
 
 
-async def test_a_store_that_is_away_leaves_what_is_known(scene: Scene) -> None:
+async def test_an_unreachable_store_leaves_the_known_totals(scene: Scene) -> None:
     await scene.wait("first")
     await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
     scene.count(2)
@@ -186,7 +186,7 @@ async def test_what_the_store_lost_is_taken_back_with_its_total(scene: Scene) ->
     assert (scene.went_on, scene.used, scene.counters.waits) == (["first", "second", "third"], 13, 6)
 
 
-async def test_a_defect_in_what_is_made_of_a_reply_keeps_nobody_waiting(
+async def test_a_defect_in_handling_a_reply_leaves_no_caller_waiting(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:

@@ -249,7 +249,7 @@ async def test_a_month_begins_on_its_first_day(usage: UsageWorker) -> None:
     assert (await state(usage)).used == 1
 
 
-async def test_an_unknown_total_counts_as_nothing_while_the_store_is_away(
+async def test_an_unknown_total_counts_as_nothing_while_the_store_is_unreachable(
     usage: UsageWorker, other: UsageWorker
 ) -> None:
     """A partner who may have paid is not turned away; the first flush corrects it."""

@@ -169,7 +169,7 @@ def test_many_who_wait_for_the_last_of_a_quota_wait_no_longer(tmp_path: Path) ->
     assert simulate(tmp_path, "2/day", script, number=1).longest < WAIT_SECONDS + 0.001
 
 
-def test_nobody_waits_for_a_store_that_hangs_more_than_a_moment(tmp_path: Path) -> None:
+def test_no_request_waits_long_for_a_store_that_hangs(tmp_path: Path) -> None:
     """A quarter of a second, and once in a second; what is known goes on being used."""
 
     async def script(workers: Workers) -> None:

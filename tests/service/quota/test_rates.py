@@ -20,7 +20,7 @@ def worker() -> OneWorker:
     return OneWorker()
 
 
-async def test_a_hot_key_rarely_asks_and_nobody_waits(worker: OneWorker) -> None:
+async def test_a_hot_key_rarely_calls_redis_and_no_request_waits(worker: OneWorker) -> None:
     """At 400 requests a second a lease serves about five; renewals run behind the requests."""
     await worker.drive(FAST, 400, 1)
     worker.leases.calls.clear()
@@ -335,7 +335,7 @@ async def test_tokens_that_are_held_serve_several_at_once(worker: OneWorker) -> 
     assert (len(worker.leases.calls), token_lease.tokens) == (calls, before - 2)
 
 
-async def test_several_at_once_get_this_worker_s_share_while_redis_is_away(worker: OneWorker) -> None:
+async def test_several_at_once_get_this_worker_s_share_while_redis_is_unreachable(worker: OneWorker) -> None:
     """Again as a whole or not at all."""
     worker.leases.away = True
     assert not (await worker.limiter.take_together("k", FAST, 26)).allowed

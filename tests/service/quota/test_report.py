@@ -96,7 +96,7 @@ async def test_many_keys_come_in_the_order_asked_for(usage: UsageWorker, report:
     ],
     ids=["no-number", "no-day", "negative", "no-hash"],
 )
-async def test_a_damaged_record_is_told_and_stops_no_other(
+async def test_a_damaged_record_is_reported_and_stops_no_other(
     usage: UsageWorker, report: UsageReport, damage: Damage
 ) -> None:
     """A bill that is silently too low is a loss; its owner is told that figures are unavailable."""
@@ -120,7 +120,7 @@ async def test_outcomes_of_a_later_version_are_left_alone(usage: UsageWorker, re
     assert [row.answered for row in await report.of_key("a", FIRST, LAST)] == [2]
 
 
-async def test_a_store_that_is_away_is_told(usage: UsageWorker, report: UsageReport) -> None:
+async def test_an_unreachable_store_is_reported(usage: UsageWorker, report: UsageReport) -> None:
     """Nothing is known then, which is not nothing."""
     usage.redis.away = True
     with pytest.raises(StoreUnavailable):

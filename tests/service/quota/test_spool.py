@@ -95,7 +95,7 @@ def test_a_file_that_another_took_away_is_skipped(spool: Spool) -> None:
     assert list(found) == []
 
 
-def test_a_file_that_cannot_be_read_is_told_and_left(spool: Spool, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreadable_file_is_reported_and_left(spool: Spool, caplog: pytest.LogCaptureFixture) -> None:
     """Another instance may be able to."""
     path = left(spool, "w")
     path.unlink()
@@ -105,7 +105,7 @@ def test_a_file_that_cannot_be_read_is_told_and_left(spool: Spool, caplog: pytes
     assert path.exists()
 
 
-def test_the_file_of_a_worker_that_lives_is_nobody_elses(spool: Spool, tmp_path: Path) -> None:
+def test_the_file_of_a_live_worker_is_not_taken_over(spool: Spool, tmp_path: Path) -> None:
     """It may replace it by one with other numbers; when it has ended, others may have it."""
     spool.write("w", KEYS)
     other = Spool(tmp_path)

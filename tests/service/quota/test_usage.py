@@ -137,6 +137,6 @@ def test_memory_does_not_grow_with_requests(counters: UsageCounters) -> None:
     assert counters.waiting() == set()
 
 
-def test_workers_are_told_apart() -> None:
+def test_counts_of_workers_are_separate() -> None:
     """Also those of one machine that follow each other."""
     assert len({UsageCounters().worker_id for _ in range(100)}) == 100

@@ -197,7 +197,7 @@ def test_a_url_that_is_none_is_an_error_at_once() -> None:
         open_client("http://example.test", timeout=BUDGET)
 
 
-async def test_who_lacks_a_right_is_told_where_the_rights_are(store: RedisStore) -> None:
+async def test_a_missing_right_is_named_with_the_document_of_rights(store: RedisStore) -> None:
     """An upgrade may need more of them: what worked yesterday is refused then."""
     await store.call(lambda client: client.acl_setuser("default", commands=["-set"]))
     with pytest.raises(StoreUnavailable, match=r"no permissions .*SECURITY\.md"):

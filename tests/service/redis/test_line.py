@@ -66,7 +66,7 @@ async def test_calls_of_one_turn_are_one_write(store: WiredStore) -> None:
     assert await asyncio.gather(*first, *second) == [b"1", None, b"3", b"4"]
 
 
-async def test_a_caller_that_goes_away_harms_nobody(store: WiredStore) -> None:
+async def test_a_cancelled_caller_does_not_affect_others(store: WiredStore) -> None:
     """Its command is sent and answered all the same."""
     wire = await opened(store)
     gone, also_gone, stays = get(store, "a", "b", "c")
@@ -99,7 +99,7 @@ async def test_a_connection_that_cannot_be_made_is_a_failure_of_all_who_wait_for
     await opened(store)
 
 
-async def test_a_defect_in_opening_leaves_nobody_waiting(store: WiredStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_defect_in_opening_leaves_no_caller_waiting(store: WiredStore, monkeypatch: pytest.MonkeyPatch) -> None:
     def defect() -> Wire:
         raise RuntimeError("a defect")
 
@@ -119,7 +119,7 @@ async def test_a_lost_connection_costs_the_calls_under_way(store: WiredStore) ->
     assert len(store.wires) == 2
 
 
-async def test_a_connection_lost_while_nobody_waits_is_no_failure(store: WiredStore) -> None:
+async def test_a_connection_lost_while_idle_is_no_failure(store: WiredStore) -> None:
     """Servers close those that are idle."""
     wire = await opened(store)
     wire.connection.connection_lost(None)
@@ -140,7 +140,7 @@ async def test_a_refusal_keeps_the_connection_and_the_circuit(store: WiredStore)
 
 
 @pytest.mark.parametrize("lost", ["silence", "nonsense", "end", "not opened", "loading"])
-async def test_failures_in_a_row_open_the_circuit_and_then_nobody_asks(store: WiredStore, lost: str) -> None:
+async def test_failures_in_a_row_open_the_circuit_and_calls_fail_at_once(store: WiredStore, lost: str) -> None:
     """When it closes again, calls are sent again."""
     store.timeout = 0.01 if lost == "silence" else 60
     store.gone = lost == "not opened"
@@ -164,7 +164,7 @@ async def test_failures_in_a_row_open_the_circuit_and_then_nobody_asks(store: Wi
     await opened(store)
 
 
-async def test_an_open_connection_is_not_used_while_the_store_is_away(store: WiredStore) -> None:
+async def test_an_open_connection_is_not_used_while_the_circuit_is_open(store: WiredStore) -> None:
     """Other calls of the same store may have found out first."""
     await opened(store)
     for _ in range(FAILURES_TO_OPEN):
@@ -174,7 +174,7 @@ async def test_an_open_connection_is_not_used_while_the_store_is_away(store: Wir
 
 
 @pytest.mark.parametrize("when", ["under way", "opening", "not sent"])
-async def test_stopping_leaves_nobody_waiting(store: WiredStore, when: str) -> None:
+async def test_stopping_leaves_no_caller_waiting(store: WiredStore, when: str) -> None:
     """Nor whoever comes later."""
     if when == "opening":
         store.opening.clear()

@@ -152,7 +152,7 @@ def test_lines_are_written_in_order_and_at_the_end_nothing_is_left() -> None:
     assert writer.dropped == 0
 
 
-def test_a_reader_who_stands_still_holds_up_nobody_and_what_it_misses_is_counted() -> None:
+def test_a_stalled_reader_delays_no_request_and_its_lost_lines_are_counted() -> None:
     """The pipe is full, the writer waits, and `write` returns."""
     reading, writing = os.pipe()
     writer = LineWriter(lambda _: b"x" * 4000 + b"\n", writing)

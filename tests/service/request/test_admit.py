@@ -50,7 +50,7 @@ def test_a_key_opens_the_areas_of_its_terms_and_no_other(metered: Served, settin
 # --- rates -------------------------------------------------------------------------------------------------------
 
 
-def test_beyond_its_rate_a_key_is_told_when_to_come_back(metered: Served, settings: Settings) -> None:
+def test_beyond_its_rate_a_key_gets_retry_after(metered: Served, settings: Settings) -> None:
     """The burst passes, the next does not; the index goes on."""
     caller = Caller(metered, settings, Terms(rate=RARE))
     assert [caller.ask().status for _ in range(3)] == [200, 200, 429]
@@ -104,7 +104,7 @@ def test_what_a_quota_refuses_takes_nothing_from_the_rate(metered: Served, setti
 # --- usage -------------------------------------------------------------------------------------------------------
 
 
-def test_usage_tells_what_became_of_every_request(metered: Served, settings: Settings) -> None:
+def test_usage_has_the_outcome_of_every_request(metered: Served, settings: Settings) -> None:
     """By area; what is not of an area is not counted, and a wrong key never is."""
     caller = Caller(metered, settings, Terms(areas=("forecast",)))
     first = caller.ask()

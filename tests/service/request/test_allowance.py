@@ -81,7 +81,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 @pytest.mark.parametrize("requests", [900, 100_000])
-async def test_of_a_quota_hardly_less_is_told_than_there_is(scene: Scene, requests: int) -> None:
+async def test_the_header_says_hardly_less_of_a_quota_than_is_left(scene: Scene, requests: int) -> None:
     """At most a thousandth beside this answer, and never more; whatever is counted beside, or in another area."""
     key = await scene.primed(Quota(requests, "month"))
     for used in range(500):
@@ -95,7 +95,7 @@ async def test_of_a_quota_hardly_less_is_told_than_there_is(scene: Scene, reques
             scene.count(allowance)
 
 
-async def test_while_nothing_changes_nothing_is_written_anew(scene: Scene) -> None:
+async def test_unchanged_headers_are_not_written_again(scene: Scene) -> None:
     key = await scene.primed(QUOTA)
     first = scene.passes(key)
     assert scene.admit(key) is first
@@ -104,7 +104,7 @@ async def test_while_nothing_changes_nothing_is_written_anew(scene: Scene) -> No
     assert first.tail is lines
 
 
-async def test_what_was_told_does_not_outlive_its_second(scene: Scene) -> None:
+async def test_a_written_header_does_not_outlive_its_second(scene: Scene) -> None:
     """The time to the end of the period is counted down."""
     key = await scene.primed(QUOTA)
     allowance = scene.passes(key)
@@ -136,7 +136,7 @@ async def test_the_answer_that_reaches_the_level_of_a_warning_says_so(scene: Sce
 
 
 @pytest.mark.parametrize("warn_at", [0.0002, 0.0015, 0.01])
-async def test_what_is_told_as_left_without_a_warning_needs_none(scene: Scene, warn_at: float) -> None:
+async def test_the_remaining_quota_without_a_warning_needs_none(scene: Scene, warn_at: float) -> None:
     """Though a thousandth less may be told than there is."""
     quota = Quota(1_000_000, "month", warn_at=warn_at)
     key = await scene.primed(quota)
@@ -209,7 +209,7 @@ async def test_a_refusal_is_kept_while_it_holds_and_counts_for_its_hour(scene: S
     assert scene.admit(key_with(Terms())) is not None
 
 
-async def test_nobody_passes_before_a_token_was_leased(scene: Scene) -> None:
+async def test_no_request_passes_before_a_token_was_leased(scene: Scene) -> None:
     """However often it is asked; and with a token, once for each."""
     key = key_with(Terms(rate=Rate(1000, 1, 2)))
     assert [scene.admit(key) for _ in range(3)] == [None] * 3
@@ -220,7 +220,7 @@ async def test_nobody_passes_before_a_token_was_leased(scene: Scene) -> None:
     assert scene.admit(key) is None
 
 
-async def test_a_token_whose_life_is_over_is_nobodys(scene: Scene) -> None:
+async def test_an_expired_token_lets_no_request_pass(scene: Scene) -> None:
     """Nor is one taken past the moment at which it is time to renew, without saying so."""
     key = key_with(Terms(rate=Rate(1000, 1, 1000)))
     assert (await scene.limiter.take("a", key.terms.rate)).allowed  # type: ignore[arg-type]

@@ -42,7 +42,7 @@ async def test_a_verdict_has_a_documented_code(
     assert steps.keys.judged == 2
 
 
-async def test_an_ended_key_is_told_since_when(steps: Steps) -> None:
+async def test_an_ended_key_gets_the_time_of_its_end(steps: Steps) -> None:
     steps.keys.verdict = Rejected("expired", "K1", SINCE)
     refusal = refused(await authenticated(steps, request_for(key="another")))
     assert "expired on 2026-01-02 at 03:04 UTC" in msgspec.json.decode(refusal.whole(b"r1")[1])["detail"]

@@ -36,7 +36,7 @@ def test_every_status_has_the_headers_that_it_calls_for(code: str) -> None:
     assert (b"retry-after" in headers) is (response.status in (429, 503))
 
 
-def test_a_parameter_at_fault_is_named() -> None:
+def test_a_wrong_parameter_is_named() -> None:
     """It is the last member, and absent otherwise."""
     assert list(json.loads(problem("invalid_parameter", parameter="zip_code").whole(b"")[1]))[-1] == "parameter"
 

@@ -125,7 +125,7 @@ def test_an_etag_is_a_digest_of_the_bytes() -> None:
 
 @pytest.mark.parametrize("body", [b"{}", b'{"total_results":1}' * 100, b""], ids=["small", "large", "empty"])
 @pytest.mark.parametrize("coding", [None, b"gzip"])
-def test_prepared_header_lines_are_those_that_are_written_anew(body: bytes, coding: bytes | None) -> None:
+def test_prepared_header_lines_equal_freshly_written_ones(body: bytes, coding: bytes | None) -> None:
     """Of every release and entry, whatever was answered before: nothing of another one is left in them."""
     policy = CachePolicy(60)
     target = Target(Route(area="forecast"), "forecast", "/x", "", "r1", b"", "answered")

@@ -37,7 +37,7 @@ def test_what_is_not_there_is_a_404_for_every_method(steps: Steps, path: str) ->
         assert "/v1/" in msgspec.json.decode(refusal.whole(b"r1")[1])["detail"]
 
 
-def test_a_path_that_is_nearly_right_is_told_so(steps: Steps) -> None:
+def test_a_path_that_is_nearly_right_gets_a_suggestion(steps: Steps) -> None:
     refusal = refused(routed(steps, "/v1/thing")[1])
     assert f"Did you mean {PATH}?" in msgspec.json.decode(refusal.whole(b"r1")[1])["detail"]
 

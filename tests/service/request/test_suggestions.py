@@ -104,7 +104,7 @@ def test_what_the_release_lacks_is_no_correction(worker: Served) -> None:
     assert "development-projects" not in worker.ask("/v1/development-project").json()["detail"]
 
 
-def test_a_space_in_the_address_is_told(worker: Served) -> None:
+def test_a_space_in_the_address_is_named(worker: Served) -> None:
     """The parser stops there."""
     with worker.wire() as wire:
         answer = wire.send(worker.head(f"{FORECAST}?city_name=San Francisco&state_code=CA")).answer()
@@ -112,7 +112,7 @@ def test_a_space_in_the_address_is_told(worker: Served) -> None:
     assert "%20" in answer.json()["detail"]
 
 
-def test_a_letter_in_the_address_that_is_not_encoded_is_told(worker: Served) -> None:
+def test_an_unencoded_letter_in_the_address_is_named(worker: Served) -> None:
     with worker.wire() as wire:
         wire.send(f"GET {FORECAST}?city_name=Cañon HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         answer = wire.answer()

@@ -189,7 +189,7 @@ async def test_requests_for_the_same_share_a_look_up(steps: Steps) -> None:
 @pytest.mark.parametrize(
     ("error", "status"), [(LookupFailure("damaged"), 503), (RuntimeError("secret"), 500)], ids=["failure", "defect"]
 )
-async def test_an_error_is_told_alike_to_all_who_wait(steps: Steps, error: Exception, status: int) -> None:
+async def test_all_waiting_requests_get_the_same_error(steps: Steps, error: Exception, status: int) -> None:
     """The next request looks up again."""
     held = Held(steps)
     held.error = error
@@ -265,7 +265,7 @@ async def test_a_look_up_of_an_older_release_that_fails_says_nothing_of_the_curr
     assert (await ask(steps, request_for())).status == 200
 
 
-async def test_while_the_store_of_quotas_is_away_what_is_known_decides(steps: Steps) -> None:
+async def test_while_quotas_are_unreachable_the_known_total_decides(steps: Steps) -> None:
     limit(steps, Terms(quota=Quota(10**9, "month")))
     assert (await ask(steps, request_for())).status == 200
     steps.usage.redis.away = True
@@ -273,7 +273,7 @@ async def test_while_the_store_of_quotas_is_away_what_is_known_decides(steps: St
     assert statuses(await crowd(steps, 20)) == {200: 20}
 
 
-async def test_while_the_leases_are_away_a_worker_lets_its_share_pass(steps: Steps) -> None:
+async def test_while_leases_are_unreachable_a_worker_lets_its_share_pass(steps: Steps) -> None:
     """So nobody is refused for our fault, and no key gets much more than its rate."""
     limit(steps, Terms(rate=Rate(10, 60, 10)))
     steps.leases.away = True

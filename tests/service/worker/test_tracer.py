@@ -273,7 +273,7 @@ class Away(SpanExporter):
         return SpanExportResult.SUCCESS
 
 
-def test_a_collector_that_is_away_is_told_once_and_what_is_lost_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_collector_is_reported_once_and_lost_spans_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "forecast.traces")
     collector = Away()
     tracer = SpanTracer(1.0, collector)
@@ -325,7 +325,7 @@ def test_more_than_can_wait_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tracer.dropped, tracer._exports.done) == (88, 513)
 
 
-def test_wrong_variables_are_told_and_requests_are_served(
+def test_wrong_variables_are_reported_and_requests_are_served(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A worker that ended because of them would be started for ever."""

@@ -214,7 +214,7 @@ async def test_ids_are_in_the_order_of_their_characters(catalog: Catalog, tmp_pa
     assert await ids(catalog, "36436") == sorted(names)
 
 
-def test_a_project_without_any_place_is_left_out_and_told(catalog: Catalog, tmp_path: Path) -> None:
+def test_a_project_without_a_place_is_left_out_and_reported(catalog: Catalog, tmp_path: Path) -> None:
     rows = [
         project("A-1"),
         at("A-2", None, "Dickinson", None),
@@ -228,7 +228,7 @@ def test_a_project_without_any_place_is_left_out_and_told(catalog: Catalog, tmp_
     assert keys(catalog).resolve("99999", None, None) == UnknownZip("99999")
 
 
-def test_words_that_mean_nothing_to_us_are_unknown_and_told(catalog: Catalog, tmp_path: Path) -> None:
+def test_unknown_words_of_a_status_are_reported(catalog: Catalog, tmp_path: Path) -> None:
     """Each with how often it occurs; a status that is empty is unknown, and no word."""
     words = ["Completed", "Plan check", "Plan check", "It's on!", None]
     rows = [project(f"A-{index}", status=word) for index, word in enumerate(words)]

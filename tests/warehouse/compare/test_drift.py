@@ -135,7 +135,7 @@ def test_a_figure_that_may_still_be_revised_may_move_twice_as_far(open_figure: s
     assert fired(beyond) == ["coverage-lost", "total-drift"]
 
 
-def test_one_drifting_total_is_told_with_those_who_moved_most() -> None:
+def test_a_drifting_total_is_reported_with_its_largest_movers() -> None:
     movers = (Mover("36436", "population 2023", 100, 300), Mover("00501", "population 2010", 1, 2))
     comparison = compared(figures=(figure(new_total=1200), figure("population 2010")), movers=movers)
     found = drift_findings(comparison, RuleLimits(), FIRST_OPEN_YEAR)[0]
@@ -171,7 +171,7 @@ def test_a_table_that_is_withdrawn_or_new_lost_no_rows() -> None:
     assert fired(compared(rows={"aliases": (100, None), "development_projects": (None, 5)})) == []
 
 
-def test_what_changed_at_all_is_always_told_in_one_line() -> None:
+def test_a_change_is_always_summed_up_in_one_line() -> None:
     comparison = compared(places=msgspec.structs.replace(UNCHANGED.places, changed=2), changed_zip_codes=7)
     (found,) = drift_findings(comparison, RuleLimits(), FIRST_OPEN_YEAR)
     assert (found.rule, found.severity, found.count) == ("changed-figures", "info", 7)

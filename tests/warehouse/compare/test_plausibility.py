@@ -178,7 +178,7 @@ def test_if_the_cause_is_accepted_what_follows_stands_for_itself(served: Catalog
     assert "--accept" in (stands["figures-moved"].remedy or "")
 
 
-def test_whoever_accepts_all_that_a_cause_suggests_is_not_refused_for_what_follows(served: Catalog, made: Made) -> None:
+def test_accepting_what_a_cause_suggests_accepts_its_consequences(served: Catalog, made: Made) -> None:
     drop = made(scale(PEOPLE, 2, "OH"))
     outcome = checked(served, drop)
     (cause,) = causes(outcome).values()
@@ -187,7 +187,7 @@ def test_whoever_accepts_all_that_a_cause_suggests_is_not_refused_for_what_follo
     assert checked(served, drop, acceptance=accepted(served, *words)).result == "passed"
 
 
-def test_a_uniform_change_is_told_from_its_limit_on(served: Catalog, made: Made) -> None:
+def test_a_uniform_change_is_reported_from_its_limit_on(served: Catalog, made: Made) -> None:
     drop = made(each(scale(COUNTED[:6], 1.028, "OH"), scale(COUNTED[:6], 1.032, "CT")))
     found = finding(checked(served, drop), "uniform-scale")
     assert (found.severity, set(found.measured_in)) == ("error", {"CT"})
@@ -202,9 +202,7 @@ def test_figures_that_are_still_open_may_move_twice_as_far(served: Catalog, made
 
 
 @pytest.mark.parametrize(("share", "refused"), [(0.38, False), (0.42, True)])
-def test_in_a_state_ten_times_the_share_may_be_at_fault(
-    served: Catalog, made: Made, share: float, refused: bool
-) -> None:
+def test_in_a_state_ten_times_the_share_may_fail(served: Catalog, made: Made, share: float, refused: bool) -> None:
     """Of points outside their state here, with a limit that the country as a whole keeps."""
     outcome = checked(served, made(fill("longitude", -60.0, "NM", share=share)), limits={"place-outside-state": 0.04})
     assert ("place-outside-state" in errors(outcome)) is refused
@@ -272,7 +270,7 @@ def test_zip_codes_that_lose_a_figure_each_month_add_up_to_slow_loss(
     assert f"since {first.id}" in finding(refused, "slow-loss").message
 
 
-def test_a_damaged_baseline_is_told_and_stops_nothing(catalog: Catalog, first: Manifest, made: Made) -> None:
+def test_a_damaged_baseline_is_reported_and_stops_nothing(catalog: Catalog, first: Manifest, made: Made) -> None:
     """Drift of long ago is not known then; the current release is still compared."""
     assert errors(published(catalog, made(noise(COUNTED, 0.002)))) == []
     table_file(catalog.folder(first.id) / "tables", "population").write_bytes(b"PAR1")

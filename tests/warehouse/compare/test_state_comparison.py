@@ -54,7 +54,7 @@ def test_what_was_shuffled_has_moved_though_its_total_stays(tmp_path: Path) -> N
     assert (most.moved_share, most.drift) == (0.8, 0.0)
 
 
-def test_the_figure_that_moved_most_is_told_besides_the_key_figures(tmp_path: Path) -> None:
+def test_the_figure_that_moved_most_is_shown_besides_the_key_figures(tmp_path: Path) -> None:
     """Not if a few people moved: of small totals, any change is a large share."""
     old = [people("62701", 2012, 4000), people("62701", 2023, 4000), people("62702", 2011, 9)]
     new = [people("62701", 2012, 3000), people("62701", 2023, 3999), people("62702", 2011, 1)]

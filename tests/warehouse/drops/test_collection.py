@@ -147,7 +147,7 @@ def test_a_link_inside_the_drop_is_the_file_it_leads_to(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["/nowhere/a.parquet", "gone.parquet"])
 @pytest.mark.parametrize("given", ["", "link.parquet"])
-def test_a_link_without_a_target_is_told_wherever_that_would_be(tmp_path: Path, target: str, given: str) -> None:
+def test_a_broken_link_is_reported_wherever_it_leads(tmp_path: Path, target: str, given: str) -> None:
     """There is nothing to copy into the drop, and nothing to permit."""
     (tmp_path / "link.parquet").symlink_to(target)
     (told,) = collect([str(tmp_path / given)]).findings
@@ -232,7 +232,7 @@ def test_key_value_folders_further_above_the_drop_do_not_count(tmp_path: Path) -
     assert file.partitions == {}
 
 
-def test_files_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+def test_files_of_the_same_name_are_distinguished(tmp_path: Path) -> None:
     """Findings name files, so no two may have one name."""
     write_table(tmp_path / "one" / "part-0.parquet", HOUSING)
     write_table(tmp_path / "two" / "part-0.parquet", HOUSING)

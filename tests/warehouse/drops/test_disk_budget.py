@@ -40,7 +40,7 @@ def examined(drop: Path, tmp_path: Path) -> ReadResult:
     return read_drop(ReadRequest(paths=(str(drop),), out=str(out), before=None, limits=NO_LIMITS))
 
 
-def test_a_drop_that_needs_more_than_the_disk_has_is_at_fault(
+def test_a_drop_that_needs_more_than_the_disk_has_is_refused(
     swelling: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With what it needed and what was free; some of the disk is left to others."""
@@ -51,7 +51,7 @@ def test_a_drop_that_needs_more_than_the_disk_has_is_at_fault(
     assert finding.message.endswith("needed more than 93.0 MB of disk; 100.0 MB were free")
 
 
-def test_a_disk_with_less_than_any_drop_may_need_is_at_fault_itself(
+def test_a_disk_with_less_than_any_drop_may_need_refuses_no_drop(
     swelling: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same drop: this is tried again."""

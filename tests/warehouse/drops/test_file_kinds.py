@@ -28,7 +28,7 @@ from warehouse.drops.file_kinds import columns_of, is_unfinished, kind_of, may_h
         (b"", "a", "empty", False),
     ],
 )
-def test_a_file_is_told_by_its_bytes_and_name(head: bytes, name: str, kind: str, table: bool) -> None:
+def test_a_kind_of_file_is_recognised_by_its_bytes_and_name(head: bytes, name: str, kind: str, table: bool) -> None:
     told = kind_of(head, name)
     assert told.name == kind
     assert may_hold_table(told, name) is table

@@ -43,7 +43,7 @@ def zipped() -> bytes:
         ("export.csv", UNKNOWN, "the drop lacks housing, development_projects"),
     ],
 )
-def test_the_table_is_told_by_the_columns_or_else_by_the_name(
+def test_the_table_is_recognised_by_the_columns_or_else_by_the_name(
     tmp_path: Path, name: str, content: bytes, says: str
 ) -> None:
     """If neither tells, all that the drop lacks are named, needed ones first."""

@@ -240,7 +240,7 @@ def written(path: Path, table: pa.Table) -> None:
     pq.write_table(table, path)
 
 
-def test_what_nobody_needs_does_no_harm_however_much_there_is(tmp_path: Path) -> None:
+def test_unneeded_columns_and_metadata_do_no_harm_however_much_there_is(tmp_path: Path) -> None:
     """Ten thousand columns, a footer of many megabytes, a type in a type in a type."""
     drop = write_drop(tmp_path / "drop")
     many_columns(drop / "zip_housing.parquet", HOUSING)
@@ -426,7 +426,7 @@ def test_a_file_that_goes_away_while_it_is_read_is_never_more_than_a_finding(tmp
     assert bool(found) == (step != "validating"), "what has been read needs no file any more"
 
 
-def test_a_pipe_that_takes_a_files_place_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_pipe_that_takes_a_files_place_does_not_block(tmp_path: Path) -> None:
     """It was a file when it was looked at; opening what it is now would wait for ever."""
     for number in range(20):  # on a busy machine the reader may be quicker than we are, or not begin in time
         drop = write_drop(tmp_path / f"drop-{number}", housing=None)

@@ -114,7 +114,7 @@ def test_a_missing_housing_figure_is_an_error_of_its_own(tmp_path: Path) -> None
     assert [extract.table.name for extract in found.extracts] == ["housing"]
 
 
-def test_a_housing_year_that_answers_do_not_name_is_told(tmp_path: Path) -> None:
+def test_a_housing_year_that_answers_do_not_name_is_reported(tmp_path: Path) -> None:
     write_table(tmp_path / "a.parquet", beside(HOUSING, {"tot_home_available_2024": "5", "exported_by": "x"}))
     found = make_report(list(recognised(tmp_path).findings))
     assert "tot_home_available_2024" in finding(found, "not-in-v1").message
@@ -157,7 +157,7 @@ def test_a_file_without_column_names_says_how_to_unload_them(tmp_path: Path) -> 
     assert "HEADER = TRUE" in (found.remedy or "")
 
 
-def test_columns_that_nobody_needs_are_ignored_and_named(tmp_path: Path) -> None:
+def test_unneeded_columns_are_ignored_and_named(tmp_path: Path) -> None:
     write_table(tmp_path / "a.parquet", beside(HOUSING, {"exported_by": "ada", "RT_GROWTH": "x"}))
     found = recognised(tmp_path)
     assert [extract.table.name for extract in found.extracts] == ["housing"]

@@ -49,7 +49,7 @@ def sizes(taken: Sequence[PendingLookup]) -> list[int]:
 
 
 @given(st.lists(st.tuples(st.sampled_from((FORECAST, OTHER)), st.sampled_from((0, 1, 2, 178, 342, 600))), max_size=30))
-def test_everybody_is_taken_once_and_nobody_is_passed(
+def test_each_look_up_is_taken_once_and_in_order(
     loop: asyncio.AbstractEventLoop, asked: list[tuple[LookupStatement, int]]
 ) -> None:
     """By none of the same look-up; the oldest of all is in every statement."""

@@ -125,7 +125,7 @@ async def test_what_is_asked_in_one_turn_is_one_statement(shared: Shared) -> Non
     assert shared.statements == [len(asked)]
 
 
-async def test_each_look_up_is_told_of_its_statement(shared: Shared) -> None:
+async def test_each_look_up_gets_the_outcome_of_its_statement(shared: Shared) -> None:
     """Also of one that failed, and of the next one."""
     await asyncio.gather(*(shared.look_up(zip_code) for zip_code in TOWN[:3]))
     assert shared.told == [(FORECAST_AREA.name, 3, None)] * 3
@@ -239,7 +239,7 @@ async def test_a_key_without_entry_fails_only_who_asked_for_it(shared: Shared) -
     assert shared.statements == [2]
 
 
-async def test_each_is_told_at_its_own_deadline(shared: Shared) -> None:
+async def test_each_look_up_ends_at_its_own_deadline(shared: Shared) -> None:
     """The statement goes on for the others, and ends when the last deadline has passed."""
     soon = shared.ask(TOWN[0], timeout=0.05, lookup="endless")
     late = shared.ask(TOWN[1], timeout=0.4, lookup="endless")

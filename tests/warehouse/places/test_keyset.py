@@ -310,7 +310,7 @@ def test_a_right_name_with_city_behind_it_suggests_that_city_alone(keys: KeySet,
     assert found.similar == ("Saint Louis, MO",)
 
 
-def test_the_name_of_a_county_is_told_from_a_city() -> None:
+def test_the_name_of_a_county_is_not_taken_for_a_city() -> None:
     """With and without what it is called, and not in another state."""
     builder = KeySetBuilder()
     builder.add("92612", "Irvine, CA", "CA", has_figures=True, county="06059")
@@ -343,7 +343,7 @@ def test_unknown_names_leave_no_trace(keys: KeySet) -> None:
     assert keys.encoded() == before
 
 
-def test_answers_without_figures_are_told_apart(keys: KeySet) -> None:
+def test_answers_without_figures_are_distinguished(keys: KeySet) -> None:
     assert keys.has_figures(("36436",))
     assert not keys.has_figures(("00501",))
     assert keys.has_figures(("63101", "63102"))

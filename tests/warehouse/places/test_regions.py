@@ -22,7 +22,7 @@ def test_zip_codes_of_a_region_ascend() -> None:
     assert regions.state("AE") == Region("state:AE", ("09001",))
 
 
-def test_of_a_county_that_is_not_there_its_neighbours_are_told() -> None:
+def test_an_unknown_county_gets_its_neighbours_as_suggestions() -> None:
     """Those of its own state; there may be none."""
     regions = Regions(PLACES, {})
     assert regions.county("01098") == UnknownRegion("01098", ("01025", "01099", "01115"))
@@ -31,7 +31,7 @@ def test_of_a_county_that_is_not_there_its_neighbours_are_told() -> None:
     assert regions.county("99001") == UnknownRegion("99001", ())
 
 
-def test_of_a_state_that_is_not_there_those_that_begin_alike_are_told() -> None:
+def test_an_unknown_state_gets_those_that_begin_alike_as_suggestions() -> None:
     regions = Regions(PLACES, {})
     assert regions.state("AX") == UnknownRegion("AX", ("AE", "AL"))
     assert regions.state("ZZ") == UnknownRegion("ZZ", ())

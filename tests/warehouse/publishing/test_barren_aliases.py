@@ -28,7 +28,7 @@ def told(aliases: list[tuple[str, str, str]]) -> tuple[int, str, tuple[str, ...]
     return (found[0].count, found[0].message, found[0].samples) if found else None
 
 
-def test_an_alias_of_only_zip_codes_without_figures_is_told_if_its_town_has_some() -> None:
+def test_an_alias_of_only_zip_codes_without_figures_is_reported_if_its_town_has_some() -> None:
     found = told([("99711", "Badger", "AK"), ("99711", "BADGER", "AK")])
     assert found is not None
     assert found[0] == 1
@@ -36,7 +36,7 @@ def test_an_alias_of_only_zip_codes_without_figures_is_told_if_its_town_has_some
     assert found[2] == ("Badger, AK finds 99711 in Fairbanks, AK",)
 
 
-def test_other_aliases_are_not_told() -> None:
+def test_other_aliases_are_not_reported() -> None:
     """With figures somewhere, of a ZIP code that is not served, in a town without any, hidden by a city, or a common
     name for the whole city."""
     assert told([("99711", "Badger", "AK"), ("99701", "Badger", "AK")]) is None

@@ -244,7 +244,7 @@ def test_instances_have_a_release_before_it_is_current_and_one_warms_it(
     assert late(store, outcome.manifest.id, 30) == []
 
 
-def test_whoever_is_not_ready_in_time_is_named_and_the_release_goes_live(
+def test_an_instance_that_is_not_ready_in_time_is_named_and_the_release_goes_live(
     store: ReleasesStore, tmp_path: Path, drops: list[str]
 ) -> None:
     record = InstanceRecord("3f9c20d1", 7, "host", "http://127.0.0.1:8001", ("old",))

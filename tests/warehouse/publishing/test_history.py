@@ -75,7 +75,7 @@ def test_a_date_that_goes_on_is_none(drop: Dates, kept: list[Dates]) -> None:
 @pytest.mark.parametrize(
     ("current", "sample"), [(OCTOBER, "housing: none, after 2026-10-05"), ((None, 10), "housing: none, after month 10")]
 )
-def test_a_table_that_carries_its_date_no_longer_is_told(current: Dates, sample: str) -> None:
+def test_a_table_that_lost_its_date_is_reported(current: Dates, sample: str) -> None:
     """Unless another finding says already that it cannot be read."""
     assert told(UNDATED, current) == {"missing-date": (sample,)}
     unreadable = make_finding("unreadable-date", "06/05/2026 is no date", table="housing")

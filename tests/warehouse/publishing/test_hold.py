@@ -68,7 +68,7 @@ def test_a_table_that_is_broken_is_there(catalog: Catalog, drop: Path, tmp_path:
     assert "required-table" not in errors(published(catalog, broken, required=("population",)))
 
 
-def test_a_needed_table_that_no_release_has_is_told_once(catalog: Catalog, tmp_path: Path) -> None:
+def test_a_needed_table_that_no_release_has_is_reported_once(catalog: Catalog, tmp_path: Path) -> None:
     part = write_drop(tmp_path / "part", housing=None)
     outcome = published(catalog, part, required=("locations", "population", "housing"))
     assert errors(outcome) == ["missing-table"]

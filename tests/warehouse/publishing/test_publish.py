@@ -123,7 +123,7 @@ def test_the_manifest_says_what_the_release_is_made_of(catalog: Catalog, tmp_pat
     assert (manifest.previous, manifest.contents) == (None, {"forecast": AreaContents(rows=9, changed=9)})
 
 
-def test_two_releases_of_one_second_are_told_apart(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
+def test_two_releases_of_one_second_are_distinguished(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
     """A, B and A again, faster than the clock of the ids: the third is the first."""
     changed = write_drop(tmp_path / "changed", population=[people("36436", 2023, 1)])
     outcomes = [publish(catalog, path) for path in (drop, changed, drop)]
@@ -153,7 +153,7 @@ def test_an_instant_is_the_same_day_wherever_it_is_published(catalog: Catalog, t
     assert pq.read_table(path).to_pylist()[0]["start_date"] == date(2024, 1, 2)
 
 
-def test_steps_are_told_as_they_begin(catalog: Catalog, drop: Path) -> None:
+def test_steps_are_reported_as_they_begin(catalog: Catalog, drop: Path) -> None:
     told: list[str] = []
     publisher.publish(catalog, [str(drop)], progress=told.append)
     assert told[0] == "reading zip_city_aliases.parquet"

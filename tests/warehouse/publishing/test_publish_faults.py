@@ -24,7 +24,7 @@ def test_a_drop_that_is_not_there_changes_nothing(catalog: Catalog, tmp_path: Pa
     assert not catalog.data.exists()
 
 
-def test_a_second_publisher_is_told(catalog: Catalog, drop: Path, first: Manifest) -> None:
+def test_a_second_publisher_gets_an_error(catalog: Catalog, drop: Path, first: Manifest) -> None:
     before = contents(catalog.data)
     with exclusive(catalog.data / "publish.lock") as held:
         assert held

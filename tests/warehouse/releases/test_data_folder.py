@@ -60,7 +60,7 @@ def test_a_record_that_is_not_text_is_passed_over(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["published", "held", "quarantine", ".claimed"])
-def test_an_inbox_on_two_disks_is_told_before_anything_is_taken(short: Path, place: str) -> None:
+def test_an_inbox_on_two_disks_is_reported_before_a_drop_is_claimed(short: Path, place: str) -> None:
     """Drops are moved by renames, which lead to no other disk: one was published again and again, and never moved."""
     (short / "inbox").mkdir()
     inbox = Inbox(short / "inbox", marker="_SUCCESS", quiet=30)
@@ -70,7 +70,7 @@ def test_an_inbox_on_two_disks_is_told_before_anything_is_taken(short: Path, pla
         inbox.prepare()
 
 
-def test_an_inbox_folder_that_leads_elsewhere_is_told(short: Path, precious: Path) -> None:
+def test_an_inbox_folder_that_is_a_link_is_reported(short: Path, precious: Path) -> None:
     """Whoever may drop may plant a link in the place of ours; what is claimed must not go there."""
     (short / "inbox").mkdir()
     (short / "inbox" / ".claimed").symlink_to(precious)

@@ -26,7 +26,7 @@ FUTURE, NO_ZONE = (b'{"at":"%s","release":"x"}' % at for at in (b"2999-01-01T00:
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b'{"at":1}', b"\xff", NO_ZONE, FUTURE])
-def test_without_a_note_the_newest_release_tells(tmp_path: Path, content: bytes | None) -> None:
+def test_without_a_note_the_newest_release_counts(tmp_path: Path, content: bytes | None) -> None:
     """After a crash, on a full disk, or before an upgrade; whichever is current. Clocks may have been wrong."""
     for name in ("20261001T000000Z-abc", "20261005T123015Z-def", "20260901T000000Z-fed", "29990101T000000Z-abc"):
         (tmp_path / "releases" / name).mkdir(parents=True)
@@ -35,7 +35,7 @@ def test_without_a_note_the_newest_release_tells(tmp_path: Path, content: bytes 
     assert last_delivery(tmp_path) == datetime(2026, 10, 5, 12, 30, 15, tzinfo=UTC)
 
 
-def test_a_release_that_is_newer_than_the_note_tells(tmp_path: Path) -> None:
+def test_a_release_newer_than_the_note_counts(tmp_path: Path) -> None:
     """The note could not be written. Another host's clock may be ahead, so that a time lies in the near future."""
     note_delivery(tmp_path, "old")
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=1)
@@ -43,7 +43,7 @@ def test_a_release_that_is_newer_than_the_note_tells(tmp_path: Path) -> None:
     assert last_delivery(tmp_path) == later
 
 
-def test_a_folder_that_is_named_like_a_release_of_no_day_tells_nothing(tmp_path: Path) -> None:
+def test_a_folder_named_like_a_release_of_no_day_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "releases" / "99999999T999999Z-abc").mkdir(parents=True)
     assert last_delivery(tmp_path) is None
     (tmp_path / "releases" / "20261005T123015Z-abc").mkdir(parents=True)
@@ -51,7 +51,7 @@ def test_a_folder_that_is_named_like_a_release_of_no_day_tells_nothing(tmp_path:
 
 
 @pytest.mark.parametrize(("content", "what"), [(FUTURE, "in the future"), (NO_ZONE, "cannot be read")])
-def test_a_note_that_cannot_be_right_is_told_once(
+def test_an_impossible_note_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes, what: str
 ) -> None:
     """Every scrape of the metrics reads it."""

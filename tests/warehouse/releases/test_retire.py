@@ -52,7 +52,7 @@ def serving(catalog: Catalog, releases: list[str]) -> Iterator[InstanceFile]:
         file.close()
 
 
-def test_a_release_that_nobody_uses_goes_with_all_its_files(catalog: Catalog, releases: list[str]) -> None:
+def test_an_unused_release_is_removed_with_all_its_files(catalog: Catalog, releases: list[str]) -> None:
     assert retire(catalog, releases[:1]) == releases[:1]
     assert set(catalog.names()) == set(releases[1:])
     assert not any(releases[0] in name for name in contents(catalog.data))
@@ -146,7 +146,7 @@ def test_an_empty_data_folder_has_nothing_to_retire(catalog: Catalog) -> None:
     assert retire_all_but(catalog, 1) == []
 
 
-def test_while_somebody_publishes_nothing_is_retired(catalog: Catalog, releases: list[str]) -> None:
+def test_nothing_is_retired_during_a_publish(catalog: Catalog, releases: list[str]) -> None:
     with exclusive(catalog.data / "publish.lock") as held:
         assert held
         with pytest.raises(BusyError):

@@ -92,7 +92,7 @@ def checked(catalog: Catalog, drop: Path, *withdrawn: str) -> PublishOutcome:
 
 
 @pytest.mark.parametrize("rule", NOTED)
-def test_what_is_worth_knowing_is_told_and_stops_nothing(served: Catalog, tmp_path: Path, rule: str) -> None:
+def test_notes_are_reported_and_stop_nothing(served: Catalog, tmp_path: Path, rule: str) -> None:
     drop = good_drop(tmp_path / "drop")
     NOTED[rule](drop)
     outcome = checked(served, drop)
@@ -115,7 +115,7 @@ def test_a_path_that_is_no_text_is_refused_in_one_line(served: Catalog, tmp_path
         dry_run(served, [str(drop)], PublishOptions(), reader=read_in_subprocess)
 
 
-def test_a_table_that_nobody_has_is_missing(catalog: Catalog, tmp_path: Path) -> None:
+def test_a_table_that_neither_drop_nor_release_has_is_missing(catalog: Catalog, tmp_path: Path) -> None:
     outcome = checked(catalog, write_drop(tmp_path, population=None))
     assert outcome.result == "refused"
     found = finding(outcome, "missing-table")
@@ -123,7 +123,7 @@ def test_a_table_that_nobody_has_is_missing(catalog: Catalog, tmp_path: Path) ->
     assert found.remedy == "add the file with zip_code, year, tot_population, ..."
 
 
-def test_a_withdrawn_table_is_told(served: Catalog, tmp_path: Path) -> None:
+def test_a_withdrawn_table_is_reported(served: Catalog, tmp_path: Path) -> None:
     write_table(tmp_path / "zip_locations.parquet", LOCATIONS)
     found = finding(checked(served, tmp_path, "aliases"), "dropped-table")
     assert (found.severity, found.table) == ("warning", "aliases")

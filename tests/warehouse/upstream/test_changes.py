@@ -98,7 +98,7 @@ def test_what_is_announced_is_no_left_over(store: ReleasesStore, published: Path
     assert later(store) == 0
 
 
-def test_nothing_is_swept_beside_a_release_of_which_nobody_knows_what_it_needs(store: ReleasesStore) -> None:
+def test_a_release_with_unknown_needs_stops_the_sweep(store: ReleasesStore) -> None:
     store.objects.put(f"releases/{RELEASES[1]}.json", sealed(b'{"format": 99}'))
     store.objects.put(blob_name("0" * 64), b"")
     assert later(store) == 0

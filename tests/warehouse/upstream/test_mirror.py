@@ -178,7 +178,7 @@ def test_an_announcement_that_names_another_instance_is_not_warmed(
     assert store.live(store.now())["ab"].warmed == {}
 
 
-def test_a_store_that_is_away_leaves_the_folder_as_it_is_and_is_told(
+def test_an_unreachable_store_is_reported_and_leaves_the_folder_unchanged(
     store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manifest = upload(store, published)
@@ -294,7 +294,7 @@ def test_an_instance_that_ends_has_no_beat(store: ReleasesStore, mirror: Mirror)
     assert store.live(store.now()) == {}
 
 
-def test_what_was_begun_of_a_release_is_kept_for_the_next_mirror_and_removed_once_nobody_needs_it(
+def test_a_partial_download_is_kept_for_the_next_mirror_and_removed_once_it_is_not_needed(
     store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manifest: Manifest = upload(store, published)
@@ -319,7 +319,7 @@ def test_what_was_begun_of_a_release_is_kept_for_the_next_mirror_and_removed_onc
     assert not begun.exists()
 
 
-def test_answers_of_releases_that_nobody_uses_are_forgotten_once_the_new_one_is_served(
+def test_answers_of_unused_releases_are_removed_once_the_new_one_is_served(
     store: ReleasesStore, catalog: Catalog, instance: InstanceFile, published: Path
 ) -> None:
     """Neither those of the current one, the one to roll back to, nor the announced one."""

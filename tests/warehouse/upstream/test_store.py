@@ -62,7 +62,7 @@ def test_a_pointer_that_has_not_changed_is_not_read_again(store: ReleasesStore) 
     assert store.pointer_unless(known) == changed
 
 
-def test_who_changes_a_pointer_that_was_changed_meanwhile_is_told_by_whom(store: ReleasesStore) -> None:
+def test_the_loser_of_a_race_for_the_pointer_learns_who_won(store: ReleasesStore) -> None:
     before = store.pointer()
     store.change(before, StoredPointer(serial=0, release=RELEASE, by="ann"))
     with pytest.raises(LostRaceError, match=f"{RELEASE} is current now, by ann"):
@@ -155,12 +155,12 @@ def test_a_file_that_is_missing_is_an_error(store: ReleasesStore, tmp_path: Path
 
 
 @pytest.mark.parametrize("release", [OTHER, "../current", "", "a/b"])
-def test_a_release_that_is_not_there_is_told(store: ReleasesStore, release: str) -> None:
+def test_a_missing_release_is_named(store: ReleasesStore, release: str) -> None:
     with pytest.raises(NoSuchReleaseError):
         store.release(release)
 
 
-def test_a_release_of_a_newer_format_is_told_whatever_else_it_says(store: ReleasesStore) -> None:
+def test_a_release_of_a_newer_format_is_named_whatever_its_other_members(store: ReleasesStore) -> None:
     store.objects.put(release_name(RELEASE), sealed(msgspec.json.encode({"format": RELEASE_FORMAT + 1, "manifest": 7})))
     with pytest.raises(NeedsNewerError, match="upgrade"):
         store.release(RELEASE)
@@ -189,7 +189,7 @@ def test_only_the_beats_of_live_instances_count(store: ReleasesStore) -> None:
 
 
 @pytest.mark.parametrize("content", [b"garbage", b"[" * (2 << 20)], ids=["damaged", "huge"])
-def test_a_beat_that_cannot_be_read_keeps_nobody_from_the_others(store: ReleasesStore, content: bytes) -> None:
+def test_an_unreadable_beat_does_not_hide_the_others(store: ReleasesStore, content: bytes) -> None:
     record = InstanceRecord("7", 7, "host", "http://127.0.0.1:8001", (RELEASE,))
     beat = Beat(instance=record, serial=3, ready=(RELEASE,))
     store.beat("ab", beat)

@@ -94,7 +94,7 @@ def test_without_a_cache_nothing_can_be_warmed(cli: Cli, release: str) -> None:
     assert "no embedded cache answers here" in done.error()
 
 
-def test_a_cache_that_is_away_is_one_line(cli: Cli, release: str, cache: ValkeyProcess) -> None:
+def test_an_unreachable_cache_is_one_line(cli: Cli, release: str, cache: ValkeyProcess) -> None:
     cache.kill()
     for command in ("warm", "stats"):
         for more in ((), ("--json",)):
@@ -103,7 +103,7 @@ def test_a_cache_that_is_away_is_one_line(cli: Cli, release: str, cache: ValkeyP
             assert done.error()
 
 
-def test_a_release_that_becomes_current_meanwhile_is_told(
+def test_a_release_that_becomes_current_meanwhile_is_reported(
     cli: Cli, release: str, cache: ValkeyProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = Catalog(cli.data).current()
@@ -174,7 +174,7 @@ def test_a_purge_asks_every_instance(cli: Cli, start: Start) -> None:
         ]
 
 
-def test_an_instance_that_another_one_has_told_to_purge_is_not_asked(cli: Cli, start: Start) -> None:
+def test_an_instance_that_another_one_has_purged_is_not_called(cli: Cli, start: Start) -> None:
     first, second = start(pid=4711), start(pid=4811)
     first.answer("/caches/purge", Purged(3, 4, reached=("4811",)))
     done = cli("cache", "purge", "--yes", operator_write_token=TOKEN)

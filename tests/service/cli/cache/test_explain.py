@@ -149,7 +149,7 @@ def test_without_a_release_there_is_nothing_to_explain(cli: Cli) -> None:
     assert "nothing has been published yet" in done.error()
 
 
-def test_a_cache_that_is_away_is_part_of_the_answer(cli: Cli, release: str) -> None:
+def test_an_unreachable_cache_is_part_of_the_answer(cli: Cli, release: str) -> None:
     """The warehouse answers then, and the headers say that the cache was passed over."""
     done = cli("cache", "explain", "zip_code=36436", "--json")
     assert done.code == 0

@@ -110,7 +110,7 @@ def test_list_shows_releases_newest_first(cli: Cli, release: str, tmp_path: Path
     assert lines == {first: "previous", second: "current"}
 
 
-def test_show_tells_what_a_release_is_made_of(cli: Cli, release: str, tmp_path: Path) -> None:
+def test_show_lists_the_contents_of_a_release(cli: Cli, release: str, tmp_path: Path) -> None:
     """The current one by default, any other by its id, with tables and findings."""
     first, second = release, published(cli, other_drop(tmp_path / "other"))
     shown = cli("extracts", "show", "--json").json

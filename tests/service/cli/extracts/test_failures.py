@@ -16,7 +16,7 @@ def bad(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("command", ["check", "publish"])
-def test_all_rows_at_fault_are_written_and_their_file_is_told(cli: Cli, bad: str, tmp_path: Path, command: str) -> None:
+def test_all_failing_rows_are_written_and_their_file_is_named(cli: Cli, bad: str, tmp_path: Path, command: str) -> None:
     """The folder is made; also a refused publish writes them."""
     folder = tmp_path / "new" / "faults"
     done = cli("extracts", command, bad, "--failures", str(folder))

@@ -177,7 +177,7 @@ def test_another_inbox_can_be_named(site: Cli, inbox: Path) -> None:
     assert site("extracts", "approve", "2026-10", "--reason", REASON, "--inbox", str(moved)).code == 0
 
 
-def test_a_rule_that_cannot_hold_a_drop_is_told_before_anything_is_claimed(site: Cli, inbox: Path) -> None:
+def test_a_rule_that_cannot_hold_a_drop_is_reported_before_a_drop_is_claimed(site: Cli, inbox: Path) -> None:
     write_drop(inbox / "2026-10")
     (inbox / "2026-10" / "_SUCCESS").touch()
     done = site("extracts", "watch", "--once", inbox_hold="duplicate-key")

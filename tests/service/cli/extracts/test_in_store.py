@@ -96,7 +96,7 @@ def test_releases_are_published_shown_compared_rolled_back_and_retired_in_the_st
     assert [one["id"] for one in json.loads(run("list", "--json"))] == [third, second]
 
 
-def test_a_release_that_is_not_there_is_told_with_the_store(run: Runner, drops: tuple[str, str]) -> None:
+def test_a_missing_release_is_named_with_the_store(run: Runner, drops: tuple[str, str]) -> None:
     run("publish", drops[0])
     for command in (("show", "20200101T000000Z-00"), ("rollback", "20200101T000000Z-00"), ("diff", "../x")):
         assert f"in {run.url}; `forecast extracts list` shows the releases" in run(*command, code=1)
@@ -108,7 +108,7 @@ def test_before_the_first_release_the_store_is_named(run: Runner) -> None:
     assert run("list").startswith(f"No releases yet in {run.url}: run ")
 
 
-def test_a_pointer_that_somebody_deleted_is_missed_and_can_be_made_again(run: Runner, drops: tuple[str, str]) -> None:
+def test_a_deleted_pointer_is_reported_and_can_be_restored(run: Runner, drops: tuple[str, str]) -> None:
     release = run("publish", drops[0]).splitlines()[0]
     run.store.objects.delete(POINTER)
     told = run("list", code=1)
@@ -126,7 +126,7 @@ def test_a_refused_drop_leaves_the_store_as_it_is(run: Runner, drops: tuple[str,
     assert run.store.pointer() == before
 
 
-def test_who_lost_a_race_ends_with_exit_code_3_and_is_told_to_whom(
+def test_the_loser_of_a_race_ends_with_exit_code_3_and_names_the_winner(
     run: Runner, drops: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of publish, rollback and retire."""
@@ -144,7 +144,7 @@ def test_who_lost_a_race_ends_with_exit_code_3_and_is_told_to_whom(
     assert run.store.pointer().pointer.releases == releases[::-1]
 
 
-def test_a_store_that_is_damaged_is_told_in_one_line(run: Runner, drops: tuple[str, str]) -> None:
+def test_a_damaged_store_is_one_line(run: Runner, drops: tuple[str, str]) -> None:
     run.store.objects.put(POINTER, b"{")
     for command in (("publish", drops[0]), ("rollback",), ("list",), ("retire", "--keep", "1")):
         assert run(*command, code=1).startswith("forecast: current.json in the store of releases cannot be read: ")

@@ -89,7 +89,7 @@ _FORGED = (
 )
 
 
-def test_whoever_may_write_beats_stops_no_publish(run: Runner, drops: list[str]) -> None:
+def test_forged_beats_stop_no_publish(run: Runner, drops: list[str]) -> None:
     """While the beats are there and afterwards; nor do they decide what the pointer says."""
 
     def forge() -> None:

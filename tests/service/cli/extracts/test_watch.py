@@ -112,7 +112,7 @@ def watching(inbox: Path, data: Path) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
-def test_it_goes_on_until_it_is_told_to_stop(inbox: Path, tmp_path: Path) -> None:
+def test_it_runs_until_it_is_stopped(inbox: Path, tmp_path: Path) -> None:
     """A drop that comes while it watches is published, each step a line; a signal ends it with exit code 0."""
     with watching(inbox, tmp_path / "data") as process:
         assert said_until(process, "watching") == ["watching"]

@@ -86,7 +86,7 @@ def test_a_refusal_says_which_setting_to_set(status: int, code: str, says: str) 
     ids=["a page", "nothing", "bytes", "other JSON"],
 )
 @pytest.mark.parametrize("status", [200, 302, 500])
-def test_an_answer_that_makes_no_sense_is_nobody_of_ours(status: int, body: bytes, says: str) -> None:
+def test_an_unexpected_answer_is_not_from_an_instance(status: int, body: bytes, says: str) -> None:
     """Neither the answer nor a redirect is followed."""
     with listening() as listener:
         listener.answer("/overview", body)
@@ -96,7 +96,7 @@ def test_an_answer_that_makes_no_sense_is_nobody_of_ours(status: int, body: byte
         assert len(listener.asked) == 1
 
 
-def test_nobody_listening_is_said() -> None:
+def test_a_port_without_a_listener_is_named() -> None:
     with listening() as listener:
         url = listener.url
     assert str(refusal(url)) == f"{url} refuses connections: no process listens there"
@@ -131,7 +131,7 @@ def test_a_listener_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, sent
         thread.join()
 
 
-def test_another_protocol_is_nobody_of_ours() -> None:
+def test_another_protocol_is_not_an_instance() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def greet() -> None:

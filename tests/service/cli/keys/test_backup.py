@@ -91,7 +91,7 @@ def test_a_backup_that_cannot_be_written_leaves_the_old_one(cli: Cli, running: l
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_damaged_record_is_left_out_and_told(cli: Cli, running: list[int], file: Path) -> None:
+def test_a_damaged_record_is_left_out_and_reported(cli: Cli, running: list[int], file: Path) -> None:
     """The others are saved; the exit code says that something is wrong."""
     issue(cli)
     with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
@@ -210,7 +210,7 @@ def test_an_older_backup_does_not_bring_a_revoked_key_back(cli: Cli, running: li
 
 @pytest.mark.parametrize("command", ["list", "log", "show", "revoke"])
 @pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
-def test_the_loss_of_the_keys_is_told_by_whatever_finds_none(
+def test_every_command_that_finds_no_keys_reports_the_loss(
     cli: Cli, running: list[int], command: str, more: tuple[str, ...]
 ) -> None:
     """Not that there are none, or nothing was done."""
@@ -222,7 +222,7 @@ def test_the_loss_of_the_keys_is_told_by_whatever_finds_none(
     assert not re.search(r"No keys|Nothing was done|no key ", done.out + done.err)
 
 
-def test_what_a_foreign_store_holds_is_shown_and_the_loss_told(cli: Cli, running: list[int]) -> None:
+def test_keys_of_a_foreign_store_are_shown_and_the_loss_is_reported(cli: Cli, running: list[int]) -> None:
     """It was begun anew by somebody who knew nothing of the keys that were in it."""
     issue(cli)
     empty(cli)

@@ -96,7 +96,7 @@ def test_a_revoked_key_stays_revoked(cli: Cli, running: list[int]) -> None:
 
 @as_json_or_not
 @pytest.mark.parametrize("key_id", ["acme", "0B1zQmX4ktL", "0B1zQmX4ktL*", "k:control"])
-def test_what_is_no_id_is_told_before_anything_is_asked(cli: Cli, key_id: str, more: tuple[str, ...]) -> None:
+def test_a_wrong_id_is_reported_before_the_store_is_called(cli: Cli, key_id: str, more: tuple[str, ...]) -> None:
     """A malformed id never reaches the store."""
     done = cli("keys", "revoke", key_id, *more)
     assert done.code == 1

@@ -59,7 +59,7 @@ def test_a_key_is_extended(cli: Cli, running: list[int]) -> None:
 
 
 @pytest.mark.parametrize("command", [*CHANGES, ("revoke",)], ids=lambda words: words[0])
-def test_an_unknown_key_is_told(cli: Cli, running: list[int], command: tuple[str, ...]) -> None:
+def test_an_unknown_key_is_reported(cli: Cli, running: list[int], command: tuple[str, ...]) -> None:
     """By every command that takes an id."""
     issue(cli)
     done = cli("keys", command[0], UNKNOWN, *command[1:])

@@ -84,7 +84,7 @@ MALFORMED = (
         (("log", "--since", "soon"), "is not a time"),
     ],
 )
-def test_wrong_usage_is_told_before_the_store_is_asked(cli: Cli, words: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_is_reported_before_the_store_is_called(cli: Cli, words: tuple[str, ...], said: str) -> None:
     """Exit code 2 and what to write instead, as text and as JSON."""
     done = cli("keys", *words, "--json")
     assert done.code == 2

@@ -208,7 +208,7 @@ def test_together_they_serve_as_long_as_one_of_them_does(
     assert cli("status", "--json").json["sentence"] == says
 
 
-def test_different_releases_are_told(cli: Cli, start: Start) -> None:
+def test_different_releases_are_reported(cli: Cli, start: Start) -> None:
     elsewhere = msgspec.structs.replace(overview().instance, id="77aa0012")
     start(overview(), pid=4711)
     there = (Release(id=BEFORE, published_at=NOW - 31 * 86_400, current=True),)

@@ -228,7 +228,7 @@ def test_the_last_month_there_is_is_empty(site: Site) -> None:
     assert site.usage("--month", "9999-12") == []
 
 
-def test_unknown_keys_and_partners_are_told(site: Site) -> None:
+def test_unknown_keys_and_partners_are_named(site: Site) -> None:
     """They are likelier a slip than an empty month."""
     for arguments, said in (
         (("--key", "0B1zQmX4ktLw"), "no key 0B1zQmX4ktLw; `forecast keys list` shows all keys"),
@@ -253,7 +253,7 @@ def test_unknown_keys_and_partners_are_told(site: Site) -> None:
         (("--format", "xml"), "'xml' is not one of"),
     ],
 )
-def test_wrong_usage_is_told_before_anything_is_asked(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage_is_reported_before_the_store_is_called(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
     """Exit code 2, and what to write; no server is started for it."""
     done = cli("usage", *arguments)
     assert done.code == 2
@@ -272,7 +272,7 @@ def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
     assert not cli.data.exists()
 
 
-def test_a_terminal_is_told_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once it takes long; and nothing of that goes to standard output."""
     shown = io.StringIO()
     monkeypatch.setattr(command, "stderr", lambda: Console(file=shown, force_terminal=True))

@@ -11,14 +11,14 @@ OCTOBER = Days(date(2026, 10, 1), date(2026, 10, 31))
 
 
 @pytest.mark.parametrize("text", ["2026-13", "2026-1", "2026", "october", "2026-10-01", "", "0000-01"])
-def test_what_is_no_month_is_told_with_an_example(text: str) -> None:
+def test_a_wrong_month_gets_an_example(text: str) -> None:
     """As wrong usage."""
     with pytest.raises(click.BadParameter, match="write 2026-10"):
         Month().convert(text, None, None)
 
 
 @pytest.mark.parametrize("text", ["2026-02-30", "20261005", "2026-10", "today", "2026-10-05T00:00"])
-def test_what_is_no_day_is_told_with_an_example(text: str) -> None:
+def test_a_wrong_day_gets_an_example(text: str) -> None:
     """As wrong usage."""
     with pytest.raises(click.BadParameter, match="write 2026-10-05"):
         Day().convert(text, None, None)

@@ -97,7 +97,7 @@ def test_asking_is_neither_counted_nor_limited(worker: Served, settings: Setting
         ("cursor=x", "unknown_parameter"),
     ],
 )
-def test_a_wrong_query_is_told(worker: Served, query: str, code: str) -> None:
+def test_a_wrong_query_gets_an_error(worker: Served, query: str, code: str) -> None:
     """With the bounds of this endpoint."""
     answer = worker.ask(f"{ERRORS}?{query}")
     assert problem(answer) == (400, code)
@@ -124,7 +124,7 @@ async def ask(read: ReadErrors, query: str = "") -> Any:
 
 
 @pytest.mark.parametrize(("query", "number"), [("", 20), ("limit=1", 1), ("limit=100", 100)])
-async def test_the_newest_are_told_as_many_as_are_wanted(query: str, number: int) -> None:
+async def test_as_many_of_the_newest_are_listed_as_requested(query: str, number: int) -> None:
     """By default 20."""
 
     async def read(_: str) -> tuple[OwnError, ...]:
@@ -135,7 +135,7 @@ async def test_the_newest_are_told_as_many_as_are_wanted(query: str, number: int
     assert (body["total_results"], len(body["errors"])) == (number, number)
 
 
-async def test_while_the_store_is_away_the_answer_says_so() -> None:
+async def test_while_the_store_is_unreachable_the_answer_says_so() -> None:
     """It does not show the reason, which is for operators."""
 
     async def read(_: str) -> tuple[OwnError, ...]:

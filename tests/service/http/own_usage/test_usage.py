@@ -259,7 +259,7 @@ async def test_many_requests_for_the_same_days_share_one_read(usage: UsageWorker
         assert usage.redis.calls == at + reads
 
 
-async def test_a_key_that_reads_too_much_waits_as_long_as_it_is_told_to(usage: UsageWorker) -> None:
+async def test_a_key_that_reads_too_much_passes_again_after_retry_after(usage: UsageWorker) -> None:
     """A year costs as much as thirteen months. What was read a moment ago costs nothing, and other keys go on."""
     clock = Clock()
     reader = OwnUsage(UsageReport(usage.redis), usage.store, usage.clock, clock)

@@ -174,6 +174,6 @@ async def test_requests_count_in_their_area(worker: Served, settings: Any) -> No
         ("/v2/v1/releases/x/changes", b"", None),
     ],
 )
-def test_a_path_tells_its_area(path: str, query: bytes, area: str | None) -> None:
+def test_a_path_has_its_area(path: str, query: bytes, area: str | None) -> None:
     route = find_route(path, query)
     assert (route.area if route is not None else None) == area

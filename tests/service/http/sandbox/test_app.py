@@ -41,7 +41,7 @@ def left(answer: Answer) -> str | None:
 # --- answers -----------------------------------------------------------------------------------------------------
 
 
-def test_a_test_key_gets_the_documented_answer_and_is_told_what_it_is(tester: Caller) -> None:
+def test_a_test_key_gets_the_documented_answer_and_a_header_that_says_so(tester: Caller) -> None:
     answer = tester.ask()
     assert (answer.status, answer.body) == (200, msgspec.json.encode(EXAMPLE))
     assert (answer.header("x-test-answer"), answer.header("x-data-release")) == ("true", RELEASE_ID)
@@ -272,7 +272,7 @@ def test_the_error_that_the_guide_asks_for_is_shown_with_its_headers(tester: Cal
     assert "retry-after: 1\n" in done.stdout
 
 
-def test_an_error_that_there_is_not_is_told(tester: Caller) -> None:
+def test_an_unknown_error_is_named(tester: Caller) -> None:
     answer = tester.ask(x_test_error="teapot")
     assert problem(answer) == (400, "bad_request")
     assert "X-Test-Error" in answer.json()["detail"]

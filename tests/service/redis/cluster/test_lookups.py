@@ -107,7 +107,7 @@ async def test_a_slot_that_is_moving_is_asked_for_where_it_goes(cluster: Cluster
     assert await asker.one(NAME) == b"new"
 
 
-async def test_a_node_that_nobody_knew_is_found_by_a_redirection(cluster: ClusterDouble, asker: Asker) -> None:
+async def test_an_unknown_node_is_found_by_a_redirection(cluster: ClusterDouble, asker: Asker) -> None:
     """One that has just joined, and to which its first slot is on the way, is in no map."""
     newcomer = NodeDouble(cluster)
     await newcomer.start()
@@ -133,7 +133,7 @@ async def test_look_ups_that_are_sent_round_in_circles_come_to_an_end(cluster: C
     "error",
     ["CLUSTERDOWN The cluster is down", "TRYAGAIN x", "NOPERM no", "MOVED", "MOVED 1 ?:1"],
 )
-async def test_every_other_error_is_told_to_the_one_it_is_for(cluster: ClusterDouble, asker: Asker, error: str) -> None:
+async def test_every_other_error_reaches_its_own_caller(cluster: ClusterDouble, asker: Asker, error: str) -> None:
     """Those before and after it have their values, and no circuit opens."""
     node = cluster.nodes[0]
     before, wrong, after = cluster.names_of(node, 3)
@@ -172,9 +172,7 @@ async def _all_found(asker: Asker, names: list[str]) -> bool:
     return await asker.many(names) == [name.encode() for name in names]
 
 
-async def test_a_reply_that_comes_too_late_is_nobody_else_s(
-    cluster: ClusterDouble, store: ClusterStore, asker: Asker
-) -> None:
+async def test_a_late_reply_reaches_no_other_caller(cluster: ClusterDouble, store: ClusterStore, asker: Asker) -> None:
     """Its look-up was told long ago; those behind it on the connection get their own, and no circuit opens."""
     node = cluster.nodes[0]
     late, *others = cluster.names_of(node, 5)
@@ -224,7 +222,7 @@ async def test_a_node_that_was_replaced_on_its_address_is_used_again(
     assert store.healthy
 
 
-async def test_a_slot_that_no_node_has_is_told_at_once(cluster: ClusterDouble, asker: Asker) -> None:
+async def test_a_slot_without_a_node_fails_at_once(cluster: ClusterDouble, asker: Asker) -> None:
     """And looked for."""
     store = asker.store
     cluster.known = [each for each in cluster.slots() if each[0] != 0]
@@ -239,7 +237,7 @@ async def test_a_slot_that_no_node_has_is_told_at_once(cluster: ClusterDouble, a
     assert store.healthy
 
 
-async def test_stopping_leaves_nobody_waiting(cluster: ClusterDouble, asker: Asker) -> None:
+async def test_stopping_leaves_no_caller_waiting(cluster: ClusterDouble, asker: Asker) -> None:
     """Nor whoever comes later."""
     cluster.nodes[0].goes.clear()
     (name,) = cluster.names_of(cluster.nodes[0], 1)

@@ -35,9 +35,7 @@ async def test_each_command_goes_to_its_node_and_replies_keep_their_order(
     assert await store.unlink([name.encode() for name in (*NAMES, "c:\udcff")[:50]]) == 50
 
 
-async def test_names_are_not_removed_where_a_node_is_away_and_others_are(
-    cluster: ClusterDouble, store: ClusterStore
-) -> None:
+async def test_names_are_removed_except_on_an_unreachable_node(cluster: ClusterDouble, store: ClusterStore) -> None:
     await store.pipelined([setting(name) for name in NAMES])
     await cluster.nodes[0].stop()
     with pytest.raises(StoreUnavailable):
@@ -90,7 +88,7 @@ async def test_every_server_gets_a_name_of_its_own(cluster: ClusterDouble, store
     assert len({store.server_of(name) for name in names}) == len(names) == 3
 
 
-async def test_health_names_what_is_away(cluster: ClusterDouble, store: ClusterStore) -> None:
+async def test_health_names_unreachable_nodes(cluster: ClusterDouble, store: ClusterStore) -> None:
     """One node alone does not make the cache away; all of them do."""
     assert (store.healthy, store.is_unreachable, store.unreachable_parts) == (True, False, ())
     gone = cluster.nodes[1]
@@ -151,7 +149,7 @@ async def test_a_map_that_makes_no_sense_is_no_map(cluster: ClusterDouble, store
     assert await store.pipelined([setting(NAME)]) == [b"OK"]
 
 
-async def test_seeds_that_are_away_are_passed_over(cluster: ClusterDouble) -> None:
+async def test_unreachable_seeds_are_skipped(cluster: ClusterDouble) -> None:
     """And while all are, the store is away, until one is there."""
     for node in cluster.nodes:
         await node.stop()
