@@ -165,7 +165,7 @@ def short_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def valkey(short_folder: Path) -> Iterator[ValkeyProcess]:
-    """A server that nobody may stop: tests that hurt one start their own."""
+    """A server that no test may stop: tests that hurt one start their own."""
     server = ValkeyProcess(short_folder / "valkey").start()
     yield server
     server.kill()
@@ -198,7 +198,7 @@ def azure() -> Iterator[azure_server.AzureServer]:
 
 @pytest.fixture(scope="session")
 def published(short_folder: Path) -> Path:
-    """A data folder with a release that nobody may replace."""
+    """A data folder with a release that no test may replace."""
     drop = write_drop(
         short_folder / "drop",
         locations=(*LOCATIONS, *SPRINGFIELD),

@@ -115,7 +115,7 @@ def test_the_table_of_settings_has_the_defaults_of_the_code() -> None:
 
 
 def test_the_settings_that_take_durations_are_those_in_seconds() -> None:
-    """So that whoever reads the unit knows that `12h` works."""
+    """So that a reader of the unit knows that `12h` works."""
     units = {variable: unit for variable, _, unit, _ in table_after(SETTINGS, "settings")}
     said = {variable for variable, unit in units.items() if unit.startswith("seconds")}
     assert said == {f"`FORECAST_{name.upper()}`" for name in DURATIONS}
@@ -267,7 +267,7 @@ def test_every_decision_and_point_that_is_referred_to_is_in_the_design() -> None
 
 
 def test_pages_that_code_refers_to_ship() -> None:
-    """A comment that leads to a page which nobody else has leads nowhere."""
+    """A comment that leads to a page outside the repository leads nowhere."""
     for file in _files():
         for name in re.findall(r"\b(?:[a-z]+/)?[A-Z_a-z]+\.md\b", file.read_text()):
             places = (ROOT, DOCS, file.parent)
@@ -294,18 +294,18 @@ def _files() -> list[Path]:
 def test_every_room_is_in_the_tree_and_nothing_else_is() -> None:
     """The folders that hold code are the rooms; a newcomer reads one line for each."""
     text = (ROOT / "CONTRIBUTING.md").read_text().partition("## The rooms")[2].partition("## ")[0]
-    told = set()
+    reported = set()
     top = ""
     for line in text.splitlines():
         name = line.strip().partition(" ")[0]
         if line[:1].isalpha():
             top = name
         elif line.startswith("  ") and name.endswith("/"):
-            told.add(top + name)
+            reported.add(top + name)
     tops = ("service", "warehouse")
     there = {f"{path.parent.relative_to(ROOT)}/" for one in tops for path in (ROOT / one).glob("*/__init__.py")}
     there |= {f"{path.parent.relative_to(ROOT)}/" for path in (ROOT / "service" / "http").glob("*/__init__.py")}
-    assert told == there
+    assert reported == there
 
 
 def test_every_path_that_contributing_names_exists() -> None:

@@ -30,10 +30,10 @@ def run(folder: Path, processes: int, **environment: str) -> "subprocess.Complet
     """A run of its own: with its test processes, if any, and what the project's conftest.py does."""
     (folder / "test_some.py").write_text(_TESTS)
     command = [sys.executable, "-m", "pytest", "-n", str(processes), "-p", "tests.conftest", "-p", "no:cacheprovider"]
-    told = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", MAY_SKIP_NOTHING))}
+    reported = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", MAY_SKIP_NOTHING))}
     return subprocess.run(
         [*command, "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(folder), str(folder)],
-        cwd=ROOT, env=told | environment, capture_output=True, text=True, timeout=300, check=False,
+        cwd=ROOT, env=reported | environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
 

@@ -189,7 +189,7 @@ def under_load(requests: float) -> Overview:
 
 
 def without_cache(now: float | None = None) -> Overview:
-    """The shared cache is away."""
+    """The shared cache is unreachable."""
     overview = well(now)
     since = overview.at - 75
     text = "the shared cache is unreachable, so DuckDB answers"
@@ -218,7 +218,7 @@ def unavailable(now: float | None = None) -> Overview:
 
 
 def empty(now: float | None = None) -> Overview:
-    """An instance that has just started: nobody asked, and nothing is known."""
+    """An instance that has just started: no request came, and nothing is known."""
     now = now or time.time()
     none = hits(2, 0, 0, 0, 0)
     quiet = Traffic(seconds=2, requests=0, errors=0, by_status={}, p50=None, p99=None, p999=None)

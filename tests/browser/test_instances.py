@@ -78,7 +78,7 @@ def test_under_load_it_shows_keys_queries_and_tiers(watched: Watched, opened: Op
 
 
 def test_a_switch_of_releases_is_seen_with_the_hit_rate_on_both_sides(watched: Watched, opened: Opened) -> None:
-    """The new release is the current one, the other an earlier one, and the event is told."""
+    """The new release is the current one, the other an earlier one, and the event is reported."""
     with opened(watched.url) as page:
         says(page, WELL)
         before = page.locator("#releases tbody th").first.inner_text()

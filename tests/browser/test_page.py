@@ -246,7 +246,7 @@ def test_a_reader_can_freeze_the_figures(double: Double, opened: Opened) -> None
 
 
 def test_with_a_read_token_the_page_asks_for_it(opened: Opened) -> None:
-    """It says when one is wrong, keeps the right one for the tab alone, and forgets it when told to."""
+    """It says when one is wrong, keeps the right one for the tab alone, and forgets it when asked to."""
     double = Double(read=READ).start()
     try:
         with opened(double.url, errors=True) as page:
@@ -276,7 +276,7 @@ def test_with_a_read_token_the_page_asks_for_it(opened: Opened) -> None:
         double.stop()
 
 
-# --- for everybody ---------------------------------------------------------------------------------------------------
+# --- for all ---------------------------------------------------------------------------------------------------
 
 
 def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:

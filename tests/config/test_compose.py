@@ -112,7 +112,7 @@ def settings_with(passwords: Passwords) -> Settings:
 
 
 def test_each_redis_has_a_password_of_its_own(short: Path) -> None:
-    """Made once, kept by every later start, enough for the service and for nobody else."""
+    """Made once, kept by every later start, enough for the service and for no other."""
     passwords = Passwords(short)
     made = passwords.make()
     assert passwords.make() == made

@@ -62,7 +62,7 @@ def health_check(port: int) -> int:
 
 
 def test_the_health_check_asks_for_life() -> None:
-    """It succeeds on 200 from /health/live alone: not on another status, and not where nobody listens."""
+    """It succeeds on 200 from /health/live alone: not on another status, and not where no process listens."""
     with listening() as operators:
         operators.answer("/health/live", {})
         assert health_check(operators.port) == 0

@@ -118,8 +118,8 @@ class Pods:
 
     def _knows(self, pod: int, address: str) -> bool:
         known = as_dict(self.ask(pod, "sentinel", "SENTINEL", "MASTER", "keys"))
-        told = known[b"ip"], known[b"num-other-sentinels"], known[b"num-slaves"]
-        return told == (address.encode(), b"2", b"2")
+        reported = known[b"ip"], known[b"num-other-sentinels"], known[b"num-slaves"]
+        return reported == (address.encode(), b"2", b"2")
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ async def test_three_valkeys_with_sentinels_start_from_empty_volumes(pods: Pods)
 
 @pytest.mark.soak
 def test_a_primary_that_died_comes_back_as_a_replica_and_a_full_restart_keeps_the_roles(pods: Pods) -> None:
-    """A server takes its configuration anew at each start, and its role from its volume."""
+    """A server takes its configuration again at each start, and its role from its volume."""
     pods.wait_whole()
     listed = server_list(pods.url)
     assert listed is not None

@@ -230,13 +230,13 @@ def test_a_token_that_no_header_could_carry_is_refused(name: str, token: str) ->
 
 
 def test_the_two_tokens_are_not_the_same(tmp_path: Path) -> None:
-    """Else whoever may only read could write."""
+    """Else a caller with the right to read could write."""
     (tmp_path / "token").write_text(f"{SECRET}\n")
     environ = {"FORECAST_OPERATOR_READ_TOKEN": SECRET, "FORECAST_OPERATOR_WRITE_TOKEN_FILE": str(tmp_path / "token")}
-    told = (
+    reported = (
         "FORECAST_OPERATOR_READ_TOKEN and FORECAST_OPERATOR_WRITE_TOKEN_FILE are the same token; use two different ones"
     )
-    assert refusal(environ) == told
+    assert refusal(environ) == reported
     other = load(environ | {"FORECAST_OPERATOR_READ_TOKEN": f"{SECRET}-2"}).settings
     assert (other.operator_read_token, other.operator_write_token) == (f"{SECRET}-2", SECRET)
 
@@ -245,7 +245,7 @@ def test_the_two_tokens_are_not_the_same(tmp_path: Path) -> None:
 
 
 def test_options_win_over_variables_over_the_file_over_defaults(tmp_path: Path) -> None:
-    """Each layer overrides the one below, setting by setting, and the source of each value is told."""
+    """Each layer overrides the one below, setting by setting, and the source of each value is reported."""
     environ = toml(tmp_path, "workers = 2\ndrain = 2\nmax_age = 2\n")
     environ |= {"FORECAST_DRAIN": "3", "FORECAST_MAX_AGE": "3"}
     options: dict[str, Any] = {"max_age": 4, "workers": None}

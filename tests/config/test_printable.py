@@ -1,4 +1,4 @@
-"""Nothing that a stranger wrote commands a terminal, hides itself, or fills a report."""
+"""Nothing that a client wrote commands a terminal, hides itself, or fills a report."""
 
 import msgspec
 import pytest

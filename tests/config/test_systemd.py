@@ -49,7 +49,7 @@ def test_it_is_confined() -> None:
 
 
 def test_its_settings_are_known_and_its_tokens_are_credentials(tmp_path: Path) -> None:
-    """Nobody else can read them, and they are no part of the environment."""
+    """No other user can read them, and they are no part of the environment."""
     credentials = dict(line.split(":") for line in OPTIONS["LoadCredential"])
     for name in credentials:
         (tmp_path / name).write_text(name * 8)

@@ -75,7 +75,7 @@ def test_a_good_url_is_shown_without_its_password(url: str, shown: str) -> None:
 
 @pytest.mark.parametrize("url", BAD)
 def test_a_bad_url_is_refused_and_hidden_whole(url: str) -> None:
-    """Where a URL is malformed nobody knows which part the password is, so none is shown; what is wrong is said."""
+    """Where a URL is malformed it is unknown which part the password is, so none is shown; what is wrong is said."""
     problem = url_problem(url)
     assert problem
     assert "ter2" not in problem

@@ -33,12 +33,12 @@ def client(description: Path) -> Path:
     made = description.parent / "client"
     command = [*("openapi-python-client", "generate", "--path", str(description), "--output-path", str(made))]
     (overrides,) = blocks(_GUIDE, "yaml")
-    told = description.with_name("overrides.yaml")
-    told.write_text(overrides)
+    reported = description.with_name("overrides.yaml")
+    reported.write_text(overrides)
     # it formats with ruff, which it looks for on the PATH
     path = f"{_BIN}:{os.environ['PATH']}"
     done = subprocess.run(
-        [str(_BIN / command[0]), *command[1:], "--config", str(told), "--meta", "none", "--fail-on-warning"],
+        [str(_BIN / command[0]), *command[1:], "--config", str(reported), "--meta", "none", "--fail-on-warning"],
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,

@@ -313,28 +313,28 @@ def test_15_usage_is_of_the_requesting_key(documented: Served, keys: dict[str, s
 def test_15_usage_by_hour_is_of_the_requesting_key(documented: Served, keys: dict[str, str]) -> None:
     assert documented.ask(f"{FORECAST}?zip_code=36436", key=keys["limited"]).status == 200
 
-    def told() -> list[Any]:
+    def reported() -> list[Any]:
         body = documented.ask("/v1/usage/hours", key=keys["limited"]).json()
         assert list(body) == ["key_id", "period", "hours"]
         return list(body["hours"])
 
-    until(lambda: bool(told()))
-    assert list(told()[-1]) == ["hour", "area", "answered", "not_modified", "not_found", "rejected", "limited"]
-    assert told()[-1]["hour"].endswith(":00:00Z")
+    until(lambda: bool(reported()))
+    assert list(reported()[-1]) == ["hour", "area", "answered", "not_modified", "not_found", "rejected", "limited"]
+    assert reported()[-1]["hour"].endswith(":00:00Z")
     assert problem(documented.ask("/v1/usage/hours?from=2020-01-01")) == (400, "invalid_parameter")
 
 
 def test_15_the_last_errors_tell_of_the_asking_key(documented: Served, keys: dict[str, str]) -> None:
     failed = documented.ask(f"{FORECAST}?zip_code=501", key=keys["limited"])
 
-    def told() -> list[Any]:
+    def reported() -> list[Any]:
         body = documented.ask("/v1/usage/errors", key=keys["limited"]).json()
         assert list(body) == ["key_id", "total_results", "errors"]
         assert body["total_results"] == len(body["errors"])
         return [one for one in body["errors"] if one["request_id"] == failed.header("x-request-id")]
 
-    until(lambda: bool(told()))
-    (error,) = told()
+    until(lambda: bool(reported()))
+    (error,) = reported()
     assert list(error) == ["time", "request_id", "method", "status", "code", "target"]
     assert list(error.values())[2:] == ["GET", 400, "invalid_parameter", f"{FORECAST}?zip_code=501"]
     assert error["time"].endswith("Z")
@@ -357,8 +357,8 @@ def test_19_several_zip_codes_are_answered_as_if_each_were_asked_for_alone(docum
     body = answer.json()
     assert list(body) == ["total_results", "total_found", "results"]
     assert (body["total_results"], body["total_found"]) == (5, 2)
-    told = [(one["zip_code"], one["status"], one["code"]) for one in body["results"]]
-    assert told == [
+    reported = [(one["zip_code"], one["status"], one["code"]) for one in body["results"]]
+    assert reported == [
         ("36436", 200, None),
         ("99999", 404, "no_matching_records"),
         ("501", 400, "invalid_parameter"),
@@ -385,12 +385,12 @@ def test_19_what_is_wrong_with_a_batch_as_a_whole_is_a_400(documented: Served, q
 
 def test_19_a_batch_counts_as_many_requests_as_it_has_zip_codes(documented: Served, keys: dict[str, str]) -> None:
     left = re.compile(r'"quota";r=([0-9]+)')
-    told = []
+    reported = []
     for query in ("zip_code=36436", "&".join(["zip_code=36436"] * 10)):
         found = left.search(documented.ask(f"{BATCH}?{query}", key=keys["limited"]).header("ratelimit") or "")
         assert found is not None
-        told.append(int(found[1]))
-    assert told[0] - told[1] == 10
+        reported.append(int(found[1]))
+    assert reported[0] - reported[1] == 10
 
 
 def test_20_a_region_has_every_zip_code_that_names_it_in_pages(documented: Served) -> None:

@@ -90,7 +90,7 @@ def _any_process(request: pytest.FixtureRequest, short_folder: Path) -> Iterator
 
 @pytest.fixture(scope="session")
 def cluster(short_folder: Path) -> Iterator[Cluster]:
-    """A cluster that nobody may hurt."""
+    """A cluster that no test may hurt."""
     made = Cluster(short_folder / "contract-cluster")
     try:
         yield made.start()

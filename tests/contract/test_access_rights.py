@@ -57,7 +57,7 @@ Opened = Callable[[str], RedisStore]
 
 @pytest.fixture
 def server(short: Path) -> Iterator[ValkeyProcess]:
-    """A server with the documented users, where nobody else may do anything after the test has begun."""
+    """A server with the documented users, where no other user may do anything after the test has begun."""
     process = ValkeyProcess(short / "acl", appendonly=True, program=server_program()).start()
     with BlockingRedis.from_url(process.url) as client:
         for line in (*rights("keys"), *rights("cache")):
@@ -157,11 +157,11 @@ async def test_a_worker_verifies_keys_and_hears_of_changes(
     try:
         await eventually(lambda: listener.connected)
         assert isinstance(await verifier.check(presented), Accepted)
-        told: list[str | None] = []
-        listener._invalidate = told.append
+        reported: list[str | None] = []
+        listener._invalidate = reported.append
         await keys.revoke(key.key_id)
-        await eventually(lambda: told == [f"k:{{{key.key_id}}}"])
-        verifier.invalidate(told[0])
+        await eventually(lambda: reported == [f"k:{{{key.key_id}}}"])
+        verifier.invalidate(reported[0])
         verdict = await verifier.check(presented)
         assert isinstance(verdict, Rejected)
         assert (verdict.reason, verdict.key_id) == ("revoked", key.key_id)
@@ -287,7 +287,7 @@ async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) ->
 async def test_operators_see_changes_of_keys_and_those_that_end_soon_with_the_rights_for_it(
     server: ValkeyProcess, opened: Opened, short: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without them neither is told, and nothing else goes wrong; nothing can be changed with them."""
+    """Without them neither is reported, and nothing else goes wrong; nothing can be changed with them."""
     monkeypatch.setattr(store_checks, "_LOOK_SECONDS", 0.01)
     monkeypatch.setattr(store_checks, "_RETRY_SECONDS", 0.01)
     keys = KeyStore(opened("forecast-keys"), PEPPER, short)

@@ -39,7 +39,7 @@ USER_NAMES = [f"{{{at}}}" for at in range(12)]  # of all nodes
 
 
 def silent(_: int) -> None:
-    """Progress that nobody looks at."""
+    """Progress that is not observed."""
 
 
 @pytest.mark.parametrize("name", ["", "foo", "{foo}bar", "foo{}{bar}", "foo{{bar}}zap", "foo{bar", "c:\u00fc"])
@@ -138,7 +138,7 @@ async def test_operators_see_each_node(emptied: Cluster, short: Path, monkeypatc
 
 
 async def test_commands_do_what_they_can_if_a_node_is_unreachable() -> None:
-    """Those of other nodes are warmed, forgotten and purged; the node that is away is named."""
+    """Those of other nodes are warmed, forgotten and purged; the node that is unreachable is named."""
     double = await ClusterDouble().start()
     gone = double.nodes[1]
     theirs = [key for key in KEYS if double.owner(key.name) is gone]

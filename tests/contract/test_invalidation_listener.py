@@ -1,4 +1,4 @@
-"""InvalidationListener over real servers: what changes is told, and a lost connection comes back by itself."""
+"""InvalidationListener over real servers: what changes is reported, and a lost connection comes back by itself."""
 
 from collections.abc import AsyncIterator
 
@@ -55,7 +55,7 @@ async def test_a_change_by_another_client_is_reported(real: Backend, heard: Hear
 
 
 async def test_a_name_that_is_no_text_ends_nothing(real: Backend, heard: Heard) -> None:
-    """Whatever lies under our prefix; those that changed with it are told."""
+    """Whatever lies under our prefix; those that changed with it are reported."""
     real.command("MSET", b"k:{A\xff}", "1", "k:{a}", "1")
     await eventually(lambda: "k:{a}" in heard.names)
     assert None not in heard.names
@@ -96,7 +96,7 @@ async def test_a_lost_connection_comes_back(real: Backend, heard: Heard, monkeyp
 
 
 async def test_an_idle_connection_is_kept_and_checked(real: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Through many pauses it stays the same connection, and changes in between are told."""
+    """Through many pauses it stays the same connection, and changes in between are reported."""
     monkeypatch.setattr(invalidation, "_IDLE_SECONDS", 0.02)
     heard = Heard(real.url)
     await heard.connected()

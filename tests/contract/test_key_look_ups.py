@@ -33,9 +33,9 @@ async def asked(keys: KeyStore, key_id: str) -> Found:
 async def test_each_of_many_look_ups_gets_its_own_key(keys: KeyStore) -> None:
     issued = [(await keys.issue("acme", "", None))[1] for _ in range(40)]
     ids = [*(key.key_id for key in issued), "0" * 12]
-    told = await asyncio.gather(*(asked(keys, key_id) for key_id in ids * 3))
-    assert [found.key if isinstance(found, FoundKey) else found for found in told] == [*issued, None] * 3
-    assert [isinstance(found, FoundKey) and found.identity is not None for found in told] == [True] * len(told)
+    reported = await asyncio.gather(*(asked(keys, key_id) for key_id in ids * 3))
+    assert [found.key if isinstance(found, FoundKey) else found for found in reported] == [*issued, None] * 3
+    assert [isinstance(found, FoundKey) and found.identity is not None for found in reported] == [True] * len(reported)
 
 
 async def test_a_damaged_record_is_reported(real: Backend, keys: KeyStore) -> None:
@@ -44,8 +44,8 @@ async def test_a_damaged_record_is_reported(real: Backend, keys: KeyStore) -> No
     real.command("SET", record_name(text.key_id), "not json")
     real.command("DEL", record_name(kind.key_id))
     real.command("RPUSH", record_name(kind.key_id), "x")
-    told = await asyncio.gather(*(asked(keys, key.key_id) for key in (text, kind, good)))
-    assert [type(one) for one in told] == [DamagedRecordError, DamagedRecordError, FoundKey]
+    reported = await asyncio.gather(*(asked(keys, key.key_id) for key in (text, kind, good)))
+    assert [type(one) for one in reported] == [DamagedRecordError, DamagedRecordError, FoundKey]
     real.command("SET", IDENTITY, "{")
     assert type(await asked(keys, good.key_id)) is ForeignStoreError
     assert keys.redis.line.is_open, "damage is a reply"

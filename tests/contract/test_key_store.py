@@ -104,12 +104,12 @@ async def test_every_change_has_its_line_however_many_change_at_once(
     work = [changes.extend(stores[number % 2], key.key_id, end) for number, end in enumerate(ends)]
     done = await asyncio.gather(*work, stores[1].revoke(key.key_id), return_exceptions=True)
     assert all(not isinstance(one, BaseException) or isinstance(one, KeyStoreError) for one in done)
-    told = [line.change async for line in audit.oldest_first(keys.redis) if line.change]
-    assert [one.revision for one in told] == list(range(len(told)))
-    assert all(earlier.after == later.before for earlier, later in pairwise(told))
+    reported = [line.change async for line in audit.oldest_first(keys.redis) if line.change]
+    assert [one.revision for one in reported] == list(range(len(reported)))
+    assert all(earlier.after == later.before for earlier, later in pairwise(reported))
     record = (await keys.find(key.key_id)).key
     assert record is not None
-    assert (record.status(), record.revision, State.of(record)) == ("revoked", len(told) - 1, told[-1].after)
+    assert (record.status(), record.revision, State.of(record)) == ("revoked", len(reported) - 1, reported[-1].after)
     await second.stop()
 
 
@@ -141,8 +141,8 @@ async def test_a_full_store_takes_nothing_but_revocations_and_rotations(real: Ba
         assert (await keys.revoke(key.key_id)).status() == "revoked"
     finally:
         real.command("CONFIG", "SET", "maxmemory", "0")
-    told = [line.change.what async for line in audit.oldest_first(store) if line.change]
-    assert told == ["issued", "rotated", "issued", "revoked"]
+    reported = [line.change.what async for line in audit.oldest_first(store) if line.change]
+    assert reported == ["issued", "rotated", "issued", "revoked"]
     assert (await keys.find(new.key_id)).key == new
     assert (await keys.find(key.key_id)).key == await keys.revoke(key.key_id)
     await store.stop()
@@ -162,8 +162,8 @@ async def test_what_was_issued_or_revoked_survives_a_killed_server(short_folder:
         server.start()
         await eventually(lambda: not store.line.is_open)
         assert (await keys.find(key.key_id)).key == key
-        told = [line.change.what async for line in audit.oldest_first(store) if line.change]
-        assert told == ["issued", "revoked"][: 1 + (change == "revoke")]
+        reported = [line.change.what async for line in audit.oldest_first(store) if line.change]
+        assert reported == ["issued", "revoked"][: 1 + (change == "revoke")]
     finally:
         await store.stop()
         server.kill()

@@ -86,7 +86,7 @@ async def name_at(store: RedisStore) -> object:
 async def test_a_replica_is_noticed_without_a_request(
     plain: RedisStore, servers: tuple[PortServer, PortServer]
 ) -> None:
-    """It answers reads, which may be old: the store is away until a primary answers at its URL."""
+    """It answers reads, which may be old: the store is unreachable until a primary answers at its URL."""
     assert plain.healthy
     servers[0].command("REPLICAOF", "127.0.0.1", servers[1].port)
     await eventually(lambda: plain.is_unreachable)
@@ -117,7 +117,7 @@ async def test_a_refusal_of_a_replica_is_no_answer_of_the_store(servers: tuple[P
 async def test_a_primary_without_its_replicas_is_doubted_and_serves(
     plain: RedisStore, servers: tuple[PortServer, PortServer]
 ) -> None:
-    """NOREPLICAS: connections are made anew, because it may be cut off. If it is still the primary, it is read."""
+    """NOREPLICAS: connections are made again, because it may be cut off. If it is still the primary, it is read."""
     connections = plain._client
     servers[0].command("CONFIG", "SET", "min-replicas-to-write", "1")
     with pytest.raises(StoreRefused, match="lost its replicas"):
@@ -223,16 +223,16 @@ async def test_changes_are_pushed_from_the_new_primary(
     primary: Primary, sentinel: SentinelDouble, servers: tuple[PortServer, PortServer]
 ) -> None:
     """What changed meanwhile is unknown, so everything may have."""
-    told: list[str | None] = []
-    listener = InvalidationListener(primary, "k:", told.append, timeout=5)
+    reported: list[str | None] = []
+    listener = InvalidationListener(primary, "k:", reported.append, timeout=5)
     listener.start()
     await eventually(lambda: listener.connected)
-    assert told == [None]
+    assert reported == [None]
     sentinel.primary = servers[1].node
-    await eventually(lambda: told == [None, None])
+    await eventually(lambda: reported == [None, None])
     await eventually(lambda: listener.connected)
     servers[1].command("SET", "k:x", "1")
-    await eventually(lambda: told[2:] == ["k:x"])
+    await eventually(lambda: reported[2:] == ["k:x"])
     await listener.stop()
 
 

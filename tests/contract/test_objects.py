@@ -73,7 +73,7 @@ def test_an_object_is_replaced_only_if_it_is_the_version_that_is_known(objects: 
 
 
 def test_of_many_who_replace_one_version_one_wins(objects: Objects) -> None:
-    """The others are told, and what is there is the winner's."""
+    """The others are reported, and what is there is the winner's."""
     version = objects.replace("one", b"before", None)
     together = threading.Barrier(8)
 
@@ -131,7 +131,7 @@ def test_an_option_that_the_store_does_not_know_is_an_error() -> None:
 
 
 def test_a_bucket_that_is_not_there_is_no_empty_store(cloud: Cloud) -> None:
-    """It is told without the query of a URL, in which some stores sign."""
+    """It is reported without the query of a URL, in which some stores sign."""
     there = new_bucket(cloud)
     objects = open_objects(f"{there.partition('://')[0]}://not-there/some/prefix", cloud.options)
     for call in (

@@ -113,12 +113,12 @@ async def test_the_one_that_sentinels_name_is_the_primary(primary: Primary, sent
 
 async def test_a_follower_hears_where_the_primary_moved(primary: Primary, sentinels: Sentinels) -> None:
     """Once for each move, without being asked."""
-    told: list[str | None] = []
-    primary.follow(told.append)
+    reported: list[str | None] = []
+    primary.follow(reported.append)
     await sentinels.move()
-    await eventually(lambda: bool(told))
-    assert told == [f"redis://{await sentinels.named()}/0"]
-    assert primary.url == told[0]
+    await eventually(lambda: bool(reported))
+    assert reported == [f"redis://{await sentinels.named()}/0"]
+    assert primary.url == reported[0]
 
 
 async def test_one_silent_sentinel_of_three_changes_nothing(primary: Primary, sentinels: Sentinels) -> None:
@@ -134,20 +134,20 @@ async def test_without_a_majority_there_is_no_primary(
 ) -> None:
     """After some seconds; the last agreement stays as old as it is. It is found again when enough of them speak."""
     monkeypatch.setattr(primary_module, "AWAY_AFTER_SECONDS", 1.2)
-    told: list[str | None] = []
-    primary.follow(told.append)
+    reported: list[str | None] = []
+    primary.follow(reported.append)
     sentinels.silence(2)
     await eventually(lambda: primary.url is None)
-    assert told == [None]
+    assert reported == [None]
     assert "no majority of 3 Sentinels" in primary.problem
     assert time.monotonic() - primary.agreed_at >= 1.2
     sentinels.silence(0)
     await eventually(lambda: primary.url is not None)
-    assert told == [None, f"redis://{await sentinels.named()}/0"]
+    assert reported == [None, f"redis://{await sentinels.named()}/0"]
 
 
 async def test_a_store_without_a_known_primary_is_unreachable(sentinels: Sentinels) -> None:
-    """Nothing is asked anywhere, and the reason is told; it is there as soon as Sentinels agree."""
+    """Nothing is asked anywhere, and the reason is reported; it is there as soon as Sentinels agree."""
     sentinels.silence(2)
     primary = Primary(sentinels.url)
     await primary.start()

@@ -19,7 +19,7 @@ USER = "sentinel_username=forecast&sentinel_password=PASSWORD"
 
 @pytest.fixture
 def url(tmp_path: Path) -> Iterator[str]:
-    """One Sentinel with the documented user, where nobody else may do anything."""
+    """One Sentinel with the documented user, where no other user may do anything."""
     primary = PortServer(tmp_path / "primary").start()
     about = f"sentinel monitor keys 127.0.0.1 {primary.port} 1"
     sentinel = PortServer(tmp_path / "sentinel", sentinel=[about]).start()

@@ -22,7 +22,7 @@ def cache(anywhere: CacheStore) -> SharedCache:
     return SharedCache(anywhere, TTL)
 
 
-async def told(store: CacheStore, command: str, *words: str | bytes) -> Any:
+async def reported(store: CacheStore, command: str, *words: str | bytes) -> Any:
     return await call_one(store, NameCommand(KEY.name, (command, KEY.name, *words)))
 
 
@@ -38,13 +38,13 @@ async def test_what_was_put_is_got(cache: SharedCache, entry: CacheEntry) -> Non
 async def test_an_entry_is_garbage_after_its_time(anywhere: CacheStore, cache: SharedCache) -> None:
     """Every entry has a time to live: on a shared server only those may be evicted."""
     await cache.put(KEY, SMALL)
-    assert 0 < await told(anywhere, "TTL") <= TTL
+    assert 0 < await reported(anywhere, "TTL") <= TTL
 
 
 async def test_an_entry_of_another_question_is_never_served(anywhere: CacheStore, cache: SharedCache) -> None:
     """However it came to lie there."""
     other = cache_key("r1", "forecast", "zip:00501")
-    await told(anywhere, "SET", encode_entry(SMALL, other.digest))
+    await reported(anywhere, "SET", encode_entry(SMALL, other.digest))
     found = await cache.get(KEY)
     assert (found.outcome, found.entry) == ("damaged", None)
 
@@ -57,7 +57,7 @@ async def test_two_releases_share_nothing(cache: SharedCache) -> None:
 
 async def test_a_value_of_another_type_is_a_miss(anywhere: CacheStore, cache: SharedCache) -> None:
     """And is replaced."""
-    await told(anywhere, "LPUSH", "x")
+    await reported(anywhere, "LPUSH", "x")
     assert (await cache.get(KEY)).outcome == "miss"
     assert await cache.put(KEY, SMALL)
     assert (await cache.get(KEY)).entry == SMALL

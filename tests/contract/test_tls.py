@@ -56,14 +56,14 @@ async def test_every_client_gets_through(server: TlsServer) -> None:
     assert await _ping(server.url)
     assert check_answers_redis(server.url) is None
     assert await warm(server.url, PLAN, [("forecast", "36436", b"{}")], lambda _: None) == 1
-    told: list[str | None] = []
-    listener = InvalidationListener(Primary(server.url), "c:", told.append, timeout=5)
+    reported: list[str | None] = []
+    listener = InvalidationListener(Primary(server.url), "c:", reported.append, timeout=5)
     listener.start()
     try:
         await eventually(lambda: listener.connected)
         await warm(server.url, PLAN, [("forecast", "00501", b"{}")], lambda _: None)
-        await eventually(lambda: len(told) == 2)
-        assert str(told[1]).startswith("c:")
+        await eventually(lambda: len(reported) == 2)
+        assert str(reported[1]).startswith("c:")
     finally:
         await listener.stop()
 
@@ -74,7 +74,7 @@ async def test_without_one_of_the_certificates_no_connection_succeeds(
 ) -> None:
     """A server that cannot prove itself is not talked to, and a server that wants proof gets none without it.
 
-    That it is not trusted is told at the start: it would never heal by waiting.
+    That it is not trusted is reported at the start: it would never heal by waiting.
     """
     certificate, key = server.client
     authority = Authority(tmp_path).certificate if lack == "authority" else server.authority

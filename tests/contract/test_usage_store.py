@@ -130,7 +130,7 @@ async def test_hours_expire_eight_days_after_the_last_of_them(redis: RedisStore,
 
 
 async def test_damaged_hours_keep_nothing_from_being_billed(redis: RedisStore, usage: UsageStore) -> None:
-    """A field that is no number, and a record that is no hash. They are told when they are read."""
+    """A field that is no number, and a record that is no hash. They are reported when they are read."""
     await redis.call(lambda client: client.hset(HOURS, "10:forecast:answered", "many"))
     assert await usage.add("w", [("a", by_hour(1, 9, 10, 11))], DAY) == [Totals(DAY, 3, 3)]
     assert await fields(redis, HOURS) == {

@@ -1,4 +1,4 @@
-"""The shared cache on a cluster, hurt under load: every answer is right, and only what is away is not a hit."""
+"""The shared cache on a cluster, hurt under load: every answer is right, and only what is unreachable is not a hit."""
 
 import random
 import threading
@@ -150,7 +150,7 @@ def _move_both_ways(site: Clustered, source: ClusterServer, slots: Sequence[int]
 
 
 def test_a_primary_that_is_killed_costs_its_slots_alone(clustered: Clustered) -> None:
-    """No error; others hit on; operators are told which node is away. Its replica is used once it has taken over."""
+    """No error; others hit on; operators see which node is unreachable. Its replica is used once it has taken over."""
     clustered.settle()
     gone = clustered.cluster.owner(next(iter(clustered.slots.values())))
     theirs = [code for code, slot in clustered.slots.items() if gone.sees(slot) == gone.port]

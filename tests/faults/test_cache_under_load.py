@@ -24,7 +24,7 @@ def shared_answers(instance: Instance) -> float:
 
 
 class Load:
-    """Callers who ask on connections of their own until they are told to stop. `wrong` is what should not have been."""
+    """Callers who ask on connections of their own until they are stopped. `wrong` is what should not have been."""
 
     def __init__(self, instance: Instance, key: str) -> None:
         self.wrong: list[str] = []
@@ -84,7 +84,7 @@ def _restart(_: Instance, site: Site) -> None:
 
 
 def _end_connections(_: Instance, site: Site) -> None:
-    """Again and again, of everybody."""
+    """Again and again, of all."""
     with redis.Redis.from_url(site.cache.url) as client:
         for _round in range(50):
             client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")

@@ -1,4 +1,4 @@
-"""One definition of the hit rate: what partners are told, metrics, the request log and usage add up to the same."""
+"""One definition of the hit rate: what partners see, metrics, the request log and usage add up to the same."""
 
 import asyncio
 import json
@@ -30,16 +30,16 @@ def test_headers_metrics_log_and_usage_say_the_same(published: Site, short: Path
     }
     env = {**published.env, "FORECAST_ACCESS_LOG": "all", "FORECAST_OPERATOR_WRITE_TOKEN": WRITE}
     with serving(env, short / "serve.log", workers=2) as instance:
-        told = asyncio.run(answers(instance.partners, mixed(keys, ZIP_CODES, 1000, 1)))
+        reported = asyncio.run(answers(instance.partners, mixed(keys, ZIP_CODES, 1000, 1)))
         purge = httpx.post(f"{instance.operators}/caches/purge", headers={"authorization": f"Bearer {WRITE}"})
         assert purge.status_code == 200
         again = asyncio.run(answers(instance.partners, mixed(keys, ZIP_CODES, 1000, 2)))
-        told.statuses += again.statuses
-        told.tiers += again.tiers
-        assert set(told.tiers) == {"near", "shared", "warehouse"}
-        assert {200, 304, 400, 401, 403, 404, 405, 429} <= set(told.statuses)
+        reported.statuses += again.statuses
+        reported.tiers += again.tiers
+        assert set(reported.tiers) == {"near", "shared", "warehouse"}
+        assert {200, 304, 400, 401, 403, 404, 405, 429} <= set(reported.statuses)
         counted = metrics(instance)
-        assert (counted.statuses, counted.tiers) == (told.statuses, told.tiers)
-    assert (logged(instance).statuses, logged(instance).tiers) == (told.statuses, told.tiers)
+        assert (counted.statuses, counted.tiers) == (reported.statuses, reported.tiers)
+    assert (logged(instance).statuses, logged(instance).tiers) == (reported.statuses, reported.tiers)
     used = forecast_here(published.env, "usage", "--format", "json")
-    assert billed(used.stdout) == told.tiers.total()
+    assert billed(used.stdout) == reported.tiers.total()

@@ -50,7 +50,7 @@ def asking(instance: Instance, key: str) -> Iterator[Counter[int]]:
 
 
 def test_a_worker_whose_look_ups_hang_is_replaced_when_another_can_serve(published: Site, short: Path) -> None:
-    """Until then it answers what is cached, says what is wrong, and everybody else gets a 503 with Retry-After."""
+    """Until then it answers what is cached, says what is wrong, and all others get a 503 with Retry-After."""
     entries = next(published.data.glob("releases/*/forecast.parquet"))
     forget_answers(published)
     env = published.env | {"FORECAST_LOOKUP_TIMEOUT": "0.5", "FORECAST_LOOKUPS_IN_MEMORY": "false"}
@@ -118,7 +118,7 @@ def test_a_pointer_that_hangs_delays_no_request_and_is_followed_when_it_is_back(
 
 
 def test_an_instance_whose_data_folder_hangs_answers_and_can_be_stopped(published: Site, short: Path) -> None:
-    """Everything in it, while the key store is away, so that usage would go to the spool."""
+    """Everything in it, while the key store is unreachable, so that usage would go to the spool."""
     hanging = Hanging(published.env, short / "hanging")
     with serving(hanging.env, short / "serve.log") as instance:
         assert instance.zip_code(published.key, HOT).status_code == 200

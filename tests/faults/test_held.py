@@ -25,16 +25,16 @@ def inbox(common: Site) -> Path:
 
 
 @pytest.fixture(scope="module")
-def told(common: Site) -> Path:
+def reported(common: Site) -> Path:
     """A file for what the command of the inbox was told last."""
     return common.data.parent / "told"
 
 
 @pytest.fixture(scope="module")
-def env(common: Site, inbox: Path, told: Path) -> Env:
+def env(common: Site, inbox: Path, reported: Path) -> Env:
     """Every drop that changes a figure is held."""
     program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_RESULT'])"
-    command = f'{sys.executable} -c "{program}" {told}'
+    command = f'{sys.executable} -c "{program}" {reported}'
     ours = {"FORECAST_INBOX": str(inbox), "FORECAST_INBOX_HOLD": "changed-figures"}
     return common.env | ours | {"FORECAST_INBOX_ON_REFUSAL": command}
 
@@ -67,18 +67,18 @@ def approving(env: Env, name: str) -> "subprocess.Popen[bytes]":
 
 
 def test_a_held_drop_is_shown_to_operators_until_it_is_approved(
-    common: Site, env: Env, holding: Instance, inbox: Path, told: Path
+    common: Site, env: Env, holding: Instance, inbox: Path, reported: Path
 ) -> None:
     """Health and metrics, the command, and the log of the instance, which names who approved it and why."""
     until(lambda: holding.ready().json()["status"] == "ready")
     before, counted = figure(holding, common), holding.metric("forecast_inbox_published_total")
-    told.unlink(missing_ok=True)
+    reported.unlink(missing_ok=True)
     held(holding, inbox, "2026-10", 1001)
     until(lambda: "1 drop waits for approval" in "; ".join(holding.ready().json().get("reasons", ())))
     assert holding.ready().json()["status"] == "degraded"
     assert holding.ready().status_code == 200, "a balancer goes on sending to it"
     assert 0 < holding.metric("forecast_inbox_held_oldest_age_seconds") < 600
-    until(lambda: told.exists() and told.read_text() == "held")
+    until(lambda: reported.exists() and reported.read_text() == "held")
     assert figure(holding, common) == before
     done = forecast_here(env, "extracts", "approve", "2026-10", "--reason", "seen")
     assert done.returncode == 0, done.stderr

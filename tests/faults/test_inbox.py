@@ -47,20 +47,20 @@ class Watched:
     instance: Instance
     inbox: Path
     data: Path
-    told: Path  # a file for the path of the last report
+    reported: Path  # a file for the path of the last report
 
 
 @pytest.fixture(scope="module")
 def watched(common: Site) -> Iterator[Watched]:
     """Its watcher may be killed."""
     folder = common.data.parent
-    inbox, told = folder / "inbox", folder / "told"
+    inbox, reported = folder / "inbox", folder / "told"
     inbox.mkdir()
     program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_REPORT'])"
-    command = f'{sys.executable} -c "{program}" {told}'
+    command = f'{sys.executable} -c "{program}" {reported}'
     env = watching(common, inbox) | {"FORECAST_INBOX_ON_REFUSAL": command}
     with serving(env, folder / "serve.log") as instance:
-        yield Watched(common, instance, inbox, common.data, told)
+        yield Watched(common, instance, inbox, common.data, reported)
 
 
 @pytest.fixture(scope="module")
@@ -142,16 +142,16 @@ def test_half_a_drop_is_never_published_nor_a_refused_one(watched: Watched, shor
     until(lambda: "slow" in settled(inbox)["published"])
     assert figure(instance, site) == 2001
     _refused(watched)
-    assert str(watched.told) not in instance.log_file.read_text(), "the command may name a token"
+    assert str(watched.reported) not in instance.log_file.read_text(), "the command may name a token"
 
 
 def _refused(watched: Watched) -> None:
     """Quarantine with its report, metrics, the command; partners see what they saw, and readiness is not concerned."""
-    instance, told = watched.instance, watched.told
+    instance, reported = watched.instance, watched.reported
     before = instance.metric("forecast_inbox_refused_total")
     put(watched.inbox, "bad", -1)
-    until(lambda: told.exists() and told.read_text() != "")
-    report = Path(told.read_text())
+    until(lambda: reported.exists() and reported.read_text() != "")
+    report = Path(reported.read_text())
     assert "out-of-range" in report.read_text()
     assert "Refused" in report.with_suffix(".txt").read_text()
     assert (report.parent / "bad" / "zip_population.parquet").exists()

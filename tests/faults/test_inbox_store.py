@@ -101,7 +101,7 @@ def test_drops_wait_while_the_store_is_unreachable_and_go_live_in_order_afterwar
 
 
 def _waits(instance: Instance, site: Site, inbox: Path, proxy: FaultyProxy) -> None:
-    """Two drops come while the store is away, and the watcher dies once meanwhile."""
+    """Two drops come while the store is unreachable, and the watcher dies once meanwhile."""
     proxy.fault = "gone"
     put(inbox, "drop-1", 2001)
     until(lambda: instance.metric("forecast_inbox_failing") == 1)

@@ -49,9 +49,9 @@ def twice(published: Site, short: Path) -> Site:
     return published
 
 
-def _go_back(site: Site, told: str) -> str:
+def _go_back(site: Site, reported: str) -> str:
     """Does what a message says; the release that is current then. `list` shows the releases all the same."""
-    assert re.search(r"`forecast extracts rollback RELEASE` (writes a new one|makes another one current)", told)
+    assert re.search(r"`forecast extracts rollback RELEASE` (writes a new one|makes another one current)", reported)
     listed = forecast_here(site.env, "extracts", "list", "--json")
     releases: list[str] = [one["id"] for one in json.loads(listed.stdout)]
     done = forecast_here(site.env, "extracts", "rollback", releases[-1])

@@ -1,4 +1,4 @@
-"""Instances whose releases come from a store: from an empty folder, when the store changes, is away, or comes back."""
+"""Instances whose releases come from a store: from an empty folder, when the store changes, is gone, or comes back."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def mirrored_warm(site: Site, short: Path) -> Iterator[Instance]:
 def test_an_instance_with_an_empty_folder_is_ready_once_the_store_has_a_release(
     store: ReleasesStore, mirrored: Instance, site: Site, published_data: Path, short: Path
 ) -> None:
-    """Then it follows the store, also when its mirror was killed, and serves on degraded while the store is away.
+    """Then it follows the store, also when its mirror was killed, and serves on degraded without the store.
 
     It tells its own beat, and has none once it has ended.
     """
@@ -97,9 +97,9 @@ def test_a_drop_published_elsewhere_is_warm_and_served_when_publishing_returns(
     until(lambda: (short / "bucket" / "instances").is_dir())
     done = forecast_here(env, "extracts", "publish", str(write_drop(short / "drop")), "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert [found for found in told["findings"] if found["rule"] in ("not-ready", "not-warmed")] == []
-    release = told["release"]
+    reported = json.loads(done.stdout)
+    assert [found for found in reported["findings"] if found["rule"] in ("not-ready", "not-warmed")] == []
+    release = reported["release"]
     until_all_serve(site.data, release)
     answer = mirrored_warm.zip_code(site.key)
     assert (answer.status_code, answer.headers["x-data-release"]) == (200, release)

@@ -1,4 +1,4 @@
-"""What happens when processes of an instance die, or are told to stop."""
+"""What happens when processes of an instance die, or are stopped."""
 
 import contextlib
 import json
@@ -295,7 +295,7 @@ def _refuses(address: tuple[str, int]) -> bool:
 
 
 def test_who_waits_to_be_accepted_when_a_stalled_worker_stops_is_answered(patient: Instance, published: Site) -> None:
-    """A worker that was stalled until it had to close accepts first; nobody else gets in meanwhile."""
+    """A worker that was stalled until it had to close accepts first; no other gets in meanwhile."""
     url = httpx.URL(patient.partners)
     address = (url.host, url.port or 80)
     (worker,) = patient.worker_pids()

@@ -109,7 +109,7 @@ def test_a_publisher_killed_at_any_moment_leaves_the_old_release_or_the_new(
 def test_of_two_publishers_one_wins_and_the_other_gets_an_error(
     env: dict[str, str], short: Path, drops: tuple[Path, Path]
 ) -> None:
-    """Exit code 3 for the loser, at once; a rollback meanwhile is told as well."""
+    """Exit code 3 for the loser, at once; a rollback meanwhile is reported as well."""
     assert forecast_here(env, "extracts", "publish", str(drops[0])).returncode == 0
     before = assert_whole(short / "data")
     first = start(env, drops[1])
@@ -271,16 +271,16 @@ def test_the_overview_right_after_publishing_shows_the_release(env: dict[str, st
     """Not of what was seen up to a second before; and a release is never said to come before an older one."""
     with serving(env, Path(env["FORECAST_DATA_DIR"]).parent / "serve.log", workers=2) as instance:
 
-        def told() -> tuple[str, list[tuple[str, bool]]]:
+        def reported() -> tuple[str, list[tuple[str, bool]]]:
             seen = httpx.get(f"{instance.operators}/overview", timeout=PATIENCE).json()
             return seen["verdict"]["sentence"], [(one["id"], one["current"]) for one in seen["releases"]]
 
         first = forecast_here(env, "extracts", "publish", str(drops[0])).stdout.strip()
-        assert told() == ("All is well.", [(first, True)])
+        assert reported() == ("All is well.", [(first, True)])
         second = forecast_here(env, "extracts", "publish", str(drops[1])).stdout.strip()
-        assert told() == ("All is well.", [(second, True), (first, False)])
+        assert reported() == ("All is well.", [(second, True), (first, False)])
         assert forecast_here(env, "extracts", "rollback").returncode == 0
-        assert told() == ("All is well.", [(first, True), (second, False)])
+        assert reported() == ("All is well.", [(first, True), (second, False)])
 
 
 def test_an_instance_says_that_it_serves_when_all_its_workers_do(env: dict[str, str], drops: tuple[Path, Path]) -> None:

@@ -81,7 +81,7 @@ def stopped(*pids: int) -> Iterator[None]:
 
 def test_an_outage_lets_no_quota_pass_twice(pair: Instance, published: Site) -> None:
     """Workers spend their shares and no more, in one outage and in short ones that follow each other. Until a share is
-    spent nobody is refused; then a 503 says that it is unknown what is left. All of it is stored."""
+    spent no request is refused; then a 503 says that it is unknown what is left. All of it is stored."""
     key = issue(published)
     for pid in pair.worker_pids():  # both hear of the key; more requests would need both to hear of them in time
         with stopped(pid):

@@ -1,4 +1,4 @@
-"""What partners get while a Redis is gone, stalled, emptied, or somebody else's."""
+"""What partners get while a Redis is gone, stalled, emptied, or of another owner."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -111,7 +111,7 @@ def test_an_instance_starts_without_both_and_heals_and_near_hits_need_no_cache(p
 def test_an_emptied_or_recreated_key_store_is_an_alarm_and_not_a_401(
     instance: Instance, published: Site, short: Path
 ) -> None:
-    """All keys lost: 503 for everybody, readiness says why, and issuing refuses until the loss is accepted.
+    """All keys lost: 503 for all, readiness says why, and issuing refuses until the loss is accepted.
 
     A key that is issued from another data folder changes nothing of that, until a command from there decides.
     """

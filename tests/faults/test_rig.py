@@ -1,4 +1,4 @@
-"""The rig under load, parted as networks part: what is cut off is silent, and nobody is told.
+"""The rig under load, parted as networks part: what is cut off is silent, without a notice.
 
 On ports, where namespaces are not permitted, servers are stopped instead; a machine cannot be cut off from some others
 then, which `test_failover.py` and `test_store_faults.py` show with proxies.

@@ -97,7 +97,7 @@ def test_without_a_collector_requests_and_stopping_are_as_ever(published: Site, 
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         if collector_is == "silent":
-            bound.listen(1)  # the kernel accepts; nobody answers
+            bound.listen(1)  # the kernel accepts; no process answers
         env = {
             **published.env,
             "FORECAST_TRACES": "100%",
@@ -114,9 +114,9 @@ def test_without_a_collector_requests_and_stopping_are_as_ever(published: Site, 
             assert instance.ready().json()["status"] == "ready"
             instance.zip_code(published.key)
             assert instance.stop() == 0
-            told = [
+            reported = [
                 line for line in instance.log() if line["logger"].startswith(("forecast.traces", "opentel", "urllib3"))
             ]
-    assert len(told) == 1
-    assert told[0]["message"].startswith("traces cannot be exported and are lost: ")
+    assert len(reported) == 1
+    assert reported[0]["message"].startswith("traces cannot be exported and are lost: ")
     assert published.key not in (short / "serve.log").read_text()

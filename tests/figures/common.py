@@ -84,9 +84,9 @@ def site() -> Iterator[Site]:
 
 def wait_for_workers(instance: Instance, workers: int, pushed: int | None = None) -> list[int]:
     """Their process ids, when all serve and changes of keys are pushed to `pushed` of them (None: to all)."""
-    told = workers if pushed is None else pushed
+    reported = workers if pushed is None else pushed
     until(lambda: instance.metric("forecast_workers") == workers)
-    until(lambda: instance.metric("forecast_revocation_push_connections") == told)
+    until(lambda: instance.metric("forecast_revocation_push_connections") == reported)
     return instance.worker_pids()
 
 

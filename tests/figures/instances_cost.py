@@ -66,8 +66,8 @@ def main(number: str = "3", rounds: str = "12", seconds: str = "3") -> None:
         more = [(cost.instances / one.instances - 1) * 100 for cost, one in zip(costs, seen["one"], strict=True)]
         low, middle, high = quantiles(more, n=4)
         error = stdev(more) / math.sqrt(len(more))
-        told = f"{middle:+.1f} % (quartiles {low:+.1f} and {high:+.1f}, mean {mean(more):+.1f} ± {error:.1f})"
-        say(f"{name}: {each:.2f} ms for 1,000 answers, and {redis:.2f} of Redis; {told}")
+        reported = f"{middle:+.1f} % (quartiles {low:+.1f} and {high:+.1f}, mean {mean(more):+.1f} ± {error:.1f})"
+        say(f"{name}: {each:.2f} ms for 1,000 answers, and {redis:.2f} of Redis; {reported}")
 
 
 class _Ground(NamedTuple):

@@ -31,7 +31,7 @@ class Asked(NamedTuple):
 
 
 class Caller:
-    """One connection of one key. It is opened anew when the instance closes it between two requests."""
+    """One connection of one key. It is opened again when the instance closes it between two requests."""
 
     def __init__(self, instance: str, base: str, label: str, key: str) -> None:
         self._instance, self._label, self._key = instance, label, key

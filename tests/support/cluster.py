@@ -31,8 +31,8 @@ class ClusterServer(PortServer):
         enabled = ("--cluster-enabled", "yes", "--cluster-port", str(self.bus))
         tolerant = ("--cluster-require-full-coverage", "no", "--cluster-allow-reads-when-down", "yes")
         timeout = ("--cluster-node-timeout", str(_NODE_TIMEOUT_MILLISECONDS))
-        told = (*enabled, *tolerant, *timeout, "--repl-diskless-sync-delay", "0", *options)
-        super().__init__(folder, *told, machine=machine)
+        reported = (*enabled, *tolerant, *timeout, "--repl-diskless-sync-delay", "0", *options)
+        super().__init__(folder, *reported, machine=machine)
 
     @property
     def id(self) -> str:
@@ -53,13 +53,13 @@ class ClusterServer(PortServer):
     def replicates(self, primary: str) -> None:
         """Follows the node with this id, as soon as it has heard of it."""
 
-        def told() -> bool:
+        def reported() -> bool:
             try:
                 return bool(self.command("CLUSTER", "REPLICATE", primary))
             except RedisError:
                 return False
 
-        until(told)
+        until(reported)
 
     def is_fine(self) -> bool:
         """It takes part in the cluster, and is a primary, or has what its primary has."""

@@ -68,7 +68,7 @@ def project(project_id: str, **over: Any) -> dict[str, Any]:
 
 
 def wide_people(zip_code: str, **figures: Any) -> dict[str, Any]:
-    """A row of a wide population table as a warehouse exports it, with columns that nobody needs."""
+    """A row of a wide population table as a warehouse exports it, with columns that are not needed."""
     return {"ZIP_CODE": zip_code, "CITY_NAME": "Somewhere", "STATE_CODE": "AL", **figures, "MONTH_CODE": 10}
 
 
@@ -169,7 +169,7 @@ def write_swelling(path: Path, rows: int) -> Path:
 
 
 def write_wide_drop(folder: Path, *, population: Rows = WIDE_POPULATION) -> Path:
-    """A drop in the wide shape, upper case, its housing with location columns and columns that nobody needs."""
+    """A drop in the wide shape, upper case, its housing with location columns and columns that are not needed."""
     described = {"city_name": "Somewhere", "county_name": "Clarke County", "state_code": "AL"}
     housing = [{**row, **described, "tot_housing_unit": "9", "updated_at": "2026-10-05"} for row in HOUSING]
     write_table(folder / "US_POPULATION_FORECAST_BY_ZIP_CODE.parquet", population)

@@ -12,11 +12,11 @@ _ROOM_BYTES, _FREE_KIB = 2 << 30, 4 << 20
 
 
 def write_in_memory() -> None:
-    """From now on, here and in processes that are started, if there is room and nobody asked for another place."""
+    """From now on, here and in processes that are started, if there is room and no other place was set."""
     if "TMPDIR" in os.environ or not _has_room():
         return
     os.environ["TMPDIR"] = _PLACE
-    tempfile.tempdir = None  # found out anew
+    tempfile.tempdir = None  # found out again
 
 
 def _has_room() -> bool:

@@ -84,7 +84,7 @@ def _rest(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def launch(env: Mapping[str, str], *arguments: str, errors: IO[bytes]) -> Launched:
-    """Begins a command whose output nobody reads."""
+    """Begins a command whose output is not read."""
     with Path(os.devnull).open("wb") as nowhere:
         return _launcher(env["PYTHONPATH"]).launch(env, arguments, nowhere.fileno(), errors.fileno())
 

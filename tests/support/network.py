@@ -1,5 +1,5 @@
 """Machines on a network of their own: namespaces on a bridge, which a test can part as networks do. Nothing arrives
-then, and nobody is told: neither a reset nor a closed connection.
+then, and nobody is reported: neither a reset nor a closed connection.
 
 What keeps a namespace is a process that waits for the end of this one, so nothing is left behind however a test ends.
 """
@@ -92,7 +92,7 @@ def _enter(path: str) -> None:
 
 
 class Network:
-    """Machines that reach each other, and nobody else, until they are parted."""
+    """Machines that reach each other, and no other, until they are parted."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)

@@ -163,7 +163,7 @@ class Rig:
         return [f"{zip_code} of {name}" for name, zip_code, body in seen if right[name][f"zip:{zip_code}"] != body]
 
     def silence(self, *servers: PortServer) -> None:
-        """Nothing comes from these servers, nor from what else is on their machines, and nobody is told."""
+        """Nothing comes from these servers, nor from what else is on their machines, without a notice."""
         for server in servers:
             if self.network is None:
                 server.stall()

@@ -118,13 +118,13 @@ async def test_a_caller_with_the_old_release_still_gets_its_answers(
 
 
 async def test_each_switch_is_reported_once(catalog: Catalog, release: Publish) -> None:
-    told: list[str] = []
-    follower = ReleaseFollower(catalog.data, open_engine, lambda opened: told.append(opened.id))
+    reported: list[str] = []
+    follower = ReleaseFollower(catalog.data, open_engine, lambda opened: reported.append(opened.id))
     first = release(5)
     await follower.start()
     second = release(6)
     await eventually(serves(follower, second))
-    assert told == [first, second]
+    assert reported == [first, second]
     await follower.stop()
 
 
@@ -217,8 +217,7 @@ async def test_a_problem_is_logged_once_not_at_every_look(
 async def test_the_old_release_is_closed_after_a_while_and_at_the_end(
     follower: ReleaseFollower, release: Publish, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Files and threads of releases that nobody asks any more must not add up; whoever keeps something for one is
-    told."""
+    """Files and threads of unused releases must not add up; `on_retire` is called for each."""
     retired: list[str] = []
     follower._on_retire = retired.append
     monkeypatch.setattr(following, "_RETIRE_AFTER_SECONDS", 0.01)

@@ -163,7 +163,7 @@ async def test_a_fill_without_waiters_is_cancelled_if_so_wanted() -> None:
 
 
 async def test_a_fill_that_fails_leaves_nothing_to_the_garbage_collector() -> None:
-    """A store that is away may fail thousands of them."""
+    """A store that is unreachable may fail thousands of them."""
     flights = SingleFlight[str]()
 
     left: list[weakref.ref[Exception]] = []

@@ -1,4 +1,4 @@
-"""A listener that is about to close: whoever has begun to connect is served, and nobody else gets in."""
+"""A listener that is about to close: whoever has begun to connect is served, and no other gets in."""
 
 import contextlib
 import select
@@ -98,9 +98,9 @@ def test_where_the_kernel_cannot_refuse_the_listener_goes_on_and_a_warning_says_
 @pytest.mark.parametrize("listener", ["LISTEN", "OPERATOR"])
 def test_a_host_that_is_none_is_explained(host: str, why: str, listener: str) -> None:
     """What it is instead, what is expected, and where the port goes."""
-    with pytest.raises(StartError) as told, bind(host, 0, f"{listener.lower()}_port"):
+    with pytest.raises(StartError) as reported, bind(host, 0, f"{listener.lower()}_port"):
         pass
-    assert str(told.value) == (
+    assert str(reported.value) == (
         f"cannot listen on {host} (FORECAST_{listener}_HOST): {why}. Give an IP address or a host name of this "
         f"machine, such as 127.0.0.1 or 0.0.0.0. The port goes into FORECAST_{listener}_PORT."
     )

@@ -46,8 +46,8 @@ async def test_entries_are_counted_by_release(store: RedisStore, client: Any) ->
     for release, size in (("a", 300), ("b", 3000)):
         client.mset(dict.fromkeys(names[release], "x" * size))
     client.mset({"c:1:old:ff": "x", TRIAL_NAME: "", "k:{abc}": "a key"})
-    told: list[int] = []
-    found = await survey(store, 60.0, told.append)
+    reported: list[int] = []
+    found = await survey(store, 60.0, reported.append)
     assert found.complete
     assert [(one.release, one.entries) for one in found.releases] == [("b", 700), ("a", 700), (None, 1)]
     sizes = [one.bytes for one in found.releases]
@@ -55,7 +55,7 @@ async def test_entries_are_counted_by_release(store: RedisStore, client: Any) ->
     assert sizes[1] is not None
     assert 700 * 3000 < sizes[0] < 700 * 4500
     assert 700 * 300 < sizes[1] < 700 * 450
-    assert told[-1] == 1401
+    assert reported[-1] == 1401
     assert (found.server.policy, found.server.limit, found.server.names) == ("allkeys-lfu", None, 1403)
 
 

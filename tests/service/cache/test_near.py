@@ -160,7 +160,7 @@ def test_a_release_that_came_back_is_not_retired() -> None:
 
 
 async def test_it_keeps_itself_tidy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until it is told to stop, and others have their turn between the steps."""
+    """Until it is stopped, and others have their turn between the steps."""
     monkeypatch.setattr(module, "_TIDY_SECONDS", 0.001)
     clock = Clock()
     near = near_of(clock=clock)

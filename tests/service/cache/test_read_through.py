@@ -146,7 +146,7 @@ async def test_a_damaged_entry_is_filled_again(scene: Scene) -> None:
 
 async def test_without_redis_the_warehouse_still_answers() -> None:
     """As a bypass, and many at once still fill once."""
-    with socket.socket() as bound:  # bound and not listening: nobody is there, and nobody else comes
+    with socket.socket() as bound:  # bound and not listening: nobody is there, and no other comes
         bound.bind(("127.0.0.1", 0))
         url = f"redis://127.0.0.1:{bound.getsockname()[1]}/0"
         store = RedisStore("cache", url, open_client(url, timeout=0.05))

@@ -24,7 +24,7 @@ def cache(short: Path) -> Iterator[ValkeyProcess]:
 
 
 def silent(_: int) -> None:
-    """Progress that nobody looks at."""
+    """Progress that is not observed."""
 
 
 def answers(number: int) -> list[Answer]:
@@ -59,10 +59,10 @@ def bodies(given: list[Answer]) -> dict[tuple[str, str], bytes]:
 
 
 def test_every_answer_is_there_byte_by_byte_and_for_as_long_as_asked(cache: ValkeyProcess) -> None:
-    """More than one batch, and one that is not full: progress is told by the batch."""
-    given, told = answers(450), list[int]()
-    assert asyncio.run(warm(cache.url, plan(), given, told.append)) == 450
-    assert told == [200, 400, 450]
+    """More than one batch, and one that is not full: progress is reported by the batch."""
+    given, reported = answers(450), list[int]()
+    assert asyncio.run(warm(cache.url, plan(), given, reported.append)) == 450
+    assert reported == [200, 400, 450]
     assert held(cache, "new", given) == bodies(given)
     with Redis(unix_socket_path=str(cache.socket)) as client:
         assert client.dbsize() == 450

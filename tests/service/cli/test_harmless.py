@@ -1,4 +1,4 @@
-"""Nothing that a stranger wrote commands a terminal or forges a line, by whichever way it reaches a command.
+"""Nothing that a client wrote commands a terminal or forges a line, by whichever way it reaches a command.
 
 The shipped program runs in processes of its own, on a world in which all that others can write is hostile.
 """

@@ -111,7 +111,7 @@ def test_an_unreachable_store_is_reported(cli: Cli, arguments: tuple[str, ...]) 
 
 @pytest.mark.parametrize("url", ["localhost:6379", "http://u:hunter2@h", "redis://u:hunter2/@h", "redis://h:port"])
 def test_a_malformed_url_is_reported_and_never_repeated(cli: Cli, url: str) -> None:
-    """What is wrong with the URL, not the URL: nobody knows which part of it the password is."""
+    """What is wrong with the URL, not the URL: it is unknown which part of it the password is."""
     done = cli("keys", "list", "--json", keys_url=url)
     assert done.code == 1
     assert done.error().startswith("FORECAST_KEYS_URL: ")

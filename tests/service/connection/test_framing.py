@@ -203,5 +203,5 @@ def test_a_method_that_the_parser_does_not_know_is_a_405_wherever_it_is_cut(
     }
     first, sent = bodies[before], request(target, doors.keys["free"], method="FETCH")
     for cut in range(len(first), len(first) + 8):
-        told = doors.send([(first + sent)[:cut], (first + sent)[cut:]] if cut else [sent])
-        assert told.count(b"HTTP/1.1 405 ") == told.count(b"HTTP/1.1 ") == 1 + bool(before)
+        reported = doors.send([(first + sent)[:cut], (first + sent)[cut:]] if cut else [sent])
+        assert reported.count(b"HTTP/1.1 405 ") == reported.count(b"HTTP/1.1 ") == 1 + bool(before)

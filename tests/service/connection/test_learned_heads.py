@@ -119,7 +119,7 @@ def test_heads_like_the_ones_before_are_read_as_a_whole() -> None:
 
 @pytest.mark.parametrize("bad", [b"", b"a/b", b"/", b"a" * 65, b"0" * 1000])
 def test_an_id_that_cannot_be_used_is_none_and_does_not_stick(bad: bytes) -> None:
-    """By the grammar of ids, whether a head is read anew or like the ones before."""
+    """By the grammar of ids, whether a head is read again or like the ones before."""
     reader = HeadReader(Fields())
     for request_id in (bad, b"r1", b"r2", bad, b"6f1c2b7e-3d0a-4c55-9a51-0d8f6e2b1c34", bad, b"a" * 64):
         chunk = head(*USUAL, b"X-Request-Id: " + request_id, b"traceparent: 00-" + request_id)
@@ -226,7 +226,7 @@ def test_whatever_is_read_the_parser_reads_the_same(heads: list[bytes], data: st
 
 
 def test_names_too_long_to_be_worth_it_are_not_learned() -> None:
-    """A matcher takes time and memory in proportion to its names, far more than reading them anew."""
+    """A matcher takes time and memory in proportion to its names, far more than reading them again."""
     fields = Fields()
     for long in ((b"x" * 5_000,), tuple(b"x-%030d" % number for number in range(90))):
         reader = HeadReader(fields)
@@ -252,7 +252,7 @@ def test_a_connection_begins_with_what_another_from_its_address_taught() -> None
     assert same.news is None
     elsewhere, values = asked_first("192.0.2.2", chunks[0])
     assert not is_learned(elsewhere, values)
-    # whoever sends something else there is read all the same, and learns as well
+    # a client that sends something else there is read all the same, and learns as well
     other = HeadReader(fields, "192.0.2.1")
     for number in range(4):
         assert both_read(other, head(b"Host: forecast.test", b"x-api-key: phf_xyz", b"X-Other: %d" % number))

@@ -149,7 +149,7 @@ def test_a_flood_of_connections_is_reset_beyond_those_that_get_a_503(
 
 
 def test_a_reader_that_takes_nothing_is_let_go(worker: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It asks for more than the network holds, and reads none of it; nobody else notices."""
+    """It asks for more than the network holds, and reads none of it; no other notices."""
     monkeypatch.setattr(closing, "READ_SECONDS", SHORT)
     asked = worker.head(f"{FORECAST}?city_name=springfield&state_code=IL").encode()
     with socket.create_connection(("127.0.0.1", worker.port), timeout=1) as slow:

@@ -1,4 +1,4 @@
-"""The embedded servers: started if nobody runs them, used if somebody does, never somebody else's."""
+"""The embedded servers: started if nobody runs them, used if somebody does, never of another owner."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ def ask(servers: EmbeddedServers, role: owner.Role, *words: str) -> object:
 
 
 def test_both_servers_answer_on_private_sockets_alone(servers: EmbeddedServers, data: Path) -> None:
-    """No port; nobody else may enter the folders."""
+    """No port; no other user may enter the folders."""
     for role in ROLES:
         assert ask(servers, role, "PING") is True
         assert _configuration(servers, role)["port"] == "0"
@@ -209,7 +209,7 @@ PLANTED = ["open folder", "file", "link", "dangling link", "another user's"]
 def test_a_planted_folder_is_refused(
     planted: str, runtime: str, data: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Anybody may write to the temporary folder: what lies there already could hold somebody else's server, also for
+    """Anybody may write to the temporary folder: what lies there already could hold another owner's server, also for
     root."""
     if runtime == "temporary folder":
         monkeypatch.delenv("XDG_RUNTIME_DIR")
@@ -283,7 +283,7 @@ def test_a_server_on_the_path_is_used_without_the_package(monkeypatch: pytest.Mo
 
 
 def test_what_is_no_server_does_not_answer(short_folder: Path) -> None:
-    """A socket on which nobody listens, and none at all."""
+    """A socket on which no process listens, and none at all."""
     path = short_folder / "silent"
     assert not answers_ping(str(path))
     with socket.socket(socket.AF_UNIX) as bound:

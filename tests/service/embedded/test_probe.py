@@ -1,4 +1,4 @@
-"""Is there a Redis at this URL? A mistake is told when an instance starts, an outage is waited for."""
+"""Is there a Redis at this URL? A mistake is reported when an instance starts, an outage is waited for."""
 
 import socket
 import threading
@@ -15,7 +15,7 @@ from tests.support.valkey import ValkeyProcess
 
 @contextmanager
 def answering(reply: bytes) -> Iterator[int]:
-    """A server that says `reply` to whatever it is told; with an empty one it says nothing."""
+    """A server that says `reply` to every command; with an empty one it says nothing."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()

@@ -110,7 +110,7 @@ async def test_an_answer_that_fails_after_its_head_is_not_completed(steps: Steps
 
 
 async def test_while_it_drains_every_answer_is_the_last_of_its_connection(steps: Steps) -> None:
-    """So that clients come back on a connection to somebody else."""
+    """So that clients come back on a connection to another instance."""
     app = entry(steps)
     assert (b"connection", b"close") not in (await ask(app, OTHER))[0]["headers"]
     app.pipeline.draining = True

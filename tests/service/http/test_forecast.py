@@ -61,17 +61,17 @@ def test_a_zip_code_in_another_city_is_a_404_that_names_its_city(worker: Served)
 
 
 def test_of_a_state_that_there_is_not_that_is_said(worker: Served) -> None:
-    told = miss(worker, city_name="Saint Louis", state_code="ZZ")
-    assert told == "There is no state ZZ; Saint Louis is in MO."
+    reported = miss(worker, city_name="Saint Louis", state_code="ZZ")
+    assert reported == "There is no state ZZ; Saint Louis is in MO."
 
 
 def test_the_name_of_a_county_gets_the_endpoint_for_counties(worker: Served) -> None:
-    told = miss(worker, city_name="Clarke County", state_code="AL")
-    assert told == (
+    reported = miss(worker, city_name="Clarke County", state_code="AL")
+    assert reported == (
         "There is no city Clarke County in AL. It is a county: ask for all of it at "
         "/v1/population-housing-forecast/by-county?county_fips_code=01025."
     )
-    assert worker.ask(told.partition(" at ")[2].rstrip(".")).status == 200
+    assert worker.ask(reported.partition(" at ")[2].rstrip(".")).status == 200
 
 
 def test_an_answer_to_another_name_says_which_city_each_time(worker: Served) -> None:

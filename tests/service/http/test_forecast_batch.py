@@ -194,7 +194,7 @@ def failing(worker: Served, monkeypatch: pytest.MonkeyPatch, error: LookupFailur
 
 
 def test_a_look_up_that_fails_spoils_no_other(worker: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is a 503 of its own, and nobody keeps such an answer."""
+    """It is a 503 of its own, and no cache keeps such an answer."""
     purge(worker, shared=True)
     failing(worker, monkeypatch, LookupBusy("no"), "62702")
     answer = worker.ask(target("62701", "62702", "62703"))

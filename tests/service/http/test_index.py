@@ -127,13 +127,13 @@ def test_the_index_of_a_key_stays_until_its_terms_or_the_release_change(worker: 
     index = IndexAnswer(follower, CachePolicy(0), guide=False)
     key = ApiKey(key_id="a", partner="acme", digest="", created_at=datetime(2026, 1, 1, tzinfo=UTC))
 
-    def told(asking: ApiKey) -> tuple[str, list[str]]:
+    def reported(asking: ApiKey) -> tuple[str, list[str]]:
         body = msgspec.json.decode(index(Request(0.0, b"r", sent_query=b"", key=asking)).body)
         return body["release"]["id"], body["key"]["areas"]
 
-    assert told(key) == told(key) == ("first", ["forecast", "projects", "bulk"])
+    assert reported(key) == reported(key) == ("first", ["forecast", "projects", "bulk"])
     changed = msgspec.structs.replace(key, terms=Terms(areas=("forecast",)))
-    assert told(changed) == ("first", ["forecast"])
+    assert reported(changed) == ("first", ["forecast"])
     first, follower.current = weakref.ref(follower.current), _Release(like, "second")
     assert first() is None
-    assert told(changed) == ("second", ["forecast"])
+    assert reported(changed) == ("second", ["forecast"])

@@ -78,7 +78,7 @@ def test_the_description_is_valid() -> None:
 
 
 def test_the_description_is_served_with_examples_of_the_current_release(worker: Served) -> None:
-    """To whoever has a key; each is what its example parameters are answered. The rest is the same."""
+    """To clients with a key; each is what its example parameters are answered. The rest is the same."""
     served = worker.ask("/v1/openapi.json").json()
     for path, item in served["paths"].items():
         operation = item["get"]
@@ -127,16 +127,16 @@ def test_the_next_page_is_linked(worker: Served) -> None:
 
 def test_operators_say_where_the_service_is_and_whom_to_ask() -> None:
     """And whether there is a guide."""
-    told = describe_api(About("https://api.example.com", "data@example.com", guide=True))
-    assert told["servers"] == [{"url": "https://api.example.com"}]
-    assert told["externalDocs"]["url"] == "https://api.example.com/docs/"
-    assert told["info"]["contact"] == {"email": "data@example.com"}
+    reported = describe_api(About("https://api.example.com", "data@example.com", guide=True))
+    assert reported["servers"] == [{"url": "https://api.example.com"}]
+    assert reported["externalDocs"]["url"] == "https://api.example.com/docs/"
+    assert reported["info"]["contact"] == {"email": "data@example.com"}
     assert (
         describe_api(About(contact="https://example.com/help"))["info"]["contact"]["url"] == "https://example.com/help"
     )
     assert "contact" not in DOCUMENT["info"]
     assert "externalDocs" not in DOCUMENT
-    OpenAPIV31SpecValidator(told).validate()
+    OpenAPIV31SpecValidator(reported).validate()
 
 
 @pytest.mark.parametrize("schema", DOCUMENT["components"]["schemas"])

@@ -1,4 +1,4 @@
-"""Strictness: every 400 names its code, the parameter at fault, and what to do."""
+"""Strictness: every 400 names its code, the wrong parameter, and what to do."""
 
 import pytest
 from hypothesis import given
@@ -65,7 +65,7 @@ def outcome(query: bytes) -> tuple[LocationQuery | None, ApiError | None]:
     ],
 )
 def test_what_is_not_safe_to_guess_is_a_400(query: str, code: str, parameter: str | None, says: str) -> None:
-    """With its code, the parameter at fault, and a detail that helps."""
+    """With its code, the wrong parameter, and a detail that helps."""
     error = refusal(query)
     assert (error.code, error.parameter) == (code, parameter)
     assert says in (error.detail or "zip_code, or city_name and state_code")
@@ -157,7 +157,7 @@ def test_any_text_survives_encoding_or_is_refused(text: str) -> None:
     ],
 )
 def test_a_400_has_the_members_of_every_error(worker: Served, query: str, code: str, parameter: str | None) -> None:
-    """`parameter` comes last, and only where one is at fault."""
+    """`parameter` comes last, and only where one is wrong."""
     answer = worker.ask(f"{FORECAST}?{query}")
     body = answer.json()
     members = ["type", "title", "status", "detail", "code", "request_id", *(["parameter"] if parameter else [])]

@@ -18,15 +18,15 @@ def python(program: str, *arguments: str) -> str:
 
 def test_a_refusal_runs_the_command(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the drop's name and paths in its environment, none of our secrets, and no shell to misread anything."""
-    told = tmp_path / "told"
+    reported = tmp_path / "told"
     monkeypatch.setenv("FORECAST_KEYS_PEPPER", "hunter2")
     monkeypatch.setenv("FORECAST_INBOX_ON_REFUSAL_FILE", "x")
     program = "import os, sys, json; open(sys.argv[1], 'w').write(json.dumps([sys.argv[2], dict(os.environ)]))"
-    site.command = python(program, str(told), "$HOME; *")
+    site.command = python(program, str(reported), "$HOME; *")
     site.put("bad; rm -rf *")
     site.answers = [BAD]
     site.watcher().once()
-    argument, environ = msgspec.json.decode(told.read_bytes())
+    argument, environ = msgspec.json.decode(reported.read_bytes())
     (home,) = (site.inbox / "quarantine").iterdir()
     assert argument == "$HOME; *"
     assert environ["DROP_NAME"] == "bad; rm -rf *"
@@ -39,12 +39,12 @@ def test_a_refusal_runs_the_command(site: Site, tmp_path: Path, monkeypatch: pyt
 
 def test_a_held_drop_runs_it_too(site: Site, tmp_path: Path) -> None:
     """And the command can tell which it is."""
-    told = tmp_path / "told"
+    reported = tmp_path / "told"
     program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_RESULT'] + os.environ['DROP_PATH'])"
-    site.command = python(program, str(told))
+    site.command = python(program, str(reported))
     site.hold("2026-10")
     (home,) = (site.inbox / "held").iterdir()
-    assert told.read_text() == f"held{home / '2026-10'}"
+    assert reported.read_text() == f"held{home / '2026-10'}"
     assert read_status(site.data).untold is None
 
 
@@ -57,7 +57,7 @@ def test_a_held_drop_runs_it_too(site: Site, tmp_path: Path) -> None:
     ],
 )
 def test_a_command_that_fails_harms_nothing(site: Site, command: str, said: str) -> None:
-    """It is told without the command, which may name a token; the next drop is published."""
+    """It is reported without the command, which may name a token; the next drop is published."""
     site.command = command
     site.put("bad")
     site.answers = [BAD]
@@ -80,15 +80,15 @@ def test_a_command_has_little_time(site: Site, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_command_that_did_not_come_to_its_end_is_run_by_the_next_watcher(site: Site, tmp_path: Path) -> None:
     """Nobody misses a refusal because the watcher died just then."""
-    told = tmp_path / "told"
-    site.command = python("import sys; open(sys.argv[1], 'a').write('told')", str(told))
+    reported = tmp_path / "told"
+    site.command = python("import sys; open(sys.argv[1], 'a').write('told')", str(reported))
     site.put("bad")
     site.answers = [BAD]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("service.inbox.drops.run_command", lambda *_: stop())
         with pytest.raises(Stopped):
             site.watcher().once()
-    assert not told.exists()
+    assert not reported.exists()
     for _ in range(2):
         site.watcher().once()
-    assert told.read_text() == "told"
+    assert reported.read_text() == "told"

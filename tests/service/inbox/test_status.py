@@ -21,7 +21,7 @@ def test_figures_are_kept_over_restarts(site: Site) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"published":"x"}', b"\xff"])
 def test_a_damaged_file_of_figures_stops_nothing(site: Site, content: bytes) -> None:
-    """It is written anew."""
+    """It is written again."""
     site.data.mkdir()
     (site.data / "inbox.json").write_bytes(content)
     site.put("2026-10")

@@ -80,7 +80,7 @@ def test_a_refused_drop_is_quarantined_with_its_report(site: Site) -> None:
 
 
 def test_a_drop_without_any_parquet_file_is_refused(site: Site) -> None:
-    """Its owner is told, by the drop's own name."""
+    """Its owner learns of it, by the drop's own name."""
     site.put("2026-10")
     site.answers = [DropError(f"no Parquet file in {site.inbox}/.claimed")]
     assert not site.watcher().once()
@@ -223,7 +223,7 @@ def test_once_lets_others_by_a_drop_that_failed_in_earlier_runs(site: Site) -> N
 
 
 def test_a_drop_that_cannot_be_taken_leaves_others_their_way(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It belongs to somebody else: told, and tried again."""
+    """It belongs to another user: reported, and tried again."""
     site.put("theirs")
     site.put("ours")
     claim = Inbox.claim

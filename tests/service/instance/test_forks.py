@@ -66,7 +66,7 @@ def run(script: str, *prefix: str) -> Any:
 
 
 def test_a_forked_process_belongs_to_the_supervisor_and_has_what_it_was_given_and_no_more() -> None:
-    """A session of its own, nothing to read, the usual signals; how it ended is told."""
+    """A session of its own, nothing to read, the usual signals; how it ended is reported."""
     (first, second), _ = run("asyncio.run(run(forks)); asyncio.run(run(forks))")
     for one in (first, second):
         # its descriptors: the three usual ones, and the socket
@@ -153,8 +153,8 @@ asyncio.run(start())""")
     ids=["killed", "stopped", "gives it to somebody else"],
 )
 def test_without_the_one_that_forks_each_process_is_a_new_interpreter(trouble: str) -> None:
-    """Whether it was killed, does not answer, or the kernel gives what it forks to somebody else, so that no end would
-    ever be told. That is told once."""
+    """Whether it was killed, does not answer, or the kernel gives its children to another parent, so that no end would
+    ever be known. That is reported once."""
     lines, errors = run(f"""
 logging.basicConfig()
 module._PATIENCE_SECONDS = 0.2

@@ -1,4 +1,4 @@
-"""The look at how the two Redis are configured, while one of them is away."""
+"""The look at how the two Redis are configured, while one of them is unreachable."""
 
 import contextlib
 from collections.abc import AsyncIterator
@@ -38,7 +38,7 @@ async def checked(
 
 @pytest.mark.parametrize("away", ["cache", "keys"])
 async def test_an_unreachable_store_does_not_hide_the_other(short: Path, away: str) -> None:
-    """What is wrong with the one that answers is told; what was known of the other is not forgotten."""
+    """What is wrong with the one that answers is reported; what was known of the other is not forgotten."""
     async with checked(short, away, appendonly=False) as (server, checks):
         if away == "cache":
             await eventually(lambda: any("appendonly is no" in problem for problem in checks.problems))
@@ -52,7 +52,7 @@ async def test_an_unreachable_store_does_not_hide_the_other(short: Path, away: s
 
 
 async def test_stores_are_up_as_the_workers_say(short: Path) -> None:
-    """They notice first; before there is a worker, the last look says it. Of one that is away, no latency is told."""
+    """They notice first; before there is a worker, the last look says it. An unreachable one has no latency."""
     async with checked(short) as (_, checks):
         await eventually(lambda: all(store.up and store.memory and store.latency for store in checks.stores([])))
         keys, cache = checks.stores([WELL, but(cache_up=False, push_connected=False)])

@@ -74,7 +74,7 @@ async def test_changes_are_reported_once_and_in_order(
 async def test_a_trail_that_lost_lines_is_a_problem_until_an_operator_decides(
     store: HeldKeyStore, watch: TrailWatch, happened: Happened
 ) -> None:
-    """Adopting the store, or an import. It is told once, and what happens afterwards is told as ever."""
+    """Adopting the store, or an import. It is reported once, and what happens afterwards is told as ever."""
     before = await taken(store)
     await issued(store)
     await watch.look()
@@ -144,7 +144,7 @@ async def test_without_the_rights_the_key_is_named_once(
 
 
 async def test_an_empty_trail_at_the_beginning_is_no_loss(store: HeldKeyStore, happened: Happened) -> None:
-    """There is no key yet; the first one is told."""
+    """There is no key yet; the first one is reported."""
     watch = TrailWatch(store, lambda kind, text: happened.append((kind, text)))
     await watch.look()
     await issued(store)

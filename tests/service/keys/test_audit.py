@@ -38,14 +38,14 @@ async def test_every_change_has_its_line(store: HeldKeyStore) -> None:
     await changes.extend(store, key.key_id, TOMORROW)
     await changes.change_terms(store, key.key_id, lambda _: Terms(areas=("forecast",)))
     revoked = await store.revoke(key.key_id)
-    told = [line.change for line in await lines(store) if line.change]
-    assert [one.what for one in told] == ["issued", "extended", "changed", "revoked"]
-    assert {(one.key_id, one.partner, one.by.partition("@")[0]) for one in told} == {(key.key_id, "acme", "grace")}
-    assert [one.revision for one in told] == [0, 1, 2, 3]
-    assert told[0].before is None
-    for earlier, later in pairwise(told):
+    reported = [line.change for line in await lines(store) if line.change]
+    assert [one.what for one in reported] == ["issued", "extended", "changed", "revoked"]
+    assert {(one.key_id, one.partner, one.by.partition("@")[0]) for one in reported} == {(key.key_id, "acme", "grace")}
+    assert [one.revision for one in reported] == [0, 1, 2, 3]
+    assert reported[0].before is None
+    for earlier, later in pairwise(reported):
         assert later.before == earlier.after
-    after = [one.after for one in told if one.after]
+    after = [one.after for one in reported if one.after]
     assert [one.expires_at for one in after] == [None, *[TOMORROW] * 3]
     assert [one.terms.areas for one in after] == [None, None, ("forecast",), ("forecast",)]
     assert after[-1].revoked_at == revoked.revoked_at
@@ -78,8 +78,8 @@ async def test_adopting_a_store_is_reported_each_time(store: HeldKeyStore) -> No
     """It is about no key, and each time a decision."""
     await adopt(store)
     await adopt(store)
-    told = [line.change for line in await lines(store) if line.change is not None]
-    assert [(change.what, change.key_id) for change in told] == [("adopted", None)] * 2
+    reported = [line.change for line in await lines(store) if line.change is not None]
+    assert [(change.what, change.key_id) for change in reported] == [("adopted", None)] * 2
 
 
 async def test_a_line_holds_neither_secret_nor_digest(store: HeldKeyStore, caplog: pytest.LogCaptureFixture) -> None:
@@ -89,10 +89,10 @@ async def test_a_line_holds_neither_secret_nor_digest(store: HeldKeyStore, caplo
     await changes.rotate(store, key.key_id, timedelta(0))
     parts = form.parse(presented)
     assert parts is not None
-    told = repr(await store.client.xrange(AUDIT)) + "".join(repr(vars(record)) for record in caplog.records)
-    assert key.key_id in told
+    reported = repr(await store.client.xrange(AUDIT)) + "".join(repr(vars(record)) for record in caplog.records)
+    assert key.key_id in reported
     for secret in (parts.secret, key.digest, presented):
-        assert secret not in told
+        assert secret not in reported
 
 
 async def test_the_log_says_the_same(store: HeldKeyStore, caplog: pytest.LogCaptureFixture) -> None:

@@ -129,7 +129,7 @@ async def test_a_file_of_another_kind_is_refused(good: list[bytes]) -> None:
 
 
 async def test_a_file_of_another_version_is_refused(good: list[bytes]) -> None:
-    """Its number is told."""
+    """Its number is reported."""
     lines = [good[0].replace(b'"version":2', b'"version":3'), *good[1:]]
     assert "version 3" in refused(lines)
 

@@ -117,10 +117,10 @@ async def test_an_unconfirmed_rotation_says_what_to_do_about_both_keys(
         raise ConnectionError("gone")
 
     monkeypatch.setattr(audit, "confirmed", lost)
-    with pytest.raises(StoreUnavailable) as told:
+    with pytest.raises(StoreUnavailable) as reported:
         await changes.rotate(store, old.key_id, WEEK)
-    assert "finds a key, it has no owner: revoke it" in str(told.value)
-    assert re.search(f"key {old.key_id} then ends .* UTC: rotate it again", str(told.value))
+    assert "finds a key, it has no owner: revoke it" in str(reported.value)
+    assert re.search(f"key {old.key_id} then ends .* UTC: rotate it again", str(reported.value))
 
 
 async def test_a_successor_that_was_lost_is_no_obstacle(store: HeldKeyStore) -> None:

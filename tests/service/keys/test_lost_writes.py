@@ -17,7 +17,7 @@ async def raw(scene: Scene) -> bytes:
 
 
 async def goes_back_to(scene: Scene, record: bytes) -> None:
-    """What a failover does, of which nobody is told."""
+    """A failover, which is not announced."""
     await scene.store.client.set(record_name(scene.key.key_id), record)
 
 

@@ -34,7 +34,7 @@ async def let_go(scene: Scene) -> None:
 
 
 async def test_look_ups_of_unverified_keys_are_limited(flooded: Scene) -> None:
-    """So many at a time; so many wait; the rest is told at once that nobody knows, without asking."""
+    """So many at a time; so many wait; the rest is unknown at once, without asking."""
     flooded.store.holding = True
     checks = [asyncio.create_task(flooded.verifier.check(form.generate()[0])) for _ in range(LOOKUPS + WAITING + 3)]
     await flooded.settle()

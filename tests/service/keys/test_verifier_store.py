@@ -1,4 +1,4 @@
-"""Verified keys while the store is away, is not ours, or says that something changed."""
+"""Verified keys while the store is unreachable, is not ours, or says that something changed."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from service.keys import form
 from service.keys.record import IDENTITY, record_name
 from tests.support.verifying import Scene
 
-# --- the store is away -------------------------------------------------------------------------------------------
+# --- the store is unreachable -----------------------------------------------------------------------------------------
 
 
 async def test_while_the_store_is_unreachable_a_key_is_good_for_a_minute(scene: Scene) -> None:

@@ -46,7 +46,7 @@ def test_without_a_read_token_everybody_reads(write: str | None) -> None:
     [(None, None, "token_not_set"), (None, WRITE, "missing_token"), (READ, None, "missing_token")],
 )
 def test_beyond_loopback_reading_takes_a_token(read: str | None, write: str | None, code: str) -> None:
-    """If none is set, nobody reads, and the error says so. The write token reads as well."""
+    """If none is set, no client reads, and the error says so. The write token reads as well."""
     tokens = Tokens(read, write, open_to_all=False)
     assert refusal(tokens, Right.NONE) is None
     assert refusal(tokens, Right.READ) == code

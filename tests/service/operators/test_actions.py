@@ -191,7 +191,7 @@ async def test_an_unknown_id_is_a_404(app: OperatorsApp) -> None:
 
 
 async def test_an_unknown_id_in_an_emptied_store_is_a_503(app: OperatorsApp, store: KeyStore) -> None:
-    """Nobody knows whether there was such a key; the loss is what to mend."""
+    """It is unknown whether there was such a key; the loss is what to mend."""
     _, key = await store.issue("acme", "", None)
     await store.redis.call(lambda client: client.flushall())
     answer = await post(app, f"/keys/{key.key_id}/revoke")
@@ -210,7 +210,7 @@ async def test_what_is_no_id_is_a_400(app: OperatorsApp, key_id: str) -> None:
 async def test_a_whole_key_sent_by_mistake_is_not_repeated(
     app: OperatorsApp, store: KeyStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither in the answer nor in the log; its id is told, which is what to revoke."""
+    """Neither in the answer nor in the log; its id is reported, which is what to revoke."""
     caplog.set_level(logging.DEBUG)
     presented, key = await store.issue("acme", "", None)
     answer = await post(app, f"/keys/{presented}/revoke")

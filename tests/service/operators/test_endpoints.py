@@ -32,7 +32,7 @@ async def read(path: str, state: InstanceState | None = None) -> Answer:
     ],
 )
 async def test_readiness_is_what_a_balancer_needs(state: InstanceState, status: int, said: str) -> None:
-    """503 only where nothing should be sent; the reasons are in the body, and nobody keeps it."""
+    """503 only where nothing should be sent; the reasons are in the body, and no cache keeps it."""
     answer = await read("/health/ready", state)
     assert (answer.status, answer.json()["status"]) == (status, said)
     assert list(answer.json()) == ["status", "reasons", "releases"]
@@ -40,7 +40,7 @@ async def test_readiness_is_what_a_balancer_needs(state: InstanceState, status: 
 
 
 async def test_liveness_looks_at_nothing_else() -> None:
-    """An instance whose stores are away must not be killed for it."""
+    """An instance whose stores are unreachable must not be killed for it."""
     state = instance(but(keys_up=False, cache_up=False, can_verify=False, release=None))
     assert (await read("/health/live", state)).status == 200
 

@@ -61,14 +61,14 @@ async def test_on_loopback_the_listener_is_read_under_its_own_names_alone(host: 
 
 @pytest.mark.parametrize(("token", "told"), [(None, True), (READ, False)])
 async def test_beyond_loopback_the_listener_takes_a_token_and_any_name(
-    token: str | None, told: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    token: str | None, reported: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A probe sends the address of its pod. If no token is set, the log says so once."""
     settings = Settings(data_dir=str(tmp_path), operator_host="0.0.0.0", operator_read_token=token)
     requests = ("/health/ready", "192.0.2.7"), ("/metrics", "192.0.2.7"), ("/metrics", "localhost")
     assert await listening(settings, *requests) == [200, 401, 401]
     messages = [record.getMessage() for record in caplog.records if record.name.startswith("forecast")]
-    assert [("FORECAST_OPERATOR_READ_TOKEN_FILE" in message) for message in messages] == [True] * told
+    assert [("FORECAST_OPERATOR_READ_TOKEN_FILE" in message) for message in messages] == [True] * reported
 
 
 @pytest.mark.usefixtures("audit_level")
@@ -168,8 +168,8 @@ async def test_an_answer_before_the_end_of_its_request_is_the_last(tmp_path: Pat
 
     async with listened(Settings(data_dir=str(tmp_path), operator_write_token=WRITE)) as port:
         for kind, (start, lines, behind, status) in EARLY.items():
-            told = await asyncio.to_thread(partial(ask, port, start, lines, behind))
-            assert told == (status, "close", True), kind
+            reported = await asyncio.to_thread(partial(ask, port, start, lines, behind))
+            assert reported == (status, "close", True), kind
 
 
 @pytest.mark.usefixtures("audit_level")
@@ -193,7 +193,7 @@ async def test_the_body_of_a_request_that_offers_another_protocol_is_read(tmp_pa
 async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_longest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that nobody keeps a health check out; whoever has just asked stays."""
+    """So that no cache keeps a health check out; whoever has just asked stays."""
     monkeypatch.setattr("service.operators.listener.MOST_CONNECTIONS", 2)
     settings = Settings(data_dir=str(tmp_path))
     async with listened(settings) as port:

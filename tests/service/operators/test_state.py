@@ -1,4 +1,4 @@
-"""Readiness: 503 only while nobody could be answered; all else is degraded, with its reasons."""
+"""Readiness: 503 only while no client could be answered; all else is degraded, with its reasons."""
 
 import time
 

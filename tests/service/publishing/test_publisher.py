@@ -155,7 +155,7 @@ def test_an_embedded_cache_without_an_instance_is_not_warmed(short: Path) -> Non
 
 
 def test_an_embedded_cache_that_cannot_be_trusted_is_a_warning(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its folder belongs to somebody else: the release goes live without it."""
+    """Its folder belongs to another user: the release goes live without it."""
 
     def refuse(*_: object) -> None:
         raise EmbeddedError("the folder is not private")
@@ -180,7 +180,7 @@ def serving(settings: Settings, cache: str | None, host: str = "") -> Iterator[N
         file.close()
 
 
-def told(outcome: Published) -> list[tuple[str, str]]:
+def reported(outcome: Published) -> list[tuple[str, str]]:
     return [(found.rule, found.message) for found in outcome.outcome.report.findings if "warm" in found.rule]
 
 
@@ -206,24 +206,26 @@ def test_the_cache_of_the_instances_is_no_warning(ours: Settings, cache: ValkeyP
     url = f"unix://user:secret@{cache.socket}?db=0"
     for number, used in enumerate((address(ours.cache_url), address(url), None)):
         with serving(ours, used):
-            assert told(published(ours, write_drop(short / "drop", population=[people("36436", 2023, number)]))) == []
+            assert (
+                reported(published(ours, write_drop(short / "drop", population=[people("36436", 2023, number)]))) == []
+            )
 
 
 def test_the_same_socket_of_another_host_is_another_cache(ours: Settings, short: Path) -> None:
     with serving(ours, address(ours.cache_url), host="elsewhere"):
-        assert [rule for rule, _ in told(published(ours, write_drop(short / "drop")))] == ["warmed-elsewhere"]
+        assert [rule for rule, _ in reported(published(ours, write_drop(short / "drop")))] == ["warmed-elsewhere"]
 
 
 def test_nothing_warmed_while_instances_run_is_said(ours: Settings, short: Path) -> None:
     """A shell without the URL of the instances takes an embedded cache that nobody runs, which nobody noticed."""
     embedded_, off = (msgspec.structs.replace(ours, cache_url="embedded"), msgspec.structs.replace(ours, warm="off"))
     with serving(ours, "redis://cache:6379/0"):
-        ((rule, message),) = told(published(embedded_, write_drop(short / "drop")))
+        ((rule, message),) = reported(published(embedded_, write_drop(short / "drop")))
         assert (rule, "no cache was warmed" in message, "slower" in message) == ("not-warmed", True, True)
-        ((rule, message),) = told(published(off, newer(short)))
+        ((rule, message),) = reported(published(off, newer(short)))
         assert (rule, "FORECAST_WARM is off" in message, "slower" in message) == ("warming-off", True, True)
     again = write_drop(short / "again", population=[people("36436", 2023, 5)])
-    assert told(published(off, again)) == [], "nobody serves, so nobody is slow"
+    assert reported(published(off, again)) == [], "nobody serves, so nobody is slow"
 
 
 def test_a_refused_drop_warms_nothing(ours: Settings, cache: ValkeyProcess, short: Path) -> None:

@@ -222,7 +222,7 @@ def brought(at: int, interrupted_after: int = 0) -> Step:
     return "import", at, interrupted_after
 
 
-@example([ONE, EXPORT, LOSE, ONE, ONE, brought(0)])  # a store that counts anew has both
+@example([ONE, EXPORT, LOSE, ONE, ONE, brought(0)])  # a store that counts again has both
 @example([ONE, EXPORT, ONE, brought(0)])  # one that lives on stays as it is
 @example([ONE, EXPORT, ONE, EXPORT, LOSE, brought(0), brought(1), brought(1), brought(0)])
 @example([ONE, EXPORT, LOSE, ONE, brought(0), EXPORT, LOSE, brought(0), brought(1)])  # a backup of a restored store

@@ -1,4 +1,4 @@
-"""What a request is told: whole numbers that a caller can keep to."""
+"""What the headers say: whole numbers that a caller can keep to."""
 
 import pytest
 
@@ -23,6 +23,6 @@ def test_the_remaining_requests_may_be_spread_over_the_reset_time(rate: Rate, re
 
 
 @pytest.mark.parametrize(("seconds", "told"), [(0.0, 1), (0.001, 1), (1.0, 1), (1.001, 2), (360.0, 360)])
-def test_a_refusal_says_a_whole_second_that_is_late_enough(seconds: float, told: int) -> None:
+def test_a_refusal_says_a_whole_second_that_is_late_enough(seconds: float, reported: int) -> None:
     """At least one."""
-    assert refused(seconds) == Decision(False, 0, told, told)
+    assert refused(seconds) == Decision(False, 0, reported, reported)

@@ -30,7 +30,7 @@ async def test_a_lost_reply_costs_only_its_own_part(usage: UsageWorker, monkeypa
 
 
 async def test_a_damaged_record_stops_no_other(usage: UsageWorker, caplog: pytest.LogCaptureFixture) -> None:
-    """It is told once, and its counts are stored when it is mended."""
+    """It is reported once, and its counts are stored when it is mended."""
     await usage.client.hset(RECORD, "20:forecast:answered", "many")
     for _ in range(3):
         count(usage, "a", "b")

@@ -24,7 +24,7 @@ def errors(redis: LossyStore) -> LastErrors:
 
 
 async def test_no_key_is_stored_wherever_it_was_put(errors: LastErrors) -> None:
-    """Path and query arrive masked; whoever sends a key as a request id finds it masked, too."""
+    """Path and query arrive masked; a client that sends a key as a request id finds it masked, too."""
     await keep(errors, msgspec.structs.replace(failed(1), request_id="phf_live_0B1zQmX4ktLw_secret"))
     assert await kept(errors) == ["phf_live_********"]
 

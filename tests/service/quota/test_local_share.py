@@ -1,4 +1,4 @@
-"""A worker's share while Redis is away: of rate and burst, and what it owes afterwards."""
+"""A worker's share while Redis is unreachable: of rate and burst, and what it owes afterwards."""
 
 import pytest
 

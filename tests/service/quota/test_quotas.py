@@ -88,7 +88,7 @@ async def test_what_others_counted_is_known_with_the_next_flush(usage: UsageWork
 
 
 async def test_a_total_that_is_old_is_read_again(usage: UsageWorker, other: UsageWorker) -> None:
-    """With one round trip; of keys that nobody asks about nothing is read."""
+    """With one round trip; of keys that were not requested nothing is read."""
     await state(usage)
     count(other, 4)
     await other.flusher.flush()
@@ -160,7 +160,7 @@ async def test_a_part_of_what_is_left_is_let_pass_without_asking(usage: UsageWor
 
 
 async def test_what_was_let_pass_last_is_stored_soon(usage: UsageWorker) -> None:
-    """Though nobody asks again, and no flush is due."""
+    """Though no request comes again, and no flush is due."""
     await state(usage, parse_quota("1/day"))
     count(usage)
     await eventually(lambda: not usage.counters.waiting())

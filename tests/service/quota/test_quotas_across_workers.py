@@ -122,7 +122,7 @@ def test_connections_that_ask_without_a_pause_hardly_exceed_it(tmp_path: Path, c
 
 
 def test_what_one_worker_used_up_is_used_up_for_all(tmp_path: Path) -> None:
-    """Also where the others knew the key long before, and nobody asked them since."""
+    """Also where the others knew the key long before, and no request asked them since."""
 
     async def script(workers: Workers) -> None:
         await workers.drive(8, 1)

@@ -66,7 +66,7 @@ def test_what_an_older_version_left_has_days_and_no_hours(spool: Spool) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"worker_id": 1}', b"\xff", NEGATIVE])
 def test_a_damaged_file_is_set_aside(spool: Spool, caplog: pytest.LogCaptureFixture, damage: bytes) -> None:
-    """It is told once, stays for an operator, and stops no other."""
+    """It is reported once, stays for an operator, and stops no other."""
     path = left(spool, "w")
     path.write_bytes(damage)
     left(spool, "other")

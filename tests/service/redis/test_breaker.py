@@ -10,8 +10,8 @@ from service.redis.breaker import FAILURES_TO_OPEN, CircuitBreaker
 @given(st.lists(st.booleans(), max_size=60))
 def test_it_is_open_after_failures_in_a_row_until_the_next_success(outcomes: list[bool]) -> None:
     """And tells of every change, once."""
-    told: list[bool] = []
-    breaker = CircuitBreaker(told.append)
+    reported: list[bool] = []
+    breaker = CircuitBreaker(reported.append)
     row, expected, changes = 0, False, []
     for good in outcomes:
         before = expected
@@ -20,4 +20,4 @@ def test_it_is_open_after_failures_in_a_row_until_the_next_success(outcomes: lis
         changes += [good] if expected != before else []
         (breaker.success if good else breaker.failure)()
         assert breaker.is_open is expected
-    assert told == changes
+    assert reported == changes

@@ -24,7 +24,7 @@ SLACK = 0.15
 
 @pytest.fixture
 def dead_port() -> Iterator[int]:
-    """Bound, so that nobody else can listen on it, and not listening."""
+    """Bound, so that no other user can listen on it, and not listening."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
         yield bound.getsockname()[1]
@@ -106,8 +106,7 @@ async def _answers(store: RedisStore) -> bool:
 async def test_a_server_that_is_not_there_costs_no_more_than_the_budget(
     kind: str, retries: int, budget: float, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Per try; and after a few failures nothing at all, because nobody asks any more. Without a socket, as the embedded
-    one before it starts."""
+    """Per try; after a few failures, none is made. Without a socket, as the embedded one before it starts."""
     url = f"unix://{tmp_path}/none"
     if kind != "no socket":
         url = f"redis://127.0.0.1:{request.getfixturevalue(kind)}/0"

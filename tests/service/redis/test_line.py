@@ -128,7 +128,7 @@ async def test_a_connection_lost_while_idle_is_no_failure(store: WiredStore) -> 
 
 
 async def test_a_refusal_keeps_the_connection_and_the_circuit(store: WiredStore) -> None:
-    """The server is there; whoever asks next may have more luck."""
+    """The server is there; the next caller may have more luck."""
     wire = await opened(store)
     answers = get(store, *(f"k{number}" for number in range(3 * FAILURES_TO_OPEN)))
     await settled()
@@ -175,7 +175,7 @@ async def test_an_open_connection_is_not_used_while_the_circuit_is_open(store: W
 
 @pytest.mark.parametrize("when", ["under way", "opening", "not sent"])
 async def test_stopping_leaves_no_caller_waiting(store: WiredStore, when: str) -> None:
-    """Nor whoever comes later."""
+    """Nor any later caller."""
     if when == "opening":
         store.opening.clear()
     answers = get(store, "a", "b")

@@ -54,21 +54,21 @@ def test_the_gaps_of_a_sample_give_each_request_the_same_chance() -> None:
 
 
 def test_errors_alike_are_one_line_with_a_count() -> None:
-    """One at once, so that nobody waits for it; the rest together. The sum of the counts is the number of errors."""
-    told = Told()
+    """One at once, so that no request waits; the rest together. The sum of the counts is the number of errors."""
+    reported = Told()
     for number in range(1000):
-        told.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
-    assert [line.request_id for line in told.lines] == ["r0"]
-    told.now = FOLD_SECONDS
-    told.log.log_folded()
-    assert [(line.request_id, line.count) for line in told.lines] == [("r0", 1), ("r999", 999)]
-    told.log.log_folded(at_once=True)
-    assert len(told.lines) == 2
+        reported.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
+    assert [line.request_id for line in reported.lines] == ["r0"]
+    reported.now = FOLD_SECONDS
+    reported.log.log_folded()
+    assert [(line.request_id, line.count) for line in reported.lines] == [("r0", 1), ("r999", 999)]
+    reported.log.log_folded(at_once=True)
+    assert len(reported.lines) == 2
 
 
 def test_errors_that_differ_have_lines_of_their_own() -> None:
     """By status, code, area, and whose they are."""
-    told = Told()
+    reported = Told()
     others = [
         FAILED,
         msgspec.structs.replace(FAILED, status=500),
@@ -78,40 +78,40 @@ def test_errors_that_differ_have_lines_of_their_own() -> None:
         msgspec.structs.replace(FAILED, key_id=None, address="192.0.2.1"),
     ]
     for one in others * 2:
-        told.log.add(one)
-    assert told.lines == others
-    told.log.log_folded(at_once=True)
-    assert sum(line.count for line in told.lines) == 12
+        reported.log.add(one)
+    assert reported.lines == others
+    reported.log.log_folded(at_once=True)
+    assert sum(line.count for line in reported.lines) == 12
 
 
 def test_many_kinds_of_errors_are_bounded() -> None:
-    """Addresses may be made up: what was folded is told, and nothing is lost."""
-    told = Told()
+    """Addresses may be made up: what was folded is reported, and nothing is lost."""
+    reported = Told()
     for number in range(5000):
-        told.log.add(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
-        told.log.add(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
-    assert len(told.log._folded) <= 1000
-    told.log.log_folded(at_once=True)
-    assert sum(line.count for line in told.lines) == 10_000
+        reported.log.add(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
+        reported.log.add(msgspec.structs.replace(FAILED, key_id=None, address=str(number)))
+    assert len(reported.log._folded) <= 1000
+    reported.log.log_folded(at_once=True)
+    assert sum(line.count for line in reported.lines) == 10_000
 
 
 def test_a_request_is_found_by_its_id_although_its_line_was_folded() -> None:
     """What is long ago is forgotten."""
-    told = Told()
+    reported = Told()
     for number in range(20_000):
-        told.now = number / 10
-        told.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
-    assert told.log.find("r0") == []
-    assert [request.request_id for request in told.log.find("r19999")] == ["r19999"]
+        reported.now = number / 10
+        reported.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
+    assert reported.log.find("r0") == []
+    assert [request.request_id for request in reported.log.find("r19999")] == ["r19999"]
 
 
 def test_a_flood_of_errors_alike_pushes_out_no_other() -> None:
     """Its first thousand are found, and its last."""
-    told = Told()
-    told.log.add(msgspec.structs.replace(FAILED, status=500, request_id="other"))
+    reported = Told()
+    reported.log.add(msgspec.structs.replace(FAILED, status=500, request_id="other"))
     for number in range(20_000):
-        told.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
-    found = {name: len(told.log.find(name)) for name in ("other", "r0", "r999", "r1000", "r19998", "r19999")}
+        reported.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
+    found = {name: len(reported.log.find(name)) for name in ("other", "r0", "r999", "r1000", "r19998", "r19999")}
     assert found == {"other": 1, "r0": 1, "r999": 1, "r1000": 0, "r19998": 0, "r19999": 1}
 
 

@@ -84,10 +84,10 @@ def shown(documented: Served, capfd: pytest.CaptureFixture[str]) -> Iterator[lis
     capfd.readouterr()
     yield texts
 
-    async def told() -> str:
+    async def reported() -> str:
         return repr(documented.app.watch.samples.take())
 
-    texts.append(documented.run(told))
+    texts.append(documented.run(reported))
     texts.append(documented.ask("/v1/usage/errors?limit=100").body.decode())
     texts.append("".join(capfd.readouterr()))
     assert not [text for text in texts if shows_key(text)]

@@ -90,7 +90,7 @@ async def test_a_line_has_what_was_asked_in_canonical_form(steps: Steps) -> None
 @pytest.mark.parametrize("query", [b"key=phf%5flive_abc_def", b"key=ph%66_live_abc_def", b"%70hf_live_abc_def",
                                    b"api_key=phf_live_abc_def"])  # fmt: skip
 async def test_a_key_in_an_address_is_masked(steps: Steps, query: bytes) -> None:
-    """Also one that shows when the address is decoded: whoever reads the log could do that."""
+    """Also one that shows when the address is decoded: a reader of the log could do that."""
     await answered(steps, request_for("/phf_live_abc_def", query))
     (line,) = steps.watch.lines
     assert (line.query or "").endswith("phf_live_********")
@@ -105,7 +105,7 @@ async def test_a_line_is_short_whatever_was_asked(steps: Steps) -> None:
 
 
 async def test_whatever_ends_with_an_error_is_kept_for_a_good_key(steps: Steps) -> None:
-    """Whoever is at fault; without a good key, nothing, and of a test key nothing."""
+    """Whichever side failed; without a good key, nothing, and of a test key nothing."""
     for request in (
         request_for(),
         request_for(query=b"id=x"),

@@ -274,7 +274,7 @@ async def test_while_quotas_are_unreachable_the_known_total_decides(steps: Steps
 
 
 async def test_while_leases_are_unreachable_a_worker_lets_its_share_pass(steps: Steps) -> None:
-    """So nobody is refused for our fault, and no key gets much more than its rate."""
+    """So no request is refused for our fault, and no key gets much more than its rate."""
     limit(steps, Terms(rate=Rate(10, 60, 10)))
     steps.leases.away = True
     found = statuses(await crowd(steps, 50))

@@ -48,7 +48,7 @@ async def test_the_time_in_which_a_request_waits_for_its_key_counts(
 @pytest.mark.parametrize("waits", [False, True])
 @in_worker
 async def test_who_asks_with_a_wrong_key_and_hangs_up_counts(doors: Doors, waits: bool) -> None:
-    """A scan shows, although nobody reads its answers."""
+    """A scan shows, although no client reads its answers."""
     app = doors.running.app
     if waits:
         app.verifier._wrong.clear()

@@ -263,7 +263,7 @@ def test_all_spans_say_whose_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Away(SpanExporter):
-    """A collector that takes nothing while it is away."""
+    """A collector that takes nothing while it is unreachable."""
 
     away = True
 

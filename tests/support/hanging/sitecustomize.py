@@ -1,4 +1,4 @@
-"""Makes a Python process's access to files hang, as a file system does whose server is away.
+"""Makes a Python process's access to files hang, as a file system does whose server is unreachable.
 
 With this folder on PYTHONPATH, and HANGING naming an order file: while that exists, whatever opens, lists or replaces a
 path that begins with one of its lines waits in its thread. The order `for ever` on a line of its own makes what waits

@@ -48,7 +48,7 @@ PROJECTS: Rows = (
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    """A release that nobody may change."""
+    """A release that no test may change."""
     folder = tmp_path_factory.mktemp("projects")
     drop = write_drop(folder / "drop", locations=(*LOCATIONS, *NEW_YORK), aliases=ALIASES, projects=PROJECTS)
     catalog = Catalog(folder / "data")

@@ -244,7 +244,7 @@ def lost(months: int) -> Alter:
 
 
 def test_losses_of_each_month_add_up_to_slow_drift(catalog: Catalog, first: Manifest, made: Made) -> None:
-    """No month's loss is told; that since the oldest release is. If it is accepted, it is measured from there on.
+    """No month's loss is reported; that since the oldest release is. If it is accepted, it is measured from there on.
 
     To accept drift each month, although there is none beyond its limit, changes nothing.
     """
@@ -276,6 +276,6 @@ def test_a_damaged_baseline_is_reported_and_stops_nothing(catalog: Catalog, firs
     table_file(catalog.folder(first.id) / "tables", "population").write_bytes(b"PAR1")
     outcome = published(catalog, made(noise(FORECAST, 0.002)))
     assert outcome.result == "published"
-    told = finding(outcome, "unreadable-baseline")
-    assert told.severity == "warning"
-    assert first.id in told.message
+    reported = finding(outcome, "unreadable-baseline")
+    assert reported.severity == "warning"
+    assert first.id in reported.message

@@ -150,9 +150,9 @@ def test_a_link_inside_the_drop_is_the_file_it_leads_to(tmp_path: Path) -> None:
 def test_a_broken_link_is_reported_wherever_it_leads(tmp_path: Path, target: str, given: str) -> None:
     """There is nothing to copy into the drop, and nothing to permit."""
     (tmp_path / "link.parquet").symlink_to(target)
-    (told,) = collect([str(tmp_path / given)]).findings
-    assert told.message == "link.parquet is a link whose target does not exist"
-    assert told.remedy == "put the file itself into the drop, or remove the link"
+    (reported,) = collect([str(tmp_path / given)]).findings
+    assert reported.message == "link.parquet is a link whose target does not exist"
+    assert reported.remedy == "put the file itself into the drop, or remove the link"
 
 
 def test_links_that_lead_nowhere_are_errors_of_their_files(tmp_path: Path) -> None:
@@ -192,10 +192,10 @@ def test_a_folder_that_may_not_be_read_is_named(open_folder: Path, closed: str) 
     with unprivileged():
         found = collect([str(open_folder / "drop")])
     folder.chmod(0o755)
-    (told,) = found.findings
-    assert (told.rule, told.file) == ("unreadable-file", folder.name)
-    assert told.message == f"{folder.name} cannot be read: Permission denied"
-    assert told.remedy == "check its permissions"
+    (reported,) = found.findings
+    assert (reported.rule, reported.file) == ("unreadable-file", folder.name)
+    assert reported.message == f"{folder.name} cannot be read: Permission denied"
+    assert reported.remedy == "check its permissions"
 
 
 def test_files_in_a_folder_that_may_be_listed_only_cannot_be_read(open_folder: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_disk_with_less_than_any_drop_may_need_refuses_no_drop(
 def test_building_and_comparing_have_their_bounds_too(
     tmp_path: Path, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
-    """A drop that took more than its size explains before the disk was full is refused; else the disk is at fault."""
+    """A drop that took more than its size explains before the disk was full is refused; else the disk is to blame."""
     options = PublishOptions(limits=NO_LIMITS)
     assert publish(catalog, [str(write_drop(tmp_path / "one"))], options, reader=read_drop).result == "published"
     drop = write_drop(tmp_path / "two", population=[people("36436", 2023, 1)])

@@ -29,9 +29,9 @@ from warehouse.drops.file_kinds import columns_of, is_unfinished, kind_of, may_h
     ],
 )
 def test_a_kind_of_file_is_recognised_by_its_bytes_and_name(head: bytes, name: str, kind: str, table: bool) -> None:
-    told = kind_of(head, name)
-    assert told.name == kind
-    assert may_hold_table(told, name) is table
+    reported = kind_of(head, name)
+    assert reported.name == kind
+    assert may_hold_table(reported, name) is table
 
 
 @pytest.mark.parametrize(

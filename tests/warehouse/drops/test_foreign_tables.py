@@ -17,7 +17,7 @@ HOUSING = b"ZIP_CODE;TOT_HOME_AVAILABLE_2020;TOT_HOME_AVAILABLE_2021;TOT_HOME_AV
 UNKNOWN = b"a,b\n1,2\n"
 
 
-def told(folder: Path, name: str, content: bytes, lacking: tuple[str, ...] = BOTH) -> Finding:
+def reported(folder: Path, name: str, content: bytes, lacking: tuple[str, ...] = BOTH) -> Finding:
     drop = write_drop(folder, housing=None)
     (drop / name).write_bytes(content)
     found = collect([str(drop)])
@@ -47,11 +47,11 @@ def test_the_table_is_recognised_by_the_columns_or_else_by_the_name(
     tmp_path: Path, name: str, content: bytes, says: str
 ) -> None:
     """If neither tells, all that the drop lacks are named, needed ones first."""
-    assert told(tmp_path, name, content).message.endswith(says)
+    assert reported(tmp_path, name, content).message.endswith(says)
 
 
 def test_an_archive_is_to_be_unpacked_and_a_table_to_be_exported(tmp_path: Path) -> None:
-    packed, plain = told(tmp_path / "a", "housing.zip", zipped()), told(tmp_path / "b", "housing.csv", UNKNOWN)
+    packed, plain = reported(tmp_path / "a", "housing.zip", zipped()), reported(tmp_path / "b", "housing.csv", UNKNOWN)
     assert packed.remedy == "unpack it, and drop the Parquet files inside, or leave the file out"
     assert plain.remedy == "export the table as Parquet, or leave the file out"
 

@@ -319,7 +319,7 @@ def test_pages_that_unpack_to_more_than_the_memory_of_a_drop_are_not_called_dama
 
 @pytest.mark.parametrize("depth", [200, 3000])
 def test_types_nested_beyond_reason_are_refused(tmp_path: Path, depth: int) -> None:
-    """Where a stack would end, the reader's ends, and nobody else's."""
+    """Where a stack would end, the reader's ends, and no other."""
     drop = write_drop(tmp_path / "drop")
     nested(drop / "zip_housing.parquet", HOUSING, depth)
     assert {error.rule for error in errors(apart(drop))} & {"unreadable-file", "reader-failed"}

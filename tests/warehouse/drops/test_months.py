@@ -51,7 +51,7 @@ def with_column(rows: Rows, name: str, *values: Any) -> Rows:
 def test_a_table_carries_its_day_and_month(
     tmp_path: Path, name: str, kind: pa.DataType, value: Any, as_of: str | None, month: int | None, found: list[str]
 ) -> None:
-    """In any letter case and type; it is no ignored column. A value that is no date is told, an empty one is not."""
+    """In any letter case and type; no column is ignored. A value that is no date is reported, an empty one is not."""
     drop = write_drop(tmp_path / "drop")
     write_table(drop / "zip_housing.parquet", with_column(HOUSING, name, value), {name: kind})
     done = read(tmp_path, drop)

@@ -32,7 +32,7 @@ def asked(drop: Path, out: Path) -> ReadRequest:
 
 
 def silent(_: str) -> None:
-    """Progress that nobody looks at."""
+    """Progress that is not observed."""
 
 
 def failure(read: ReadResult) -> str:
@@ -53,7 +53,7 @@ def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
 
 
 def test_a_drop_is_read_apart_as_it_would_be_here(request_: ReadRequest) -> None:
-    """The same tables, and every step is told once, in order."""
+    """The same tables, and every step is reported once, in order."""
     steps: list[str] = []
     read = read_in_subprocess(request_, steps.append)
     assert {name: info.rows for name, info in read.tables.items()} == {
@@ -121,7 +121,7 @@ def test_nonsense_from_a_reader_is_a_finding(
 
 
 def test_what_was_read_last_is_named(program: Callable[[str], None], request_: ReadRequest) -> None:
-    """So that whoever reads the finding knows which file to look at."""
+    """So that a reader of the finding knows which file to look at."""
     program('import os, sys; sys.stdin.read(); print(\'{"step":"reading a.parquet"}\', flush=True); os.abort()')
     assert failure(read_in_subprocess(request_, silent)).endswith(
         "SIGABRT, which a damaged file or a lack of memory can cause; it was reading a.parquet"
@@ -129,7 +129,7 @@ def test_what_was_read_last_is_named(program: Callable[[str], None], request_: R
 
 
 def test_a_reader_may_complain_at_length(program: Callable[[str], None], request_: ReadRequest) -> None:
-    """More than a pipe holds: nobody waits for anybody, and the last line is what the finding says."""
+    """More than a pipe holds: neither side waits for the other, and the last line is what the finding says."""
     program("import sys; sys.stderr.write('x\\n' * 500_000); sys.exit('the \\x1b[2Jlast')")
     assert failure(read_in_subprocess(request_, silent, seconds=20)) == "reading the drop failed (the \\u001b[2Jlast)"
 

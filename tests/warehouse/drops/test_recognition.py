@@ -106,7 +106,7 @@ def test_a_missing_column_is_an_error_that_names_it(tmp_path: Path, rows: Rows, 
 
 
 def test_a_missing_housing_figure_is_an_error_of_its_own(tmp_path: Path) -> None:
-    """The rest of the file is read, so that everything else that is wrong is told as well."""
+    """The rest of the file is read, so that everything else that is wrong is reported as well."""
     write_table(tmp_path / "a.parquet", without(HOUSING, "est_total_home_demand_2030"))
     found = recognised(tmp_path)
     missing = finding(make_report(list(found.findings)), "missing-figure")
@@ -168,7 +168,7 @@ def test_unneeded_columns_are_ignored_and_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("twin", ["ZIP_CODE", " zip_code "])
 def test_a_needed_column_that_is_there_twice_is_an_error(tmp_path: Path, twin: str) -> None:
-    """Which of the two is right, nobody can know."""
+    """It cannot be known which of the two is right."""
     table = pa.table({"zip_code": ["36436"], twin: ["90028"], "year": [2023], "tot_population": [5]})
     pq.write_table(table, tmp_path / "a.parquet")
     found = finding(make_report(list(recognised(tmp_path).findings)), "ambiguous-column")

@@ -65,7 +65,7 @@ def test_zip_codes_keep_their_leading_zeros_in_every_type(tmp_path: Path, kind: 
     ],
 )
 def test_what_is_no_zip_code_is_an_error_with_its_row(tmp_path: Path, kind: pa.DataType, bad: Any) -> None:
-    """Four digits of text may have lost a zero or another digit: nobody can know."""
+    """Four digits of text may have lost a zero or another digit: it cannot be known."""
     found = finding(one_column_of_zips(tmp_path, [bad], kind).report, "unreadable-value")
     assert (found.severity, found.column, found.file) == ("error", "zip_code", "a.parquet")
     assert found.samples[0].startswith("row 1 ")

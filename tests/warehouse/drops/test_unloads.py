@@ -57,7 +57,7 @@ def renamed(spell: Callable[[str], str]) -> Writer:
 
 
 def shuffled(folder: Path, name: str, rows: Rows) -> None:
-    """Rows and columns in no order, with columns that nobody needs."""
+    """Rows and columns in no order, with columns that are not needed."""
     order = random.Random(name)
     columns = order.sample(list(rows[0]), len(rows[0]))
     mixed = [{**{column: row[column] for column in columns}, "batch": "7"} for row in order.sample(rows, len(rows))]

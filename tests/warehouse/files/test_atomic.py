@@ -198,7 +198,7 @@ def test_a_link_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
 
 
 def test_a_device_or_pipe_is_not_replaced(tmp_path: Path) -> None:
-    """``--out /dev/stdout`` by root would replace it for everybody."""
+    """``--out /dev/stdout`` by root would replace it for all."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(OSError, match="not a regular file"):

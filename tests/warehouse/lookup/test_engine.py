@@ -234,7 +234,7 @@ def test_memory_is_bounded(raw: duckdb.DuckDBPyConnection) -> None:
 
 
 async def test_entries_in_memory_outlive_their_file(engine: Engine, file: Path) -> None:
-    file.unlink()  # noqa: ASYNC240 - nobody else uses the loop
+    file.unlink()  # noqa: ASYNC240 - no other task uses the loop
     assert of(await look_up(engine, "36436", "00501")) == ["36436", "00501"]
 
 
@@ -250,7 +250,7 @@ async def test_entries_in_memory_are_those_of_the_file(engine: Engine, file: Pat
 async def test_what_does_not_fit_into_memory_is_read_from_the_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing of it stays in memory, and operators are told."""
+    """Nothing of it stays in memory, and operators see it."""
     rows = [(f"{number:05}", random.Random(number).randbytes(100_000)) for number in range(400)]
     file = tmp_path / FORECAST_AREA.entries
     entry_file.write_entries(file, ["zip_code"], [rows[at : at + 10] for at in range(0, 400, 10)])
@@ -273,7 +273,7 @@ def test_memory_that_loading_took_is_given_back(tmp_path: Path) -> None:
 
 async def test_a_deleted_file_is_a_failure(file: Path) -> None:
     engine = opened(file, in_memory=False)
-    file.unlink()  # noqa: ASYNC240 - nobody else uses the loop
+    file.unlink()  # noqa: ASYNC240 - no other task uses the loop
     with pytest.raises(LookupFailure):
         await look_up(engine, "36436")
     engine.close()

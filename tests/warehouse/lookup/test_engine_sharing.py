@@ -25,7 +25,7 @@ TOWN = [f"{number:05}" for number in range(10000, 11290)]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    """A release that nobody may change."""
+    """A release that no test may change."""
     folder = tmp_path_factory.mktemp("sharing")
     catalog = Catalog(folder / "data")
     places = [*LOCATIONS, *(location(zip_code, "Town", "AL") for zip_code in TOWN)]
@@ -46,7 +46,7 @@ class Shared:
 
     def __init__(self, file: Path, *, in_memory: bool = True) -> None:
         self.statements: list[int] = []
-        self.told: list[tuple[str, int, str | None]] = []  # for each look-up: its name, how many shared, the error
+        self.reported: list[tuple[str, int, str | None]] = []  # for each look-up: its name, how many shared, the error
         self.engine = Engine(
             file.parent,
             {FORECAST_AREA.name: FORECAST_AREA.lookup_in(file.parent)},
@@ -63,7 +63,7 @@ class Shared:
 
     def _tell(self, name: str, began: float, seconds: float, lookups: int, error: str | None) -> None:
         assert began + seconds <= time.monotonic()
-        self.told.append((name, lookups, error))
+        self.reported.append((name, lookups, error))
 
     async def look_up(self, *zip_codes: str) -> list[bytes]:
         return await self.engine.entries(FORECAST_AREA.name, zip_codes)
@@ -128,12 +128,12 @@ async def test_what_is_asked_in_one_turn_is_one_statement(shared: Shared) -> Non
 async def test_each_look_up_gets_the_outcome_of_its_statement(shared: Shared) -> None:
     """Also of one that failed, and of the next one."""
     await asyncio.gather(*(shared.look_up(zip_code) for zip_code in TOWN[:3]))
-    assert shared.told == [(FORECAST_AREA.name, 3, None)] * 3
-    shared.told.clear()
+    assert shared.reported == [(FORECAST_AREA.name, 3, None)] * 3
+    shared.reported.clear()
     tasks = [shared.ask(zip_code, lookup="wrong") for zip_code in TOWN[:2]]
     failed = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(error) for error in failed] == [LookupFailure] * 2
-    assert sorted(shared.told) == [("wrong", 1, "LookupFailure")] * 2 + [("wrong", 2, "LookupFailure")] * 2
+    assert sorted(shared.reported) == [("wrong", 1, "LookupFailure")] * 2 + [("wrong", 2, "LookupFailure")] * 2
 
 
 async def test_what_waits_for_a_thread_becomes_one_statement(shared: Shared) -> None:

@@ -1,4 +1,4 @@
-"""Aliases that answer without figures although their town has some are told, and hold nothing."""
+"""Aliases that answer without figures although their town has some are reported, and hold nothing."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from warehouse.publishing.outcome import PublishOptions
 from warehouse.releases.catalog import Catalog
 
 
-def told(aliases: list[tuple[str, str, str]]) -> tuple[int, str, tuple[str, ...]] | None:
+def reported(aliases: list[tuple[str, str, str]]) -> tuple[int, str, tuple[str, ...]] | None:
     """Of Fairbanks, whose 99711 has no figures, New York, whose 10118 has none, and Nome, which has none at all."""
     keys = KeySetBuilder()
     for zip_code, city, state, has_figures in (
@@ -29,7 +29,7 @@ def told(aliases: list[tuple[str, str, str]]) -> tuple[int, str, tuple[str, ...]
 
 
 def test_an_alias_of_only_zip_codes_without_figures_is_reported_if_its_town_has_some() -> None:
-    found = told([("99711", "Badger", "AK"), ("99711", "BADGER", "AK")])
+    found = reported([("99711", "Badger", "AK"), ("99711", "BADGER", "AK")])
     assert found is not None
     assert found[0] == 1
     assert found[1].endswith("although their town has figures")
@@ -39,16 +39,16 @@ def test_an_alias_of_only_zip_codes_without_figures_is_reported_if_its_town_has_
 def test_other_aliases_are_not_reported() -> None:
     """With figures somewhere, of a ZIP code that is not served, in a town without any, hidden by a city, or a common
     name for the whole city."""
-    assert told([("99711", "Badger", "AK"), ("99701", "Badger", "AK")]) is None
-    assert told([("99799", "Badger", "AK")]) is None
-    assert told([("99762", "Front Street", "AK")]) is None
-    assert told([("99711", "Nome", "AK")]) is None
-    assert told([("10118", "New York City", "NY")]) is None
-    assert told([("10118", "Empire State", "NY")]) is not None
+    assert reported([("99711", "Badger", "AK"), ("99701", "Badger", "AK")]) is None
+    assert reported([("99799", "Badger", "AK")]) is None
+    assert reported([("99762", "Front Street", "AK")]) is None
+    assert reported([("99711", "Nome", "AK")]) is None
+    assert reported([("10118", "New York City", "NY")]) is None
+    assert reported([("10118", "Empire State", "NY")]) is not None
 
 
 def test_many_are_counted_and_a_hundred_named() -> None:
-    found = told([("99711", f"Badger {number:03}", "AK") for number in range(150)])
+    found = reported([("99711", f"Badger {number:03}", "AK") for number in range(150)])
     assert found is not None
     assert (found[0], len(found[2])) == (150, 100)
     assert "Badger" not in found[1]

@@ -1,4 +1,4 @@
-"""A drop of an old month is told by the dates that its tables carry, whatever releases came between."""
+"""A drop of an old month is recognised by the dates that its tables carry, whatever releases came between."""
 
 from datetime import UTC, datetime
 
@@ -34,7 +34,7 @@ def release(number: int, dates: Dates) -> Manifest:
     )
 
 
-def told(drop: Dates, *kept: Dates) -> dict[str, tuple[str, ...]]:
+def reported(drop: Dates, *kept: Dates) -> dict[str, tuple[str, ...]]:
     """What is found in a drop after these releases, newest first: samples by rule."""
     manifests = [release(number, dates) for number, dates in enumerate(kept)]
     return {one.rule: one.samples for one in older_than_current(manifests, ReadResult(tables=housing(drop)))}
@@ -53,7 +53,7 @@ def told(drop: Dates, *kept: Dates) -> dict[str, tuple[str, ...]]:
 )
 def test_a_date_before_the_newest_that_is_known_is_an_old_export(drop: Dates, kept: list[Dates], sample: str) -> None:
     """A release without dates, or with one of its two, hides no date of the releases before it."""
-    assert told(drop, *kept)["older-than-current"] == (sample,)
+    assert reported(drop, *kept)["older-than-current"] == (sample,)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_date_before_the_newest_that_is_known_is_an_old_export(drop: Dates, ke
     ],
 )
 def test_a_date_that_goes_on_is_none(drop: Dates, kept: list[Dates]) -> None:
-    assert told(drop, *kept) == {}
+    assert reported(drop, *kept) == {}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_date_that_goes_on_is_none(drop: Dates, kept: list[Dates]) -> None:
 )
 def test_a_table_that_lost_its_date_is_reported(current: Dates, sample: str) -> None:
     """Unless another finding says already that it cannot be read."""
-    assert told(UNDATED, current) == {"missing-date": (sample,)}
+    assert reported(UNDATED, current) == {"missing-date": (sample,)}
     unreadable = make_finding("unreadable-date", "06/05/2026 is no date", table="housing")
     read = ReadResult(tables=housing(UNDATED), findings=(unreadable,))
     assert older_than_current([release(1, current)], read) == []

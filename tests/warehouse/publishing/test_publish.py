@@ -154,8 +154,8 @@ def test_an_instant_is_the_same_day_wherever_it_is_published(catalog: Catalog, t
 
 
 def test_steps_are_reported_as_they_begin(catalog: Catalog, drop: Path) -> None:
-    told: list[str] = []
-    publisher.publish(catalog, [str(drop)], progress=told.append)
-    assert told[0] == "reading zip_city_aliases.parquet"
-    assert told[-1] == "switching"
-    assert {"validating", "writing population", "encoding entries"} <= set(told)
+    reported: list[str] = []
+    publisher.publish(catalog, [str(drop)], progress=reported.append)
+    assert reported[0] == "reading zip_city_aliases.parquet"
+    assert reported[-1] == "switching"
+    assert {"validating", "writing population", "encoding entries"} <= set(reported)

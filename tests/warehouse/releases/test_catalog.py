@@ -13,7 +13,7 @@ from warehouse.schema.errors import CatalogError, NoReleaseError
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    """A release that nobody may change."""
+    """A release that no test may change."""
     folder = tmp_path_factory.mktemp("releases")
     catalog = Catalog(folder / "data")
     assert publish(catalog, write_drop(folder / "drop")).result == "published"
@@ -121,11 +121,11 @@ def test_without_a_file_left_to_open_the_limit_is_named_and_not_the_pointer(cata
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
-        with pytest.raises(CatalogError, match=r"Too many open files.*ulimit -n") as told:
+        with pytest.raises(CatalogError, match=r"Too many open files.*ulimit -n") as reported:
             catalog.pointer()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert "rollback" not in str(told.value)
+    assert "rollback" not in str(reported.value)
 
 
 def test_an_adopted_release_is_not_current_until_it_is_switched_to(catalog: Catalog, manifest: Manifest) -> None:

@@ -1,4 +1,4 @@
-"""What somebody else did to a data folder or an inbox: named, and nothing else is harmed."""
+"""What another user did to a data folder or an inbox: named, and nothing else is harmed."""
 
 import shutil
 from pathlib import Path

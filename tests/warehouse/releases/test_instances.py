@@ -110,6 +110,6 @@ def test_who_is_behind_is_named_when_time_is_up(tmp_path: Path, late: tuple[str 
 
 
 def test_without_instances_a_publish_does_not_wait(tmp_path: Path) -> None:
-    told: list[str] = []
-    assert wait_until_served(lambda: live_instances(tmp_path), NEW, 30, told.append) == []
-    assert told == []
+    reported: list[str] = []
+    assert wait_until_served(lambda: live_instances(tmp_path), NEW, 30, reported.append) == []
+    assert reported == []

@@ -96,7 +96,7 @@ def test_a_figure_that_is_gone_for_another_reason_stands_for_itself(
 
 
 def test_a_file_that_cannot_be_read_explains_every_change_of_its_table() -> None:
-    """However many places the change concerns: nobody knows how many rows the file had."""
+    """However many places the change concerns: it is unknown how many rows the file had."""
     moved = make_finding("rows-lost", "less than before", table="aliases", count=80_000, measured=0.9)
     assert [one.follows for one in fold([damaged("aliases"), moved])] == [None, "unreadable-file"]
 

@@ -27,7 +27,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 def fault(rule: str, where: str, sample: str, row: dict[str, Any], severity: str = "error") -> Fault:
-    """`where` is the table whose file gets the row, and the column that is told, if one is."""
+    """`where` is the table whose file gets the row, and the column that is reported, if one is."""
     table, _, column = where.partition(".")
     return Fault(rule, severity, f"{table}.parquet", column or None, sample, add(table, row))
 

@@ -130,9 +130,9 @@ def test_a_withdrawn_table_is_reported(served: Catalog, tmp_path: Path) -> None:
 
 
 def test_a_cache_that_could_not_be_warmed_is_a_warning_and_the_release_live(catalog: Catalog, drop: Path) -> None:
-    told = [fired("not-warmed", "the cache is away")]
+    reported = [fired("not-warmed", "the cache is away")]
     with publishing(catalog, [str(drop)], PublishOptions(limits=NO_LIMITS)) as publication:
-        publication.note(told)
+        publication.note(reported)
         publication.adopt()
         publication.switch()
     outcome = publication.outcome

@@ -240,7 +240,7 @@ def test_a_release_that_is_damaged_in_the_folder_is_fetched_again_before_it_is_c
 def test_a_pointer_that_goes_back_is_not_followed_not_even_by_the_next_mirror(
     store: ReleasesStore, catalog: Catalog, mirror: Mirror, first: str
 ) -> None:
-    """A bucket that was restored, say. Nobody knows whether what it names is right."""
+    """A bucket that was restored, say. It is unknown whether what it names is right."""
     point(store, first)
     before = store.objects.get(POINTER)
     point(store, OTHER, first)

@@ -88,7 +88,7 @@ def test_a_page_of_a_region_is_explained_by_its_path(explained: Cli, monkeypatch
 
 
 def test_explaining_changes_nothing(uncached: Cli, settings: Settings) -> None:
-    """What nobody asked for stays a miss, however often it is explained."""
+    """What no request asked for stays a miss, however often it is explained."""
     for _ in range(2):
         said = uncached("cache", "explain", "zip_code=62705", "--json").json
         assert (said["shared"], said["tier"]) == ("miss", "warehouse")

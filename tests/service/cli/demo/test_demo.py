@@ -137,7 +137,7 @@ def nothing_is_left_of(process: "subprocess.Popen[bytes]", children: list[int], 
 
 
 def a_busy_port_moves_on_and_says_so(env: dict[str, str], lines: dict[str, Any], busy: int) -> None:
-    """The next free port is used, and the person is told."""
+    """The next free port is used, and the output says so."""
     url, key = url_and_key(lines)
     assert httpx.URL(url).port != busy
     assert httpx.get(url, headers={"x-api-key": key}).status_code == 200

@@ -111,9 +111,9 @@ def test_before_the_first_release_the_store_is_named(run: Runner) -> None:
 def test_a_deleted_pointer_is_reported_and_can_be_restored(run: Runner, drops: tuple[str, str]) -> None:
     release = run("publish", drops[0]).splitlines()[0]
     run.store.objects.delete(POINTER)
-    told = run("list", code=1)
-    assert told.startswith(f"forecast: current.json is missing in {run.url}; the store has releases: ")
-    assert told.endswith(f"the newest is {release}")
+    reported = run("list", code=1)
+    assert reported.startswith(f"forecast: current.json is missing in {run.url}; the store has releases: ")
+    assert reported.endswith(f"the newest is {release}")
     run("rollback", release)
     assert release in run("list")
 

@@ -129,9 +129,9 @@ def test_thousands_of_beats_delay_a_publish_and_keep_what_would_be_retired(
     assert run.current == newest
     assert len(msgspec.json.encode(run.store.pointer().pointer)) < 2_000
     forge()
-    told = run("retire", releases[0], code=1)
-    assert "beats of more than 500 instances" in told
-    assert "Delete objects that no instance wrote below instances/" in told
+    reported = run("retire", releases[0], code=1)
+    assert "beats of more than 500 instances" in reported
+    assert "Delete objects that no instance wrote below instances/" in reported
     for path in (tmp_path / "bucket" / "instances").iterdir():
         path.unlink()
     assert run("retire", releases[0]) == releases[0]
@@ -223,11 +223,11 @@ def test_following_each_advice_literally_leads_out(
     done: list[str] = []
     command: tuple[str, ...] = ("publish", drops[3])
     while len(done) < 8:
-        code, _, told = run.tried(*command)
-        done.append(f"{command}: {code} {told}")
+        code, _, reported = run.tried(*command)
+        done.append(f"{command}: {code} {reported}")
         if command[0] == "publish" and code == 0:
             break
-        advised = re.search(r"`forecast extracts (\w+)", told) if code else None
+        advised = re.search(r"`forecast extracts (\w+)", reported) if code else None
         assert advised or code == 0, done
         command = _literally(run, advised[1], drops[3]) if advised else ("publish", drops[3])
     pointer = run.store.pointer().pointer

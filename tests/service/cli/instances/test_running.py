@@ -61,11 +61,11 @@ def test_its_status_is_shown(commands: Cli, instance: Instance, key: str, made: 
 def test_it_is_watched(commands: Cli) -> None:
     """It is well once there is a key."""
 
-    def told() -> list[str]:
+    def reported() -> list[str]:
         (line,) = commands("top", "--count", "1").out.splitlines()[1:]
         return line.split()[1:3]
 
-    until(lambda: told() == [name_of(commands), "ok"])
+    until(lambda: reported() == [name_of(commands), "ok"])
 
 
 def test_a_request_is_found_by_its_id(commands: Cli, instance: Instance, key: str) -> None:
@@ -103,8 +103,8 @@ def _explained(commands: Cli) -> str:
 
 def _near(commands: Cli) -> int:
     """Entries, as the worker told a moment ago."""
-    (told,) = commands("cache", "stats", "--json").json["near_caches"]
-    return sum(worker["entries"] for worker in told["workers"])
+    (reported,) = commands("cache", "stats", "--json").json["near_caches"]
+    return sum(worker["entries"] for worker in reported["workers"])
 
 
 def _answers(commands: Cli) -> int:

@@ -223,7 +223,7 @@ def test_every_command_that_finds_no_keys_reports_the_loss(
 
 
 def test_keys_of_a_foreign_store_are_shown_and_the_loss_is_reported(cli: Cli, running: list[int]) -> None:
-    """It was begun anew by somebody who knew nothing of the keys that were in it."""
+    """It was recreated by somebody who knew nothing of the keys that were in it."""
     issue(cli)
     empty(cli)
     known = (cli.data / SEEN).read_bytes()

@@ -121,7 +121,7 @@ def test_a_long_list_shows_the_newest_and_says_how_many_more(cli: Cli, running: 
 
 @pytest.mark.parametrize("more", [(), ("--limit", "5")], ids=["all", "limited"])
 def test_a_damaged_record_does_not_hide_the_others(cli: Cli, running: list[int], more: tuple[str, ...]) -> None:
-    """It is told, as text and as JSON; the exit code says that something is wrong."""
+    """It is reported, as text and as JSON; the exit code says that something is wrong."""
     key_id = issue(cli)["key_id"]
     with redis_of(cli) as redis:
         redis.set(record_name(UNKNOWN), "{")
@@ -159,15 +159,15 @@ def test_the_log_says_who_did_what_newest_first(cli: Cli, running: list[int], mo
     first, second = issue(cli, "[acme]")["key_id"], issue(cli, "other")["key_id"]
     cli("keys", "extend", first, "--expires", "2999-01-31")
     cli("keys", "revoke", first)
-    told = cli("keys", "log", "--json").json
-    assert [(line["what"], line["key_id"]) for line in told] == [
+    reported = cli("keys", "log", "--json").json
+    assert [(line["what"], line["key_id"]) for line in reported] == [
         ("revoked", first),
         ("extended", first),
         ("issued", second),
         ("issued", first),
     ]
-    assert {line["by"].partition("@")[0] for line in told} == {"grace"}
-    times = [datetime.fromisoformat(line["at"]) for line in told]
+    assert {line["by"].partition("@")[0] for line in reported} == {"grace"}
+    times = [datetime.fromisoformat(line["at"]) for line in reported]
     assert times == sorted(times, reverse=True)
     assert [line["what"] for line in cli("keys", "log", second, "--json").json] == ["issued"]
     assert len(cli("keys", "log", "--since", "1h", "--json").json) == 4
@@ -202,8 +202,8 @@ def test_a_test_key_is_marked_in_the_trail_and_in_its_line(cli: Cli, running: li
     assert "test key" not in said[1]
     line = json.loads(cli("keys", "revoke", test_key).err)
     assert (line["message"].partition(" was ")[0], line["test"]) == (f"test key {test_key}", True)
-    told = cli("keys", "log", "--json").json
-    assert {(one["key_id"], one.get("test", False)) for one in told} == {(test_key, True), (other, False)}
+    reported = cli("keys", "log", "--json").json
+    assert {(one["key_id"], one.get("test", False)) for one in reported} == {(test_key, True), (other, False)}
     rows = [row for row in cli("keys", "log").out.splitlines() if test_key in row or other in row]
     assert ["test key" in row for row in rows] == [test_key in row for row in rows]
 

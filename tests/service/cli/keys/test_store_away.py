@@ -1,4 +1,4 @@
-"""forecast keys where the store is away, hangs, or belongs to another data folder."""
+"""forecast keys where the store is unreachable, hangs, or belongs to another data folder."""
 
 import os
 import signal

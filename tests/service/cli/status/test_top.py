@@ -164,7 +164,7 @@ def test_a_terminal_is_left_as_it_was(tmp_path: Path, end: str) -> None:
 
 
 class _Out:
-    """What a terminal is told, until its other end closes."""
+    """What a terminal receives, until its other end closes."""
 
     def __init__(self, descriptor: int) -> None:
         self.data = b""

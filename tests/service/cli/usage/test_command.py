@@ -219,7 +219,7 @@ def test_a_partner_is_no_formula(site: Site, kind: str) -> None:
 
 
 def test_a_partner_that_is_no_text_is_unknown(site: Site) -> None:
-    """Arguments are bytes: what is no UTF-8 is told in JSON as well."""
+    """Arguments are bytes: what is no UTF-8 is reported in JSON as well."""
     done = site.cli("usage", "--partner", "\udcff", "--json")
     assert (done.code, done.error()) == (1, r"partner \udcff has no key; `forecast keys list` shows all keys")
 

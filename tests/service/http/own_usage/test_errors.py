@@ -25,7 +25,7 @@ ERRORS = "/v1/usage/errors"
 # --- over HTTP ---------------------------------------------------------------------------------------------------
 
 
-def told(caller: Caller, number: int) -> list[dict[str, Any]]:
+def reported(caller: Caller, number: int) -> list[dict[str, Any]]:
     """The caller's errors, once there are so many."""
     found: list[dict[str, Any]] = []
 
@@ -56,7 +56,7 @@ def test_a_key_sees_its_last_errors_with_their_request_ids(worker: Served, setti
         wrong.append((method, target, caller.ask(target, method)))
     assert other.ask("/elsewhere").status == 404
     assert caller.ask(f"{FORECAST}/batch?zip_code=99999").status == 200  # its ZIP code is a 404, it is none
-    errors = told(caller, len(wrong))
+    errors = reported(caller, len(wrong))
     assert [error["request_id"] for error in errors] == [one.header("x-request-id") for _, _, one in reversed(wrong)]
     assert [(error["method"], error["status"]) for error in errors] == [
         (method, one.status) for method, _, one in reversed(wrong)
@@ -78,7 +78,7 @@ def test_asking_is_neither_counted_nor_limited(worker: Served, settings: Setting
     """A key that is over its rate learns so."""
     caller = Caller(worker, settings, Terms(rate=parse_rate("1/h")))
     assert [caller.ask().status for _ in range(3)] == [200, 429, 429]
-    errors = told(caller, 2)
+    errors = reported(caller, 2)
     assert {(error["status"], error["code"]) for error in errors} == {(429, "rate_limited")}
     answer = caller.ask(ERRORS)
     assert answer.header("cache-control") == "no-store"

@@ -53,10 +53,10 @@ def test_a_test_answer_has_the_headers_of_a_live_one(tester: Caller) -> None:
     live_etag = tester.worker.ask(GOOD).header("etag") or ""
     nothing = f"{FORECAST}?zip_code=99999"
     for target, tag, live_tag in ((GOOD, "", ""), (GOOD, etag, live_etag), (nothing, "", "")):
-        told = tester.ask(target, if_none_match=tag)
+        reported = tester.ask(target, if_none_match=tag)
         live = tester.worker.ask(target, if_none_match=live_tag)
-        assert told.status == live.status
-        assert [name for name, _ in told.headers if name != "x-test-answer"] == [name for name, _ in live.headers]
+        assert reported.status == live.status
+        assert [name for name, _ in reported.headers if name != "x-test-answer"] == [name for name, _ in live.headers]
 
 
 def test_live_answers_do_not_say_that_they_are_test_answers(worker: Served) -> None:

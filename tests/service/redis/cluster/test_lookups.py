@@ -1,4 +1,4 @@
-"""Look-ups in a cluster of doubles: each is told once, in time, and the truth, whatever the nodes do."""
+"""Look-ups in a cluster of doubles: each is reported once, in time, and the truth, whatever the nodes do."""
 
 import asyncio
 from collections import deque
@@ -123,8 +123,8 @@ async def test_look_ups_that_are_sent_round_in_circles_come_to_an_end(cluster: C
     first.says = lambda words: f"MOVED 1 {second.node}" if words[0] == "GET" else None
     second.says = lambda words: f"ASK 1 {first.node}" if words[0] == "GET" else None
     began = monotonic()
-    told = await asker.many(cluster.names_of(first, 5) + cluster.names_of(second, 5))
-    assert all("too often" in str(value) for value in told)
+    reported = await asker.many(cluster.names_of(first, 5) + cluster.names_of(second, 5))
+    assert all("too often" in str(value) for value in reported)
     assert monotonic() - began < 5
     assert gets(first) + gets(second) <= 10 * 5
 
@@ -140,16 +140,16 @@ async def test_every_other_error_reaches_its_own_caller(cluster: ClusterDouble, 
     fill(cluster, [before, wrong, after])
     node.says = lambda words: error if words == ["GET", wrong] else None
     for _ in range(FAILURES_TO_OPEN + 1):
-        told = await asker.many([before, wrong, after])
-        assert told[::2] == [before.encode(), after.encode()]
-        assert isinstance(told[1], StoreRefused)
+        reported = await asker.many([before, wrong, after])
+        assert reported[::2] == [before.encode(), after.encode()]
+        assert isinstance(reported[1], StoreRefused)
     assert not asker.store.is_unreachable
 
 
 async def test_a_node_that_is_silent_costs_its_slots_their_budget_and_others_nothing(
     cluster: ClusterDouble, hurried: Asker
 ) -> None:
-    """Then its circuit is open, and nobody waits for it. When it answers again, it is asked again."""
+    """Then its circuit is open, and no request waits for it. When it answers again, it is asked again."""
     silent, *others = cluster.nodes
     mine, theirs = cluster.names_of(silent, 3), [cluster.names_of(node, 1)[0] for node in others]
     fill(cluster, [*mine, *theirs])
@@ -157,8 +157,8 @@ async def test_a_node_that_is_silent_costs_its_slots_their_budget_and_others_not
     silent.goes.clear()
     node_store = hurried.store._nodes[silent.node]
     while not node_store.is_unreachable:
-        told = await hurried.many([*mine, *theirs])
-        assert all(isinstance(value, StoreUnavailable) for value in told[:3])
+        reported = await hurried.many([*mine, *theirs])
+        assert all(isinstance(value, StoreUnavailable) for value in reported[:3])
     await eventually(lambda: _all_found(hurried, theirs))
     asked = gets(silent)
     assert all(isinstance(value, StoreUnavailable) for value in await hurried.many(mine))
@@ -238,7 +238,7 @@ async def test_a_slot_without_a_node_fails_at_once(cluster: ClusterDouble, asker
 
 
 async def test_stopping_leaves_no_caller_waiting(cluster: ClusterDouble, asker: Asker) -> None:
-    """Nor whoever comes later."""
+    """Nor any later caller."""
     cluster.nodes[0].goes.clear()
     (name,) = cluster.names_of(cluster.nodes[0], 1)
     [waiting] = asker.send(name)

@@ -111,7 +111,7 @@ async def test_health_names_unreachable_nodes(cluster: ClusterDouble, store: Clu
 async def test_a_failover_is_noticed_without_a_request(
     cluster: ClusterDouble, store: ClusterStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that is away is looked after: the others say who has its slots now."""
+    """A node that is unreachable is looked after: the others say who has its slots now."""
     gone, new = cluster.nodes[1], NodeDouble(cluster)
     await gone.stop()
     while store.healthy:
@@ -150,7 +150,7 @@ async def test_a_map_that_makes_no_sense_is_no_map(cluster: ClusterDouble, store
 
 
 async def test_unreachable_seeds_are_skipped(cluster: ClusterDouble) -> None:
-    """And while all are, the store is away, until one is there."""
+    """And while all are, the store is unreachable, until one is there."""
     for node in cluster.nodes:
         await node.stop()
     store = ClusterStore("cache", cluster.listed, 5.0)
