@@ -79,7 +79,7 @@ def test_when_all_hang_who_waits_is_answered_by_a_successor(pair: Instance, comm
     for pid in before:
         until_replaced(pair, pid)
     assert given_up(pair) == reported | dict.fromkeys(before, "stopped")
-    assert pair.ready().json()["status"] == "ready"
+    until(lambda: pair.ready().json()["status"] == "ready")
 
 
 def test_a_worker_that_hangs_while_it_drains_does_not_hold_up_the_stop(hanging: Hanging, short: Path) -> None:
