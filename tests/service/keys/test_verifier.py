@@ -9,7 +9,7 @@ from service.keys import form, verifier
 from service.keys.record import record_name
 from service.keys.suggestions import hint_for_malformed_key
 from service.keys.verdict import INVALID, Accepted, Rejected
-from service.keys.verifier import Verified
+from service.keys.verifier import UNKNOWN_AFTER_SECONDS, Verified
 from tests.support.verifying import Scene, with_secret_of_another
 
 # --- whose key is good -------------------------------------------------------------------------------------------
@@ -135,6 +135,15 @@ async def test_a_re_check_makes_a_key_young_again(scene: Scene) -> None:
     scene.store.away = True
     assert await scene.outcome() == "accepted"
     assert scene.store.asked == 1
+
+
+async def test_a_re_check_confirms_that_keys_can_be_verified(scene: Scene) -> None:
+    await scene.verified()
+    scene.clock.now += UNKNOWN_AFTER_SECONDS - 1
+    await scene.outcome()
+    await scene.settle()
+    scene.clock.now += 2
+    assert scene.verifier.can_verify_any_from_memory
 
 
 async def test_a_key_that_was_removed_is_not_known_any_more(scene: Scene) -> None:

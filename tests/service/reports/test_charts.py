@@ -41,6 +41,7 @@ def test_lines_have_a_dot_for_each_year_that_has_figures() -> None:
     svg = fromstring(charts.population_lines(years))
     assert (len(of_class(svg, "dot old")), len(of_class(svg, "dot new"))) == (2, 2)
     assert {"300 M", "330 M", "2010", "2013"} <= set(texts(svg))
+    assert "0" in texts(fromstring(charts.population_lines({2023: (0, 10)})))
     description = svg.findtext(f"{SVG}desc") or ""
     assert "2012: 320,000,000 before, none now" in description
 

@@ -90,6 +90,7 @@ def rows_of(text: str) -> list[str]:
 def test_the_headline_says_whether_the_drop_is_good() -> None:
     good, bad = Page(page()).text, Page(page(ERROR)).text
     assert "Good: it can be published; no findings." in good
+    assert "No findings." in good
     assert "Refused: 1 error; nothing is published." in bad
     for text in (good, bad):
         assert "drops/2026-10" in text

@@ -257,6 +257,21 @@ def test_an_instance_that_is_not_ready_in_time_is_named_and_the_release_goes_liv
     assert late(store, outcome.manifest.id, 0.0) == [record]
 
 
+def test_an_instance_that_dies_meanwhile_is_not_waited_for(
+    store: ReleasesStore, tmp_path: Path, drops: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = InstanceRecord("3f9c20d1", 7, "host", "http://127.0.0.1:8001", ("old",))
+    store.beat("ab", Beat(instance=record, serial=0, ready=()))
+    clock = itertools.count(step=5.0)
+    monkeypatch.setattr("warehouse.publishing.going_live.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("warehouse.publishing.going_live._POLL_SECONDS", 0.0)
+    outcome = Publisher(store, tmp_path / "one", ready_seconds=600.0).publish(drops[0])
+    assert (outcome.result, [one.rule for one in outcome.report.findings if one.rule == "not-ready"]) == (
+        "published",
+        [],
+    )
+
+
 def test_what_a_live_instance_cannot_read_is_refused_unless_it_is_left_behind(
     store: ReleasesStore, tmp_path: Path, drops: list[str]
 ) -> None:
