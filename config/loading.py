@@ -15,8 +15,17 @@ from typing import Any
 
 import msgspec
 
-from config.refusals import in_words
-from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError, describe, is_secret, is_url, names, type_of
+from config.refusals import reword
+from config.settings import (
+    ENVIRONMENT_PREFIX,
+    Settings,
+    SettingsError,
+    describe_setting,
+    is_secret,
+    is_url,
+    names,
+    type_of,
+)
 from config.text import parse_duration
 from config.urls import EMBEDDED, keys_problem, option_problem, releases_url_problem, url_problem
 
@@ -200,7 +209,7 @@ def _convert(name: str, value: object, source: str) -> object:
         problem = str(error)
         written = str(value).lower() if isinstance(value, bool) else repr(value)  # as in TOML
         shown = "" if is_secret(name) else f", got {written}"
-        raise SettingsError(f"{source}: {_problem_in_words(name, problem)}{shown} ({describe(name)})") from None
+        raise SettingsError(f"{source}: {_problem_in_words(name, problem)}{shown} ({describe_setting(name)})") from None
     if is_url(name) and converted != EMBEDDED:
         url = str(converted)
         problem_of_url = url_problem(url) or (keys_problem(url) if name == "keys_url" else None)
@@ -223,7 +232,7 @@ def _number(name: str, text: str, source: str) -> str:
 def _problem_in_words(name: str, problem: str) -> str:
     """Explains why a value is refused; for a duration that is not out of bounds, shows valid ones."""
     if name not in DURATIONS or _BOUND.search(problem):
-        return in_words(problem, type_of(name))
+        return reword(problem, type_of(name))
     return f"Expected {'whole ' if '`int' in problem else ''}seconds (90) or a duration (30m, 12h, 31d)"
 
 

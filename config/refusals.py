@@ -20,7 +20,7 @@ _TYPES = {
 _BOUNDS = {">=": "of at least", "<=": "of at most", ">": "above", "<": "below"}
 
 
-def in_words(problem: str, kind: Any) -> str:
+def reword(problem: str, kind: Any) -> str:
     """Rewords msgspec's message on a value that is not of the type `kind`. For a list, it names the invalid part."""
     choice = _CHOICE.fullmatch(problem)
     if choice is not None:

@@ -273,7 +273,7 @@ def names() -> tuple[str, ...]:
     return Settings.__struct_fields__
 
 
-def describe(name: str) -> str:
+def describe_setting(name: str) -> str:
     return _meta(name).description or ""
 
 

@@ -28,7 +28,7 @@ def received_signal() -> str | None:
     return _signal
 
 
-def note(number: int) -> None:
+def note_signal(number: int) -> None:
     global _signal
     _signal = signal.Signals(number).name
     for end_work in _enders:
@@ -40,7 +40,7 @@ def call_on_signal(end_work: Callable[[], None]) -> None:
     _enders.append(end_work)
 
 
-def forget() -> None:
+def clear() -> None:
     global _signal
     _signal = None
 
@@ -60,7 +60,7 @@ def arm() -> None:
         begun = _signal is not None
         if number == signal.SIGALRM and not begun:
             return  # another alarm
-        note(signal.SIGINT)
+        note_signal(signal.SIGINT)
         if _held:
             return
         if begun and sys.exc_info()[0] is not None:
@@ -79,7 +79,7 @@ def arm() -> None:
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def delayed() -> Iterator[None]:
     """Delays Ctrl-C until the end of this block, which is short.
 
     For imports: a native module that is interrupted while it is imported ends the process.
@@ -126,7 +126,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return asyncio.run(work)
     except KeyboardInterrupt:
-        note(signal.SIGINT)
+        note_signal(signal.SIGINT)
         raise
     finally:
         signal.signal(signal.SIGINT, before)

@@ -26,7 +26,7 @@ async def purge_shared(url: str) -> int:
     return await _remove(url, lambda name: not is_trial(name), math.inf)
 
 
-async def forget(url: str, releases: Collection[str], seconds: float) -> int:
+async def remove_entries(url: str, releases: Collection[str], seconds: float) -> int:
     """Removes the entries of `releases`, of every format, within `seconds`. Returns how many there were.
 
     Removing one that is still requested costs a look-up, never a wrong answer. Remaining entries leave by their TTL, or

@@ -20,7 +20,7 @@ STEP = 500
 MOST_SPARED = 1_000
 
 
-class Node:
+class SieveNode:
     """An entry in the ring of its `Sieve`, or the root, whose `newer` is the oldest entry and `older` the newest."""
 
     __slots__ = ("cost", "key", "newer", "older", "value", "visited")
@@ -45,8 +45,8 @@ class Sieve(Generic[K, V]):
         self.cost = 0
         self.hits = 0  # of `get`
         self.evictions = 0  # evicted for lack of room
-        self._nodes: dict[K, Node] = {}
-        self._root = self._hand = Node(None, None, 0)
+        self._nodes: dict[K, SieveNode] = {}
+        self._root = self._hand = SieveNode(None, None, 0)
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -75,7 +75,7 @@ class Sieve(Generic[K, V]):
             return False
         while self.cost + cost > self.max_cost:
             self._evict()
-        node = Node(key, value, cost)
+        node = SieveNode(key, value, cost)
         node.visited = before is not None
         self._link(node)
         return True
@@ -113,7 +113,7 @@ class Sieve(Generic[K, V]):
                 gone += 1
             yield gone
 
-    def _walk(self, node: Node, most: int, predicate: Callable[[V], bool]) -> tuple[Node, int]:
+    def _walk(self, node: SieveNode, most: int, predicate: Callable[[V], bool]) -> tuple[SieveNode, int]:
         gone = 0
         for _ in range(most):
             if node is self._root:
@@ -125,7 +125,7 @@ class Sieve(Generic[K, V]):
             node = following
         return node, gone
 
-    def _still_there(self, node: Node) -> Node:
+    def _still_there(self, node: SieveNode) -> SieveNode:
         """Returns `node` or, if it was removed, the next newer node still listed.
 
         A removed node keeps its own links.
@@ -149,14 +149,14 @@ class Sieve(Generic[K, V]):
         self._unlink(node)
         self.evictions += 1
 
-    def _link(self, node: Node) -> None:
+    def _link(self, node: SieveNode) -> None:
         root, newest = self._root, self._root.older
         node.older, node.newer = newest, root
         newest.newer = root.older = node
         self._nodes[node.key] = node
         self.cost += node.cost
 
-    def _unlink(self, node: Node) -> None:
+    def _unlink(self, node: SieveNode) -> None:
         if self._hand is node:
             self._hand = node.newer
         node.older.newer = node.newer

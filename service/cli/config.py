@@ -29,7 +29,7 @@ def config(defaults: bool) -> Output:
       FORECAST_WORKERS=4 forecast config --json
     """
     loaded = default_settings() if defaults else load_settings()
-    rows = [(name, *_in_force(loaded, name), configuration.describe(name)) for name in configuration.names()]
+    rows = [(name, *_in_force(loaded, name), configuration.describe_setting(name)) for name in configuration.names()]
     members = ("name", "value", "source", "description")
     value = [dict(zip(members, row, strict=True)) | {"variable": _variable(row[0])} for row in rows]
     return Output(value, lambda: _print(rows))

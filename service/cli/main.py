@@ -10,7 +10,7 @@ import click
 from click.exceptions import NoSuchCommand
 
 from service.base import interruption
-from service.cli.output import print_json_error, shown
+from service.cli.output import print_json_error, printable_message
 
 _COMMANDS = {
     "serve": ("service.cli.serve", "serve"),
@@ -47,7 +47,7 @@ class _Commands(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module, name = _COMMANDS[cmd_name]
-        with interruption.held():
+        with interruption.delayed():
             command: click.Command = getattr(import_module(module), name)
         return command
 
@@ -61,7 +61,7 @@ def _report_errors(*, as_json: bool) -> Iterator[None]:
         raise
     except click.UsageError as error:
         original = error.format_message()
-        message = shown(_explain(error) if isinstance(error, NoSuchCommand) else original)
+        message = printable_message(_explain(error) if isinstance(error, NoSuchCommand) else original)
         if as_json:
             print_json_error(message)
         if message == original:

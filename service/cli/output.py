@@ -63,15 +63,15 @@ def print_json(value: object) -> None:
 
 
 def print_json_error(message: str) -> None:
-    print_json({"error": {"message": shown(message)}})
+    print_json({"error": {"message": printable_message(message)}})
 
 
 def print_error(message: str) -> None:
     """Prints one line on standard error."""
-    click.echo(f"forecast: {shown(message)}", err=True)
+    click.echo(f"forecast: {printable_message(message)}", err=True)
 
 
-def shown(message: str) -> str:
+def printable_message(message: str) -> str:
     """Returns `message` as one printable line, with mistyped keys masked."""
     return masked(printable(message, None))
 
@@ -101,7 +101,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def print_dimly(text: str) -> None:
     """Prints context of a result, such as its place, on standard error."""
-    stderr().print(shown(text), style="dim", markup=False, soft_wrap=True)
+    stderr().print(printable_message(text), style="dim", markup=False, soft_wrap=True)
 
 
 def with_json(

@@ -47,7 +47,7 @@ def span(seconds: float) -> str:
     return "last minute" if round(seconds) == _MINUTE_SECONDS else f"last {in_words(round(seconds))}"
 
 
-def clock(at: float) -> str:
+def time_of_day(at: float) -> str:
     return f"{datetime.fromtimestamp(at, UTC):%H:%M:%S}"
 
 

@@ -28,7 +28,7 @@ from redis.retry import Retry
 from config.server_lists import Node, ServerList, server_list
 from config.urls import mask_url, url_problem
 from service.redis.errors import StoreUnavailable
-from service.redis.kind import Mode, ServerKind, kind_of, wrong_kind
+from service.redis.kind import Mode, ServerKind, server_kind_of, wrong_kind
 from service.redis.sentinels import UnknownServiceError, find_primary
 
 _TIMEOUT_SECONDS = 1.0
@@ -116,7 +116,7 @@ def _check(url: str, expected: Mode | None, *, for_keys: bool = False) -> str | 
 def _read_kind(client: Redis) -> ServerKind | None:
     """Returns the server's kind by its HELLO; None if it is too old for that, or the user lacks the right."""
     try:
-        return kind_of(client.execute_command("HELLO"))  # type: ignore[no-untyped-call]
+        return server_kind_of(client.execute_command("HELLO"))  # type: ignore[no-untyped-call]
     except ResponseError:
         return None
 

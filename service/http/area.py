@@ -113,7 +113,7 @@ class Nothing(msgspec.Struct, frozen=True):
 Resolve = Callable[[KeySet, bytes, Cursors], Resolved | NoMatch | Nothing]
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+class BatchEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """How an endpoint answers several queries at once, each like a query of its own.
 
     `weigh` returns how many requests a raw query string counts as, at least 1.
@@ -129,7 +129,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     description: str
     operation: Operation
-    resolve: Resolve | Batch
+    resolve: Resolve | BatchEndpoint
     query_forms: tuple[tuple[str, ...], ...] = LOCATION_FORMS
 
     @property
@@ -169,8 +169,8 @@ def routes_of(area: PartnerArea, cursors: Cursors, policy: CachePolicy) -> dict[
     return {endpoint.path: _route(area, endpoint.resolve, cursors, policy) for endpoint in area.endpoints}
 
 
-def _route(area: PartnerArea, resolve: Resolve | Batch, cursors: Cursors, policy: CachePolicy) -> Route:
-    if isinstance(resolve, Batch):
+def _route(area: PartnerArea, resolve: Resolve | BatchEndpoint, cursors: Cursors, policy: CachePolicy) -> Route:
+    if isinstance(resolve, BatchEndpoint):
         return Route(area=area.name, weigh=resolve.weigh)
 
     def resolve_query(release: OpenRelease, query_string: bytes) -> ResolvedQuery:
@@ -195,7 +195,7 @@ def handler_of(endpoint: Endpoint) -> HTTPRouteHandler:
 
 async def answer_of(endpoint: Endpoint, answers: Answers, request: Request) -> Response:
     """Returns the endpoint's answer to a checked request. Raises ApiError."""
-    if isinstance(endpoint.resolve, Batch):
+    if isinstance(endpoint.resolve, BatchEndpoint):
         return await endpoint.resolve.answer(answers, request)
     return await answers.answer(request)
 
@@ -236,7 +236,7 @@ def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
             encoded = encoded_in(city_name)
             if encoded is not None:
                 how, name = encoded
-                asked = suggestions.as_query({"city_name": suggestions.shown(name), "state_code": state_code})
+                asked = suggestions.as_query({"city_name": suggestions.echoed(name), "state_code": state_code})
                 return f"{nothing}: the name {how}. Did you mean {asked}?"
             place = suggestions.zip_in(city_name)
             if place is not None:

@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from service.base.masking import masked
 from service.cache.entry import CacheEntry, Found, Tier
-from service.http.area import Batch, Endpoint, Operation, Parameter, keys_of
+from service.http.area import BatchEndpoint, Endpoint, Operation, Parameter, keys_of
 from service.http.forecast_examples import DICKINSON
 from service.http.query import read_repeated, read_value, read_zip, refuse_unknown
 from service.http.suggestions import listed_in
@@ -98,7 +98,7 @@ def weigh(query: bytes) -> int:
 
 async def answer(answers: Answers, request: Request) -> Response:
     """Returns the answer to a batch. Raises ApiError."""
-    asked = read(request.query)
+    asked = read_batch(request.query)
 
     async def make(release: OpenRelease) -> _LookedUp:
         requests = _requests(release, asked)
@@ -123,7 +123,7 @@ async def answer(answers: Answers, request: Request) -> Response:
     return response
 
 
-def read(query: bytes) -> list[_Asked]:
+def read_batch(query: bytes) -> list[_Asked]:
     """Returns the values of the query, in their order. Raises ApiError (400) for errors of the batch as a whole."""
     values, unknown = read_repeated(query, _PARAMETER)
     refuse_unknown(unknown, (_PARAMETER,))
@@ -243,6 +243,6 @@ BATCH = Endpoint(
         ),
         query_errors=("missing_parameter", "invalid_parameter", "unknown_parameter"),
     ),
-    resolve=Batch(weigh=weigh, answer=answer),
+    resolve=BatchEndpoint(weigh=weigh, answer=answer),
     query_forms=((_PARAMETER,),),
 )

@@ -28,10 +28,10 @@ from service.http.openapi_headers import (
     parameter,
 )
 from service.http.own_usage.description import SCHEMAS as USAGE_SCHEMAS
-from service.http.own_usage.description import described as described_usage
+from service.http.own_usage.description import describe_usage
 from service.http.query import LOCATION_PARAMETERS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
-from service.http.releases.description import Described, described
+from service.http.releases.description import Described, describe_releases
 from service.request.errors import CODES, Problem, title_of
 
 _ENDPOINTS = [(area, endpoint) for area in AREAS for endpoint in area.endpoints]
@@ -143,8 +143,8 @@ def describe_api(about: About = _NO_SETTINGS, live: Mapping[str, LiveExample] = 
         "security": [{"apiKey": []}],
         "paths": {
             **{one.path: {"get": _of_area(area.name, one, live.get(one.operation.id))} for area, one in _ENDPOINTS},
-            **{path: {"get": _of_key(own, codes)} for path, own, codes in described_usage()},
-            **{one.path: {"get": _of_release(one)} for one in described()},
+            **{path: {"get": _of_key(own, codes)} for path, own, codes in describe_usage()},
+            **{one.path: {"get": _of_release(one)} for one in describe_releases()},
             "/v1/": {"get": _plain("getIndex", _INDEX, "Index", examples.INDEX)},
             OPENAPI_PATH: {"get": _plain("getOpenApi", "This description", None, None)},
         },

@@ -72,7 +72,7 @@ def _read_status(text: str) -> str:
     if word in _STATUSES:
         return word
     raise ApiError(
-        "invalid_parameter", f"{suggestions.shown(text)} is no status. {_nearest(word, _STATUSES)}", "status"
+        "invalid_parameter", f"{suggestions.echoed(text)} is no status. {_nearest(word, _STATUSES)}", "status"
     )
 
 
@@ -81,7 +81,7 @@ def _read_type(text: str, types: Sequence[str]) -> str:
     known = [name.lower() for name in types]
     if not known or word in known:
         return word
-    detail = f"No project has the type {suggestions.shown(text)}. {_nearest(word, known)}"
+    detail = f"No project has the type {suggestions.echoed(text)}. {_nearest(word, known)}"
     raise ApiError("invalid_parameter", detail, "project_type")
 
 

@@ -143,7 +143,7 @@ def _refuse_encoded(name: str, text: str) -> None:
     hidden, encoded = invisible_in(text), encoded_in(text)
     if hidden is None and encoded is None:
         return
-    corrected = suggestions.shown(visible(text if encoded is None else encoded[1]))
+    corrected = suggestions.echoed(visible(text if encoded is None else encoded[1]))
     advice = f"Did you mean {suggestions.as_query({name: corrected})}?" if corrected else "Remove it."
     raise ApiError(
         "invalid_parameter",
@@ -206,7 +206,7 @@ def refuse_unknown(unknown: Sequence[UnknownParameter], known: Sequence[str]) ->
     """Raises ApiError (400) if there are any, with the likely correction."""
     if not unknown:
         return
-    shown = suggestions.shown(unknown[0][0])
+    shown = suggestions.echoed(unknown[0][0])
     among = f"Known here: {', '.join(known)}." if known else "This endpoint takes none."
     detail = suggestions.suggest_parameters(unknown, known) or f"There is no parameter {shown}. {among}"
     raise ApiError("unknown_parameter", detail, shown or None)

@@ -60,7 +60,7 @@ _MONTH = re.compile(r"([0-9]{4})[-/.]?([0-9]{1,2})")
 _YEAR_LAST = re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})")
 
 
-def shown(text: str) -> str:
+def echoed(text: str) -> str:
     """Returns the caller's text as an error may repeat it: short and printable, with keys masked."""
     return "".join(character for character in text[:_SHOWN] if character.isprintable())
 
@@ -93,14 +93,14 @@ def suggest_parameters(unknown: Sequence[tuple[str, str]], known: Sequence[str])
     several = [zip_code for value in zip_codes for zip_code in listed_in(value)]
     if len(several) > 1 and "zip_code" in known:
         asked = "&".join(f"zip_code={zip_code}" for zip_code in several[:2])
-        one = f"There is no parameter {shown(unknown[0][0])}. Send zip_code={several[0]}"
+        one = f"There is no parameter {echoed(unknown[0][0])}. Send zip_code={several[0]}"
         return f"{one}, or all to {_FORECAST}/batch?{asked}"
     named: list[str] = []
     suggested: dict[str, str] = {}
     for name, value in unknown[:_MOST_NAMES]:
         corrected = _guess_parameters(name, value, known)
         if corrected:
-            named.append(shown(name))
+            named.append(echoed(name))
             suggested |= {parameter: text for parameter, text in corrected.items() if parameter not in suggested}
     if not suggested:
         return None
@@ -159,7 +159,7 @@ def _value_of(parameter: str, value: str) -> str:
         value = zip_in(value) or value
     elif parameter == "cursor" or (parameter == "county_fips_code" and not _COUNTY.fullmatch(value)):
         return ""  # a page number is not a cursor, and a name not a code
-    return shown(value)
+    return echoed(value)
 
 
 def place_in(text: str) -> dict[str, str]:
@@ -168,7 +168,7 @@ def place_in(text: str) -> dict[str, str]:
     if zip_code is not None:
         return {"zip_code": zip_code}
     split = _city_in(text[: 2 * _SHOWN])
-    return {"city_name": shown(split[0]), "state_code": split[1]} if split else {}
+    return {"city_name": echoed(split[0]), "state_code": split[1]} if split else {}
 
 
 def _city_in(text: str) -> tuple[str, str] | None:
@@ -234,11 +234,11 @@ def suggest_zip(text: str) -> str:
         return "It is a Canadian postal code; there are figures for the United States only."
     place = _city_in(text)
     if place is not None:
-        return f"Did you mean {as_query({'city_name': shown(place[0]), 'state_code': place[1]})}?"
+        return f"Did you mean {as_query({'city_name': echoed(place[0]), 'state_code': place[1]})}?"
     if re.match(r"[0-9]+ [A-Za-z]", text):
         return "If it is an address, send its ZIP code, or its city as city_name with state_code."
     if any(map(str.isalpha, text)) and not any(map(str.isdigit, text)):
-        return f"If it is a city, send city_name={quote_plus(shown(text))} with state_code."
+        return f"If it is a city, send city_name={quote_plus(echoed(text))} with state_code."
     return "Give five digits, leading zeros included, like 36436."
 
 
@@ -259,7 +259,7 @@ def suggest_separator(name: str, text: str) -> str | None:
     head, *rest = _NEXT_PARAMETER.split(text, maxsplit=1)
     if not rest:
         return None
-    return f"Separate parameters by &, not percent-encoded: {as_query({name: shown(head)})}&{shown(rest[0])}"
+    return f"Separate parameters by &, not percent-encoded: {as_query({name: echoed(head)})}&{echoed(rest[0])}"
 
 
 def suggest_day(name: str, text: str) -> str:
@@ -304,10 +304,10 @@ def suggest_state(text: str, city_name: str | None) -> str:
     if code is not None:
         return f"Did you mean {code} ({STATE_NAMES[code][0]})?"
     if city_name is not None and city_name.upper() in STATE_NAMES:
-        return f"Did you mean {as_query({'city_name': shown(text), 'state_code': city_name.upper()})}?"
+        return f"Did you mean {as_query({'city_name': echoed(text), 'state_code': city_name.upper()})}?"
     split = split_state(text)
     if split is not None:
-        return f"Did you mean {as_query({'city_name': shown(split[0]), 'state_code': split[1]})}?"
+        return f"Did you mean {as_query({'city_name': echoed(split[0]), 'state_code': split[1]})}?"
     if "?" in text or "=" in text:
         return "Put & between parameters."
     return "Give one like AL."
@@ -318,7 +318,7 @@ def _unset(text: str) -> str | None:
     if bare.casefold() in _UNSET:
         return f"It says {bare}: a variable of your program is probably not set."
     if _PLACEHOLDER.fullmatch(bare):
-        return f"{shown(bare)} is a placeholder that your program did not replace."
+        return f"{echoed(bare)} is a placeholder that your program did not replace."
     return None
 
 

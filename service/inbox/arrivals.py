@@ -20,7 +20,7 @@ class _Sight(msgspec.Struct, frozen=True):
 
 
 class Arrivals:
-    """Remembers the drops of one inbox from look to look. An `Inbox` owns it.
+    """Remembers the drops of one inbox from look to look. An `InboxFolder` owns it.
 
     A drop without the file `marker` is complete after `quiet` seconds of `clock` without a change; if `quiet` is
     infinite, only the marker completes a drop. File times do not count, because they may be old when a file arrives.

@@ -20,7 +20,7 @@ from config.text import printable
 from service.base.whoami import whoami
 from service.inbox.folders import SettledPlace, drop_in, free_path, move, unusable, write_reports
 from service.inbox.report import (
-    Decision,
+    DropDecision,
     DropReport,
     TextOf,
     make_drop_report,
@@ -245,8 +245,8 @@ def discard(settings: Settings, inbox: Path, name: str, reason: str) -> Decided:
         return Decided(drop=held.name, place=place)
 
 
-def _make_decision(what: Literal["approved", "discarded"], reason: str) -> Decision:
-    return Decision(what=what, reason=printable(reason), by=whoami(), at=datetime.now(UTC).replace(microsecond=0))
+def _make_decision(what: Literal["approved", "discarded"], reason: str) -> DropDecision:
+    return DropDecision(what=what, reason=printable(reason), by=whoami(), at=datetime.now(UTC).replace(microsecond=0))
 
 
 def _check_approvable(held: HeldDrop, settings: Settings) -> DropReport:

@@ -15,10 +15,10 @@ from pathlib import Path
 from config.settings import Settings
 from service.base import interruption
 from service.inbox.decisions import list_held, read_held_times
-from service.inbox.folders import Claim, Inbox, Look, SettledPlace
+from service.inbox.folders import Claim, InboxFolder, Look, SettledPlace
 from service.inbox.report import (
-    Event,
     EventSender,
+    InboxEvent,
     TextOf,
     make_drop_report,
     make_outcome_event,
@@ -60,13 +60,13 @@ class HeldWatch:
                 self._events.send_event(self._make_event(drop))
         status.set_held(list(self._held.values()))
 
-    def _make_event(self, drop: str) -> Event:
+    def _make_event(self, drop: str) -> InboxEvent:
         for place in ("published", "quarantine"):
             folder = self._inbox / place / drop
             report = read_report(folder)
             if report is not None and report.decision is not None:
                 decision = report.decision
-                return Event(
+                return InboxEvent(
                     event=decision.what,
                     message=f"{report.drop} was {decision.what} by {decision.by}: {decision.reason}",
                     drop=report.drop,
@@ -74,7 +74,7 @@ class HeldWatch:
                     place=str(folder / report.drop),
                     report=str(folder / "report.txt"),
                 )
-        return Event(event="gone", message=f"{drop} was removed from held/", drop=drop)
+        return InboxEvent(event="gone", message=f"{drop} was removed from held/", drop=drop)
 
 
 class InboxDrops:
@@ -86,7 +86,7 @@ class InboxDrops:
     def __init__(
         self,
         settings: Settings,
-        inbox: Inbox,
+        inbox: InboxFolder,
         events: EventSender,
         text_of: TextOf,
         publish: Publish = publish_and_wait,

@@ -77,7 +77,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class Inbox:
+class InboxFolder:
     """One inbox folder, for its watcher's lifetime. `marker`, `quiet`, `by_age` and `clock` are as in `Arrivals`."""
 
     def __init__(

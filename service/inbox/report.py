@@ -22,7 +22,7 @@ from warehouse.schema.findings import Finding, make_report
 TextOf = Callable[[PublishOutcome], str]
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class DropDecision(msgspec.Struct, frozen=True, kw_only=True):
     """A person's decision on a held drop."""
 
     what: Literal["approved", "discarded"]
@@ -44,7 +44,7 @@ class DropReport(msgspec.Struct, frozen=True, kw_only=True):
     data_folder: str | None = None  # that the drop is for
     tables: dict[str, str] = {}  # checksums of the contents of its tables, by name
     hold: tuple[str, ...] = ()  # rules that held a drop at the time
-    decision: Decision | None = None  # None unless the drop was held
+    decision: DropDecision | None = None  # None unless the drop was held
 
     def for_approval(self) -> list[Finding]:
         """Returns the errors that an approval accepts: those of the rules that hold a drop, and their consequences."""
@@ -70,7 +70,7 @@ def make_drop_report(
     data: Path,
     delivered: datetime | None,
     hold: Sequence[str],
-    decision: Decision | None = None,
+    decision: DropDecision | None = None,
 ) -> DropReport:
     return DropReport(
         drop=drop,
@@ -160,7 +160,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class InboxEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An event in the inbox. `message` is complete, for people; the other fields are for programs."""
 
     event: EventKind
@@ -175,12 +175,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class EventSender:
     """Sends the events of one watcher, for its lifetime."""
 
-    def __init__(self, on_event: Callable[[Event], None]) -> None:
+    def __init__(self, on_event: Callable[[InboxEvent], None]) -> None:
         self.send_event = on_event
         self._last: tuple[EventKind, str] | None = None
 
     def send(self, kind: EventKind, message: str, drop: str | None = None) -> None:
-        self.send_event(Event(event=kind, message=message, drop=drop))
+        self.send_event(InboxEvent(event=kind, message=message, drop=drop))
 
     def send_once(self, kind: EventKind, message: str) -> None:
         """Sends the event of a state that may last, unless it was the last one since `forget`."""
@@ -193,13 +193,13 @@ class EventSender:
         self._last = None
 
 
-def log_event(event: Event) -> None:
+def log_event(event: InboxEvent) -> None:
     members = {"event": event.event, "drop": event.drop, "release": event.release, "report": event.report}
     extra = {name: value for name, value in members.items() if value is not None}
     log.log(_LEVELS.get(event.event, logging.INFO), "%s", event.message, extra=extra)
 
 
-def make_outcome_event(name: str, folder: Path, outcome: PublishOutcome) -> Event:
+def make_outcome_event(name: str, folder: Path, outcome: PublishOutcome) -> InboxEvent:
     """Returns the event of the drop `name`, which is now in `folder` with its reports."""
     summary, release = outcome.report.summary(), outcome.manifest.id if outcome.manifest else None
     path = str(folder / "report.txt")
@@ -211,7 +211,7 @@ def make_outcome_event(name: str, folder: Path, outcome: PublishOutcome) -> Even
         kind, message = "held", f"{name} is held for approval: {summary}; see {path} and `forecast extracts held`"
     elif outcome.result == "already_current":
         kind, message = "already_current", f"{name} has no changes: {release} is current; {summary}"
-    return Event(event=kind, message=message, drop=name, release=release, place=str(folder / name), report=path)
+    return InboxEvent(event=kind, message=message, drop=name, release=release, place=str(folder / name), report=path)
 
 
 MAX_HOOK_SECONDS = 30.0

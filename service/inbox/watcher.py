@@ -17,8 +17,8 @@ from config.settings import Settings
 from service.base import interruption
 from service.base.signals import stop_signals
 from service.inbox.drops import InboxDrops, Stopped, raise_if_stopped
-from service.inbox.folders import Inbox
-from service.inbox.report import Event, EventSender, TextOf
+from service.inbox.folders import InboxFolder
+from service.inbox.report import EventSender, InboxEvent, TextOf
 from service.inbox.status import StatusFile, watched
 from service.publishing.publisher import Publish, make_inbox_options, publish_and_wait
 from service.reports import terminal
@@ -38,7 +38,7 @@ _LONGEST_BACKOFF_SECONDS = 60.0
 class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
     """The callbacks of one watcher."""
 
-    on_event: Callable[[Event], None]
+    on_event: Callable[[InboxEvent], None]
     text_of: TextOf
     on_problem: Callable[[str | None], None] = lambda _: None  # gets the current problem; None once it is solved
     publish: Publish = publish_and_wait
@@ -48,7 +48,7 @@ class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
 class Watcher:
     """Watches one inbox for one data folder. One per process; it lives until the process stops."""
 
-    def __init__(self, settings: Settings, inbox: Inbox, callbacks: Callbacks) -> None:
+    def __init__(self, settings: Settings, inbox: InboxFolder, callbacks: Callbacks) -> None:
         self._settings = settings
         self._inbox = inbox
         self._callbacks = callbacks
@@ -155,13 +155,13 @@ class Watcher:
 def make_watcher(
     settings: Settings,
     folder: str,
-    on_event: Callable[[Event], None],
+    on_event: Callable[[InboxEvent], None],
     on_problem: Callable[[str | None], None] = lambda _: None,
     *,
     once: bool = False,
 ) -> Watcher:
     quiet = math.inf if settings.inbox_quiet == "never" else settings.inbox_quiet
-    inbox = Inbox(Path(folder), marker=settings.inbox_marker, quiet=quiet, by_age=once)
+    inbox = InboxFolder(Path(folder), marker=settings.inbox_marker, quiet=quiet, by_age=once)
     return Watcher(settings, inbox, Callbacks(on_event=on_event, text_of=report_text, on_problem=on_problem))
 
 
@@ -169,17 +169,17 @@ def report_text(outcome: PublishOutcome) -> str:
     """Returns the output of `forecast extracts publish` for a drop, without colours."""
     written = io.StringIO()
     console = HarmlessConsole(file=written, width=WIDTH, color_system=None)
-    terminal.print_outcome(console, outcome)
+    terminal.print_drop_outcome(console, outcome)
     return written.getvalue()
 
 
 @contextmanager
-def stoppable(on_event: Callable[[Event], None]) -> Iterator[None]:
+def stoppable(on_event: Callable[[InboxEvent], None]) -> Iterator[None]:
     """Lets `stop_signals` abandon an unfinished drop. That is safe at any point: the next watcher publishes it."""
     numbers = stop_signals()
 
     def stop(number: int, _: FrameType | None) -> None:
-        interruption.note(number)
+        interruption.note_signal(number)
         for again in numbers:
             signal.signal(again, signal.SIG_IGN)  # a second signal must not disturb the cleanup
         raise Stopped(signal.Signals(number).name)
@@ -189,8 +189,8 @@ def stoppable(on_event: Callable[[Event], None]) -> Iterator[None]:
         yield
     except Stopped as stopped:
         message = f"stopped by {stopped}; the next watcher publishes an unfinished drop"
-        on_event(Event(event="stopped", message=message))
+        on_event(InboxEvent(event="stopped", message=message))
     finally:
-        interruption.forget()
+        interruption.clear()
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -22,7 +22,7 @@ _LONGEST_SECONDS = 15.0
 _STATE_TEXTS = {"T": "stopped", "t": "stopped", "D": "waiting for a disk", "R": "busy"}
 
 
-class Sample(msgspec.Struct, frozen=True):
+class ThreadSample(msgspec.Struct, frozen=True):
     """The kernel's figures of a worker's main thread, which runs its event loop, since its start."""
 
     state: str  # R: runs or could run; S: waits; D: waits in the kernel; T: stopped (proc(5))
@@ -41,10 +41,10 @@ class Silence:
         self._starting = starting
         self._all = 0.0
         self._runnable = 0.0
-        self._last: tuple[float, Sample | None] | None = None
+        self._last: tuple[float, ThreadSample | None] | None = None
         self._states = Counter[str]()  # how often each was seen
 
-    def look(self, now: float, sample: Sample | None) -> None:
+    def look(self, now: float, sample: ThreadSample | None) -> None:
         """Adds one check; call every `LOOK_SECONDS`. `now` is in seconds; `sample` is None if unknown."""
         if self._last is not None:
             then, before = self._last
@@ -71,7 +71,7 @@ class Silence:
         return f"{text} for {self._all:.1f} s"
 
 
-def _runnable_time(before: Sample | None, sample: Sample | None, step: float, *, patient: bool) -> float:
+def _runnable_time(before: ThreadSample | None, sample: ThreadSample | None, step: float, *, patient: bool) -> float:
     """Returns the seconds of `step`, the time between two samples, in which the worker could have answered.
 
     With `patient`, returns 0 if the worker made any progress.
@@ -86,13 +86,13 @@ def _runnable_time(before: Sample | None, sample: Sample | None, step: float, *,
     return max(0.0, step - (sample.waited - before.waited))
 
 
-def take_sample(pid: int) -> Sample | None:
+def take_sample(pid: int) -> ThreadSample | None:
     """Samples the main thread of the process; returns None if the kernel does not show all figures."""
     folder = Path(f"/proc/{pid}/task/{pid}")
     try:
         state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
         ran, waited, _ = (folder / "schedstat").read_text().split()
         counts = dict(line.split(": ") for line in (folder / "io").read_text().splitlines())
-        return Sample(state, int(ran) / 1e9, int(waited) / 1e9, int(counts["syscw"]))
+        return ThreadSample(state, int(ran) / 1e9, int(waited) / 1e9, int(counts["syscw"]))
     except (OSError, ValueError, KeyError, IndexError):
         return None

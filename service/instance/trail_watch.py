@@ -78,7 +78,7 @@ class TrailWatch:
                 continue
             if line.change.what == "revoked" and line.change.key_id is not None:
                 self._remember(line.change.key_id)
-            self._happened("key", audit.describe(line.change))
+            self._happened("key", audit.describe_change(line.change))
 
     def _report_loss(self) -> None:
         self.problem = (

@@ -14,7 +14,7 @@ import msgspec
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, OutOfMemoryError, ResponseError
 
-from service.keys.record import State
+from service.keys.record import KeyState
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.script import Script
@@ -45,14 +45,14 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     key_id: str | None = None  # None: the change is about the store, or the caches
     partner: str | None = None
     test: bool = False  # it is a test key
-    before: State | None = None
-    after: State | None = None
+    before: KeyState | None = None
+    after: KeyState | None = None
     revision: int = 0  # of the record, after the change
     rotated: str | None = None  # the other key of a rotation
     restored: str | None = None  # the id of an imported line in its original trail
 
 
-class Line(msgspec.Struct, frozen=True):
+class TrailLine(msgspec.Struct, frozen=True):
     """One line of the trail; `change` is None if it is damaged."""
 
     id: str
@@ -164,19 +164,21 @@ async def _run(
         raise _with_advice(error) from None
 
 
-def newest_first(store: RedisStore, since: datetime | None = None) -> AsyncIterator[Line]:
+def newest_first(store: RedisStore, since: datetime | None = None) -> AsyncIterator[TrailLine]:
     """Yields the lines, read page by page. Raises StoreUnavailable."""
     oldest = "-" if since is None else str(max(0, int(since.timestamp() * 1000)))
     return _lines(store, "+", lambda client, at: client.xrevrange(AUDIT, at, oldest, count=_PAGE))
 
 
-def oldest_first(store: RedisStore, behind: str | None = None) -> AsyncIterator[Line]:
+def oldest_first(store: RedisStore, behind: str | None = None) -> AsyncIterator[TrailLine]:
     """Yields the lines after the id `behind`, read page by page. Raises StoreUnavailable."""
     start = "-" if behind is None else f"({behind}"
     return _lines(store, start, lambda client, at: client.xrange(AUDIT, at, "+", count=_PAGE))
 
 
-async def _lines(store: RedisStore, at: str, page_at: Callable[[Redis, str], Awaitable[Any]]) -> AsyncIterator[Line]:
+async def _lines(
+    store: RedisStore, at: str, page_at: Callable[[Redis, str], Awaitable[Any]]
+) -> AsyncIterator[TrailLine]:
     while True:
         page = await _page(store, lambda client, at=at: page_at(client, at))  # type: ignore[misc]
         for entry in page:
@@ -229,7 +231,7 @@ def time_of(line_id: str) -> datetime:
         raise ValueError(f"{line_id!r} is no time") from None
 
 
-def _line(entry: Any) -> Line:
+def _line(entry: Any) -> TrailLine:
     try:
         line_id = entry[0].decode("ascii")
         order_of(line_id)
@@ -239,11 +241,11 @@ def _line(entry: Any) -> Line:
         change = msgspec.json.decode(entry[1][LINE.encode()], type=Change)
         time_of(change.restored or line_id)
     except (LookupError, TypeError, ValueError, RecursionError):
-        return Line(line_id, None)
-    return Line(line_id, change)
+        return TrailLine(line_id, None)
+    return TrailLine(line_id, change)
 
 
-def describe(change: Change) -> str:
+def describe_change(change: Change) -> str:
     """Returns `change` in a few words."""
     if change.what == PURGED:
         return f"the caches were purged by {change.by}"
@@ -253,7 +255,7 @@ def describe(change: Change) -> str:
 
 def _log_change(change: Change) -> None:
     members: dict[str, Any] = msgspec.to_builtins(change)
-    log.info("%s", describe(change), extra=members)
+    log.info("%s", describe_change(change), extra=members)
 
 
 async def confirmed(client: Redis, command: Sequence[Any], replicas: int) -> tuple[Any, str | None]:

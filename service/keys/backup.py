@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from service.keys import audit, pepper
-from service.keys.audit import Line
+from service.keys.audit import TrailLine
 from service.keys.errors import KeyStoreError
 from service.keys.record import ApiKey, DamagedKey, StoreIdentity
 from service.keys.store import KeyStore, every_key, now, readable
@@ -51,7 +51,7 @@ class KeyItem(msgspec.Struct, frozen=True, tag="key"):
 class LineItem(msgspec.Struct, frozen=True, tag="line"):
     """One line of the audit trail."""
 
-    line: Line
+    line: TrailLine
 
 
 class UsageItem(msgspec.Struct, frozen=True, tag="usage"):
@@ -144,7 +144,7 @@ class Dump:
         return line
 
 
-def read(lines: Iterable[bytes]) -> Iterator[KeyItem | LineItem]:
+def read_backup(lines: Iterable[bytes]) -> Iterator[KeyItem | LineItem]:
     """Yields the records and the trail of a checked backup."""
     for line in lines:
         if not line.startswith(_USAGE):
@@ -202,7 +202,7 @@ class _Trail:
         self.lines = 0
         self._newest = (-1, -1)
 
-    def check(self, line: Line) -> None:
+    def check(self, line: TrailLine) -> None:
         """Raises ValueError if it could not."""
         order = audit.order_of(line.id)
         if order <= self._newest:
@@ -211,7 +211,7 @@ class _Trail:
         self.lines += 1
 
 
-def is_ahead(line: Line, head: BackupHead) -> bool:
+def is_ahead(line: TrailLine, head: BackupHead) -> bool:
     """Returns whether the line is dated after the backup was made.
 
     Written under its id, it would date all later lines.

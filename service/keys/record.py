@@ -104,7 +104,7 @@ class DamagedKey(msgspec.Struct, frozen=True):
     status: Literal["damaged"] = "damaged"
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class KeyState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The parts of a key that can change, as recorded in the audit trail."""
 
     expires_at: Moment | None = None
@@ -112,7 +112,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     terms: Terms = NO_TERMS
 
     @classmethod
-    def of(cls, key: ApiKey) -> "State":
+    def of(cls, key: ApiKey) -> "KeyState":
         return cls(expires_at=key.expires_at, revoked_at=key.revoked_at, terms=key.terms)
 
 

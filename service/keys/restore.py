@@ -12,10 +12,10 @@ from redis.asyncio import Redis
 from service.base.batched import batched
 from service.base.whoami import whoami
 from service.keys import audit, backup
-from service.keys.audit import AUDIT, LINE, Change, Edit, Line
+from service.keys.audit import AUDIT, LINE, Change, Edit, TrailLine
 from service.keys.backup import BackupHead, KeyItem, LineItem
 from service.keys.errors import KeyStoreError
-from service.keys.record import IDENTITY, ApiKey, DamagedKey, State
+from service.keys.record import IDENTITY, ApiKey, DamagedKey, KeyState
 from service.keys.store import KeyStore, edit_of, readable
 
 # Records or lines; few enough that the server serves other clients in between.
@@ -33,9 +33,9 @@ class Replay:
 
     def __init__(self) -> None:
         self.revoked: dict[str, datetime] = {}
-        self._states: dict[str, tuple[int, State]] = {}
+        self._states: dict[str, tuple[int, KeyState]] = {}
 
-    def note(self, line: Line) -> None:
+    def note(self, line: TrailLine) -> None:
         change = line.change
         if change is None or change.key_id is None or change.after is None:
             return
@@ -144,7 +144,7 @@ class Restore:
     async def _bring_back(self) -> None:
         async for line in audit.oldest_first(self._store.redis):
             self._note(line)
-        for item in backup.read(self._lines()):
+        for item in backup.read_backup(self._lines()):
             if isinstance(item, LineItem):
                 self._replay.note(item.line)
                 self._name(item.line)
@@ -157,14 +157,14 @@ class Restore:
         for ids in batched(self._named.keys() - self._replay.revoked.keys(), _BATCH):
             await self._look_for(ids)
 
-    def _note(self, line: Line) -> None:
+    def _note(self, line: TrailLine) -> None:
         self._replay.note(line)
         self._name(line)
         self._known.add(line.origin)
         self._top = audit.order_of(line.id)
         self._done.damaged_lines += line.change is None
 
-    def _name(self, line: Line) -> None:
+    def _name(self, line: TrailLine) -> None:
         if line.change is not None and line.change.key_id is not None:
             self._named[line.change.key_id] = line.change.partner or ""
 
@@ -173,15 +173,15 @@ class Restore:
             if raw is None:
                 self._done.lost[key_id] = self._named[key_id]
 
-    def _missing_lines(self) -> Iterator[tuple[Line, Change]]:
-        for item in backup.read(self._lines()):
+    def _missing_lines(self) -> Iterator[tuple[TrailLine, Change]]:
+        for item in backup.read_backup(self._lines()):
             if isinstance(item, LineItem) and item.line.origin not in self._known:
                 if item.line.change is None:
                     self._done.damaged_lines += 1
                 else:
                     yield item.line, item.line.change
 
-    async def _restore_lines(self, lines: list[tuple[Line, Change]]) -> None:
+    async def _restore_lines(self, lines: list[tuple[TrailLine, Change]]) -> None:
         """Adds lines under their own ids if these are newer than all others. Adds other lines at the end, with their
         ids inside.
         """
@@ -205,7 +205,7 @@ class Restore:
         await self._store.redis.call(add)
 
     def _keys(self) -> Iterator[ApiKey]:
-        for item in backup.read(self._lines()):
+        for item in backup.read_backup(self._lines()):
             if isinstance(item, KeyItem):
                 self._named.pop(item.key.key_id, None)
                 yield item.key

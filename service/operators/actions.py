@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from config.settings import Settings
 from service.keys import form
-from service.keys.audit import PURGED, Change, describe, note
+from service.keys.audit import PURGED, Change, describe_change, note
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.record import KeyView
 from service.keys.store import KeyStore, open_key_store
@@ -149,7 +149,7 @@ class Actions:
         try:
             await note((await self._opened()).redis, change)
         except StoreUnavailable as error:
-            log.error("%s (not in the audit trail: %s)", describe(change), error)
+            log.error("%s (not in the audit trail: %s)", describe_change(change), error)
 
     async def _opened(self) -> KeyStore:
         if self._keys is None:

@@ -25,7 +25,7 @@ from service.operators.controllers import (
     guard_reading,
     scrapes_of,
 )
-from service.operators.page_files import read_page
+from service.operators.page_files import read_page_files
 from service.operators.problems import refusal_response
 from service.request.errors import ApiError
 from service.request.request import read_scope, request_of
@@ -62,7 +62,7 @@ def build_operators_app(
 ) -> OperatorsApp:
     """Returns the application. The endpoints for `changes` exist only if there is a write token."""
     access = access or Access()
-    scrapes, page = scrapes_of(instance), read_page()
+    scrapes, page = scrapes_of(instance), read_page_files()
     dependencies = {"instance": instance, "scrapes": scrapes, "page": page, "changes": changes}
     writable = changes is not None and access.is_writable
     return OperatorsApp(

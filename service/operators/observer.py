@@ -26,7 +26,7 @@ from service.operators.overview import (
     Worker,
 )
 from service.operators.ranking import RankingBoard
-from service.operators.state import InstanceState, Problem, Status, WorkerState, problems_of
+from service.operators.state import InstanceProblem, InstanceState, Status, WorkerState, problems_of
 
 MINUTE, HOUR = 60.0, 3600.0
 # Span of the hit rates before and after a release switch.
@@ -142,21 +142,27 @@ class Observer:
 
     # --- the verdict ---------------------------------------------------------------------------------------------
 
-    def _problems(self, state: InstanceState) -> tuple[Status, list[Problem]]:
+    def _problems(self, state: InstanceState) -> tuple[Status, list[InstanceProblem]]:
         """Returns the status and its problems: those of readiness, then restarted processes, then errors."""
         status, problems = problems_of(state)
         if state.restarted:  # the process may end again
-            problems = [*problems, Problem("restarts", f"restarted in the last minute: {', '.join(state.restarted)}")]
+            problems = [
+                *problems,
+                InstanceProblem("restarts", f"restarted in the last minute: {', '.join(state.restarted)}"),
+            ]
             status = "degraded" if status == "ready" else status
         found = self._history.now.figures.since(self._history.back(MINUTE).figures)
         failed = found.of_class(5)
         if failed >= _ERRORS and failed >= _ERROR_SHARE * found.asked:
             share = f"{failed / found.asked:.1%}" if failed < found.asked else "all"
-            problems = [*problems, Problem("errors", f"{share} of the requests of the last minute failed (5xx)")]
+            problems = [
+                *problems,
+                InstanceProblem("errors", f"{share} of the requests of the last minute failed (5xx)"),
+            ]
             status = "degraded" if status == "ready" else status
         return status, problems
 
-    def _record_problems(self, tick: float, found: tuple[Status, list[Problem]]) -> None:
+    def _record_problems(self, tick: float, found: tuple[Status, list[InstanceProblem]]) -> None:
         """Records when each problem began. While the instance is unavailable, `problems_of` finds only the cause,
         and earlier problems stay recorded."""
         status, problems = found

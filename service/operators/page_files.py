@@ -17,7 +17,7 @@ _POLICY = (
 )
 
 
-def read_page() -> Page:
+def read_page_files() -> Page:
     """Returns every file of the page. uPlot's are absent if the build could not include it."""
     root = resources.files("service.operators").joinpath("page")
     brought = root.joinpath("uplot")

@@ -104,7 +104,7 @@ class Readiness(Health, frozen=True):
     releases: tuple[str, ...]  # ids that workers serve
 
 
-class Problem(msgspec.Struct, frozen=True):
+class InstanceProblem(msgspec.Struct, frozen=True):
     """A problem of the instance. `kind` stays the same while figures in the text change."""
 
     kind: str
@@ -118,11 +118,11 @@ def readiness(state: InstanceState) -> Readiness:
     return Readiness(status, tuple(problem.text for problem in problems), releases)
 
 
-def problems_of(state: InstanceState) -> tuple[Status, list[Problem]]:
+def problems_of(state: InstanceState) -> tuple[Status, list[InstanceProblem]]:
     """Returns the status and its reasons."""
     blocking = _blocking(state, state.reports)
     if blocking:
-        return "unavailable", [Problem("blocking", blocking)]
+        return "unavailable", [InstanceProblem("blocking", blocking)]
     problems = [
         *_worker_problems(state, state.reports),
         *_store_problems(state, state.reports),
@@ -153,9 +153,9 @@ def _blocking(state: InstanceState, reports: list[WorkerReport]) -> str | None:
     return None
 
 
-def _store_problems(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Problem]:
+def _store_problems(state: InstanceState, reports: list[WorkerReport]) -> Iterator[InstanceProblem]:
     if not all(report.keys_up for report in reports):
-        yield Problem(
+        yield InstanceProblem(
             "keys",
             "the key store is unreachable: workers accept keys that they verified in the last 60 s; others get a 503",
         )
@@ -163,21 +163,23 @@ def _store_problems(state: InstanceState, reports: list[WorkerReport]) -> Iterat
     if unreachable:
         more = f" and {len(unreachable) - _SHOWN_NODES} more" if len(unreachable) > _SHOWN_NODES else ""
         which = f"{', '.join(unreachable[:_SHOWN_NODES])}{more}"
-        yield Problem("cache", f"a part of the shared cache is unreachable ({which}), so DuckDB answers for it")
+        yield InstanceProblem("cache", f"a part of the shared cache is unreachable ({which}), so DuckDB answers for it")
     elif not all(report.cache_up for report in reports):
-        yield Problem("cache", "the shared cache is unreachable, so DuckDB answers")
+        yield InstanceProblem("cache", "the shared cache is unreachable, so DuckDB answers")
     for refusal in sorted({report.cache_refusal for report in reports if report.cache_refusal}):
-        yield Problem("cache-refuses", f"the shared cache: {refusal}")
+        yield InstanceProblem("cache-refuses", f"the shared cache: {refusal}")
     for problem in state.store_problems:
-        yield Problem(problem, problem)
+        yield InstanceProblem(problem, problem)
     for text in sorted({report.keys_problem for report in reports if report.keys_problem}):
-        yield Problem("foreign-keys", text)
+        yield InstanceProblem("foreign-keys", text)
     for text in sorted(went_back(state)):
-        yield Problem("went-back", text)
+        yield InstanceProblem("went-back", text)
     if any(report.push_refused for report in reports):
-        yield Problem("push", "revocations are not pushed and take up to 5 s: the key store refuses CLIENT TRACKING")
+        yield InstanceProblem(
+            "push", "revocations are not pushed and take up to 5 s: the key store refuses CLIENT TRACKING"
+        )
     for text in sorted({report.usage_problem for report in reports if report.usage_problem}):
-        yield Problem("usage", text)
+        yield InstanceProblem("usage", text)
 
 
 def went_back(state: InstanceState) -> set[str]:
@@ -185,43 +187,43 @@ def went_back(state: InstanceState) -> set[str]:
     return set(filter(None, (state.keys_went_back, *(report.keys_went_back for report in state.reports))))
 
 
-def _worker_problems(state: InstanceState, reports: list[WorkerReport]) -> Iterator[Problem]:
+def _worker_problems(state: InstanceState, reports: list[WorkerReport]) -> Iterator[InstanceProblem]:
     for kind, found in (
         ("release", {report.release_problem for report in reports}),
         ("hang", {*(report.hung for report in reports), state.files_hang}),
     ):
         for text in sorted(filter(None, found)):
-            yield Problem(kind, text)
+            yield InstanceProblem(kind, text)
     for text in _unresponsive(state):
-        yield Problem(text, text)
+        yield InstanceProblem(text, text)
     full = [report.connections_limit for report in reports if report.connections > report.connections_limit > 0]
     if full:
         many = f"{len(full)} of {len(reports)} workers serve {full[0]:,} connections each, the most that are allowed"
         files = max(report.files_limit for report in reports)
         why = f"with {files:,} open files (ulimit -n, LimitNOFILE)" if files else "(FORECAST_CONNECTIONS)"
-        yield Problem("connections", f"{many} {why}: requests on further connections get a 503")
+        yield InstanceProblem("connections", f"{many} {why}: requests on further connections get a 503")
     if len(reports) < state.wanted_workers:
         why = f": the last new worker ended ({state.start_problem})" if state.start_problem is not None else ""
-        yield Problem("workers", f"{len(reports)} of {state.wanted_workers} workers serve{why}")
+        yield InstanceProblem("workers", f"{len(reports)} of {state.wanted_workers} workers serve{why}")
 
 
-def _clock_problems(state: InstanceState) -> Iterator[Problem]:
+def _clock_problems(state: InstanceState) -> Iterator[InstanceProblem]:
     ahead = state.clock_ahead
     if ahead is not None and abs(ahead) > CLOCK_SECONDS:
         which = "ahead of" if ahead > 0 else "behind"
         text = f"this machine's clock is {in_words(round(abs(ahead)))} {which} the key store's"
-        yield Problem("clock", f"{text}: days and expiry follow the latter")
+        yield InstanceProblem("clock", f"{text}: days and expiry follow the latter")
 
 
-def _drop_problems(state: InstanceState) -> Iterator[Problem]:
+def _drop_problems(state: InstanceState) -> Iterator[InstanceProblem]:
     if state.mirror_problem is not None:
-        yield Problem("releases", f"releases are not mirrored: {state.mirror_problem}")
+        yield InstanceProblem("releases", f"releases are not mirrored: {state.mirror_problem}")
     if state.inbox_problem is not None:
-        yield Problem("inbox", f"drops are not published: {state.inbox_problem}")
+        yield InstanceProblem("inbox", f"drops are not published: {state.inbox_problem}")
     if state.inbox.held:
-        yield Problem("held", _held(state.inbox), state.inbox.held_since)
+        yield InstanceProblem("held", _held(state.inbox), state.inbox.held_since)
     if state.drop_overdue:
-        yield Problem("overdue", _overdue(state), time.time() - state.drop_overdue)
+        yield InstanceProblem("overdue", _overdue(state), time.time() - state.drop_overdue)
 
 
 def _unresponsive(state: InstanceState) -> list[str]:

@@ -75,7 +75,7 @@ class ReleaseReader:
                 self._copy.fetch(release, TABLES)
 
 
-class Releases(Protocol):
+class ReleaseOperations(Protocol):
     """The releases of one place. All methods raise CatalogError if the place cannot be read or written, and BusyError
     if another publisher is at work or finished first."""
 
@@ -116,13 +116,13 @@ class RolledBack(msgspec.Struct, frozen=True):
     behind: tuple[InstanceRecord, ...]  # live instances that do not serve it yet
 
 
-def open_releases(settings: Settings) -> Releases:
+def open_releases(settings: Settings) -> ReleaseOperations:
     """Opens the releases that the settings name. Raises StoreError if the extra `releases` is missing."""
     return FolderReleases(settings) if settings.releases_url is None else StoreReleases(settings)
 
 
-def roll_back_and_wait(releases: Releases, release: str | None, by: str) -> RolledBack:
-    """Rolls back like `Releases.roll_back`, and waits for the live instances."""
+def roll_back_and_wait(releases: ReleaseOperations, release: str | None, by: str) -> RolledBack:
+    """Rolls back like `ReleaseOperations.roll_back`, and waits for the live instances."""
     current = releases.roll_back(release, by)
     return RolledBack(current, tuple(releases.wait_until_served(current)))
 
@@ -263,13 +263,13 @@ def open_releases_store(settings: Settings) -> ReleasesStore:
 def forget_releases(settings: Settings, unused: set[str]) -> None:
     """Removes `unused` releases from the shared cache. Never raises: entries that cannot be removed expire."""
     # here, because checks need no client of Redis, which takes a tenth of a second to import
-    from service.cache.removing import forget
+    from service.cache.removing import remove_entries
     from service.redis.errors import StoreUnavailable
 
     try:
         url = owner.running_url(settings, "cache")
         if unused and url is not None:
-            asyncio.run(forget(url, unused, _FORGET_SECONDS))
+            asyncio.run(remove_entries(url, unused, _FORGET_SECONDS))
     except (SettingsError, EmbeddedError, OSError, StoreUnavailable) as error:
         _log_failure(error)
 

@@ -17,7 +17,7 @@ Cell = tuple[int, str, UsageOutcome]  # hour, area, outcome
 Counts = tuple[tuple[int, str, UsageOutcome, Positive], ...]
 
 
-class Batch(msgspec.Struct, frozen=True, array_like=True):
+class UsageBatch(msgspec.Struct, frozen=True, array_like=True):
     """The counts of one key that are stored at once. `cells` are by day, `hours` the same counts by hour.
 
     `number` rises from batch to batch of one worker, and always means the same contents: the store applies it once.
@@ -34,4 +34,4 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 
 
 # Numbers begin at 1; this batch only reads totals.
-NO_BATCH = Batch(0, ())
+NO_BATCH = UsageBatch(0, ())

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from service.quota.batch import Batch
+from service.quota.batch import UsageBatch
 
 # Lost batches are sent again if they were confirmed within this time.
 KEPT_SECONDS = 60.0
@@ -15,13 +15,13 @@ KEPT_SECONDS = 60.0
 MOST_KEPT = 100_000
 
 _ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(Batch)
+_DECODER = msgspec.msgpack.Decoder(UsageBatch)
 
 
 class Lost(NamedTuple):
     """The batches of one key that the store lacks. `older`: it also lacks some that are no longer kept."""
 
-    batches: list[Batch]
+    batches: list[UsageBatch]
     older: bool
 
 
@@ -57,7 +57,7 @@ class ConfirmedBatches:
         kept = self._of.get(key_id)
         return kept[-1].number if kept else 0
 
-    def add(self, key_id: str, batch: Batch) -> None:
+    def add(self, key_id: str, batch: UsageBatch) -> None:
         """Keeps a batch that the store confirmed; that confirms those before, too."""
         kept = self._of.setdefault(key_id, deque())
         if kept and self._number >= MOST_KEPT:
@@ -97,7 +97,7 @@ class ConfirmedBatches:
         """Returns the keys with kept batches."""
         return list(self._of)
 
-    def all(self) -> Iterator[tuple[str, list[Batch]]]:
+    def all(self) -> Iterator[tuple[str, list[UsageBatch]]]:
         """Yields batches by key and in order."""
         for key_id, kept in self._of.items():
             yield key_id, [_DECODER.decode(entry.batch) for entry in kept]

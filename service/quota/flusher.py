@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from service.base.tasks import keep_running
-from service.quota.batch import NO_BATCH, Batch
+from service.quota.batch import NO_BATCH, UsageBatch
 from service.quota.names import DAY_SECONDS
 from service.quota.orphaned_usage import OrphanedUsage
 from service.quota.quotas import QuotaGuard
@@ -63,7 +63,7 @@ class UsageFlusher:
         self._doubtful = False  # the store may have lost what it confirmed
         self._checked_at = 0.0
         self._unstored_since: float | None = None
-        self._spooled: dict[str, tuple[Batch, ...]] = {}
+        self._spooled: dict[str, tuple[UsageBatch, ...]] = {}
         self._cannot_spool = False
         self._files = FileAccess()
         self._stopping = asyncio.Event()
@@ -120,12 +120,12 @@ class UsageFlusher:
         self._unstored_since = None
         return True
 
-    async def _send(self, pairs: list[tuple[str, Batch]]) -> list[tuple[str, Batch]]:
+    async def _send(self, pairs: list[tuple[str, UsageBatch]]) -> list[tuple[str, UsageBatch]]:
         """Sends batches; returns the next ones of keys whose batches the store lost. Raises StoreUnavailable."""
         asked = self._quotas.number_call()
         today = int(self._clock() // DAY_SECONDS)
         counters, lost = self._counters, False
-        again: list[tuple[str, Batch]] = []
+        again: list[tuple[str, UsageBatch]] = []
         async for (key_id, batch), reply in self._store.add_all(counters.worker_id, pairs, today, counters.kept):
             if isinstance(reply, Gap):
                 is_news = self._quotas.store_lacks(key_id, reply, asked)

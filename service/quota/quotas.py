@@ -31,7 +31,7 @@ import msgspec
 
 from service.base.terms import Quota, QuotaPeriod, period_of
 from service.base.timeouts import within
-from service.quota.batch import NO_BATCH, Batch
+from service.quota.batch import NO_BATCH, UsageBatch
 from service.quota.names import DAY_SECONDS
 from service.quota.quota_state import TRUST_SECONDS, UNBOUNDED, QuotaReading, QuotaState
 from service.quota.usage import UsageCounters
@@ -143,7 +143,7 @@ class QuotaGuard:
         self._asked += 1
         return self._asked
 
-    def stored(self, key_id: str, batch: Batch, totals: Totals, asked: int) -> None:
+    def stored(self, key_id: str, batch: UsageBatch, totals: Totals, asked: int) -> None:
         """Handles a stored batch and the totals in the reply. One step, so that nothing is missing or counted twice.
 
         Only keys that were primed, which are those with a quota, are kept.
@@ -190,7 +190,7 @@ class QuotaGuard:
         if is_news and (known.cut_off or known.left < UNBOUNDED // 2):
             known.limit(self._share(key_id, known))
 
-    def _log_level(self, key_id: str, known: QuotaReading, quota: Quota, batch: Batch) -> None:
+    def _log_level(self, key_id: str, known: QuotaReading, quota: Quota, batch: UsageBatch) -> None:
         """Logs the level that this batch reached. Only one batch of all workers reaches it."""
         added = batch.billable(known.first, known.end)
         for level, text in ((quota.requests, "used up its quota"), (quota.warn_from, "nearly used up")):
@@ -240,7 +240,7 @@ class QuotaGuard:
             del self._reads[key_id]
             self._overdue.discard(key_id)
 
-    def _take(self, key_id: str, batch: Batch, asked: int, reply: Reply | StoreUnavailable) -> None:
+    def _take(self, key_id: str, batch: UsageBatch, asked: int, reply: Reply | StoreUnavailable) -> None:
         self._remembered(key_id)
         if isinstance(reply, Gap):
             self.store_lacks(key_id, reply, asked)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from service.quota.batch import Batch
+from service.quota.batch import UsageBatch
 from service.quota.usage_store import SEQUENCE_SECONDS
 from warehouse.files.atomic import clear_aside, exclusive, write_atomically
 from warehouse.files.reading import read_struct
@@ -35,7 +35,7 @@ class Spooled(msgspec.Struct, frozen=True):
 
     worker_id: str
     written_at: datetime
-    keys: dict[str, tuple[Batch, ...]]
+    keys: dict[str, tuple[UsageBatch, ...]]
 
 
 class Spool:
@@ -46,7 +46,7 @@ class Spool:
         self._own = ExitStack()
         self._holds = False
 
-    def write(self, worker_id: str, keys: dict[str, tuple[Batch, ...]]) -> Path:
+    def write(self, worker_id: str, keys: dict[str, tuple[UsageBatch, ...]]) -> Path:
         """Replaces and locks the file of this worker; it is on disk when this returns. Raises OSError."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self._holds:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection
 
-from service.quota.batch import BILLABLE, NO_BATCH, Batch, Cell, Counts, UsageOutcome
+from service.quota.batch import BILLABLE, NO_BATCH, Cell, Counts, UsageBatch, UsageOutcome
 from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.names import HOUR_SECONDS, HOURS_IN_A_DAY
 
@@ -63,10 +63,10 @@ class UsageCounters:
         self.kept = ConfirmedBatches()
         self._clock = clock
         self._numbered = 0
-        self._behind: dict[str, deque[Batch]] = {}  # batches after the one in `_sent`; all were sent before
+        self._behind: dict[str, deque[UsageBatch]] = {}  # batches after the one in `_sent`; all were sent before
         self._open: dict[str, dict[Cell, Tally]] = {}
-        self._spooled: dict[str, Batch] = {}
-        self._sent: dict[str, Batch] = {}
+        self._spooled: dict[str, UsageBatch] = {}
+        self._sent: dict[str, UsageBatch] = {}
         self._spooling = False
         self._last_spooled = 0
         # billable counts that were spooled or sent, by key and day, because every request checks its quota
@@ -95,13 +95,13 @@ class UsageCounters:
         tally.add(number)
         return tally
 
-    def to_send(self) -> list[tuple[str, Batch]]:
+    def to_send(self) -> list[tuple[str, UsageBatch]]:
         """Returns for every key with counts its unconfirmed batch, unchanged, or else the next one."""
         for key_id in [*self._spooled, *self._open]:
             self.to_send_of(key_id)
         return list(self._sent.items())
 
-    def to_send_of(self, key_id: str) -> Batch:
+    def to_send_of(self, key_id: str) -> UsageBatch:
         """Returns the same for one key; NO_BATCH if nothing may be sent now."""
         sent = self._sent.get(key_id)
         if sent is None:
@@ -171,7 +171,7 @@ class UsageCounters:
                 total += tally.n
         return total
 
-    def to_spool(self, only: Collection[str] | None = None) -> dict[str, tuple[Batch, ...]]:
+    def to_spool(self, only: Collection[str] | None = None) -> dict[str, tuple[UsageBatch, ...]]:
         """Returns unconfirmed batches, by key and in order; of counts never sent, only those of the keys `only`.
 
         Call `spool_written` afterwards. Until then, only batches sent before are sent again: under each number, the
@@ -203,7 +203,7 @@ class UsageCounters:
         """Returns whether anything spooled is unconfirmed."""
         return bool(self._spooled) or any(batch.number <= self._last_spooled for batch in self._sent.values())
 
-    def surrender(self, *, kept: bool = False) -> dict[str, tuple[Batch, ...]]:
+    def surrender(self, *, kept: bool = False) -> dict[str, tuple[UsageBatch, ...]]:
         """Removes and returns all unconfirmed batches, by key and in order.
 
         With `kept`, also recently confirmed ones, which the store may have lost.
@@ -215,7 +215,7 @@ class UsageCounters:
             batches[key_id] = (*confirmed, *batches.get(key_id, ()))
         return batches
 
-    def _note_billable(self, key_id: str, batch: Batch, sign: int) -> None:
+    def _note_billable(self, key_id: str, batch: UsageBatch, sign: int) -> None:
         days = self._billable.setdefault(key_id, {})
         for day, _, outcome, n in batch.cells:
             if outcome in BILLABLE:
@@ -237,13 +237,13 @@ class UsageCounters:
                 days[day] = days.get(day, 0) + n
         return cells
 
-    def _numbered_batch(self, cells: dict[Cell, int]) -> Batch:
+    def _numbered_batch(self, cells: dict[Cell, int]) -> UsageBatch:
         self._numbered += 1
         days: dict[Cell, int] = {}
         for (hour, area, outcome), n in cells.items():
             day = (hour // HOURS_IN_A_DAY, area, outcome)
             days[day] = days.get(day, 0) + n
-        return Batch(self._numbered, _counts(days), _counts(cells))
+        return UsageBatch(self._numbered, _counts(days), _counts(cells))
 
 
 def _counts(cells: dict[Cell, int]) -> Counts:

@@ -7,7 +7,7 @@ from functools import partial
 import msgspec
 
 from service.base.batched import batched
-from service.quota.batch import BILLABLE, NO_BATCH, Batch
+from service.quota.batch import BILLABLE, NO_BATCH, UsageBatch
 from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.names import (
     DAY_SECONDS,
@@ -78,7 +78,7 @@ class UsageStore:
     async def add(
         self,
         worker_id: str,
-        batches: Sequence[tuple[str, Batch]],
+        batches: Sequence[tuple[str, UsageBatch]],
         today: int,
         kept: ConfirmedBatches | None = None,
     ) -> list[Reply]:
@@ -95,7 +95,7 @@ class UsageStore:
         return [_reply_of(answer) for answer in await gathered(answers)]
 
     def _send(
-        self, worker_id: str, key_id: str, batch: Batch, today: int, kept: ConfirmedBatches
+        self, worker_id: str, key_id: str, batch: UsageBatch, today: int, kept: ConfirmedBatches
     ) -> asyncio.Future[Reply]:
         self._calls = number = self._calls + 1
         words = _arguments(worker_id, key_id, batch, today, kept, number)
@@ -104,10 +104,10 @@ class UsageStore:
     async def add_all(
         self,
         worker_id: str,
-        batches: Sequence[tuple[str, Batch]],
+        batches: Sequence[tuple[str, UsageBatch]],
         today: int,
         kept: ConfirmedBatches | None = None,
-    ) -> AsyncIterator[tuple[tuple[str, Batch], Reply]]:
+    ) -> AsyncIterator[tuple[tuple[str, UsageBatch], Reply]]:
         """Calls `add` for any number of batches, in parts; yields each with its reply.
 
         Raises StoreUnavailable on the way.
@@ -133,7 +133,7 @@ def _reply_of(answer: Reply | StoreUnavailable) -> Reply:
 
 
 def _arguments(
-    worker_id: str, key_id: str, batch: Batch, today: int, kept: ConfirmedBatches, call: int
+    worker_id: str, key_id: str, batch: UsageBatch, today: int, kept: ConfirmedBatches, call: int
 ) -> list[str | int]:
     """Returns the arguments after the script's name.
 
@@ -159,7 +159,7 @@ def _arguments(
     return [len(names), *names, *asked, *texts, HOURS_KEPT_DAYS * DAY_SECONDS, *before, call]
 
 
-def _sums(key_id: str, batch: Batch) -> dict[tuple[str, str], int]:
+def _sums(key_id: str, batch: UsageBatch) -> dict[tuple[str, str], int]:
     """Returns by record and field: the counts, and what they add to the totals."""
     sums: dict[tuple[str, str], int] = {}
     for day, area, outcome, amount in batch.cells:

@@ -23,7 +23,7 @@ from config.urls import mask_url
 from service.base.tasks import end_task, keep_running
 from service.redis.breaker import CircuitBreaker
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.kind import kind_of
+from service.redis.kind import server_kind_of
 from service.redis.line import Line
 from service.redis.name_store import NameCommand, gathered
 from service.redis.pipelined import Call, PipelinedConnection, Read, Words, anything, call_of, open_pipelined
@@ -39,7 +39,7 @@ _POOL_EXHAUSTED = "No connection available."
 T = TypeVar("T")
 
 
-class Place(Protocol):
+class StoreLocation(Protocol):
     """The interface of a store to its location (primary.py)."""
 
     agreed_at: float
@@ -67,7 +67,7 @@ class RedisStore:
         name: str,
         url: str,
         client: Redis | None,
-        place: Place | None = None,
+        place: StoreLocation | None = None,
         open: Callable[[str], Redis] | None = None,  # noqa: A002 - what it does
     ) -> None:
         self.name = name
@@ -306,7 +306,7 @@ async def _find_primary(client: Redis) -> None:
     """Raises _DemotedError if a replica replies. Users without the right to HELLO skip this check."""
     await client.ping()
     try:
-        kind = kind_of(await client.execute_command("HELLO"))  # type: ignore[no-untyped-call]
+        kind = server_kind_of(await client.execute_command("HELLO"))  # type: ignore[no-untyped-call]
     except ResponseError:
         return
     if kind is not None and kind.role == "replica":

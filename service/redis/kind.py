@@ -20,7 +20,7 @@ class ServerKind(msgspec.Struct, frozen=True):
     role: Literal["master", "replica"] | None = None
 
 
-def kind_of(reply: object) -> ServerKind | None:
+def server_kind_of(reply: object) -> ServerKind | None:
     """Returns the server's kind from the reply to HELLO, in RESP2; None if the reply lacks it."""
     if not isinstance(reply, list):
         return None

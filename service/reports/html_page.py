@@ -22,7 +22,7 @@ _TONE_SIGNS = {"good": "✓", "doubtful": "!", "bad": "✕"}
 def render_page(outcome: PublishOutcome, drop: str, at: datetime | None = None) -> str:
     """Returns the page about the `outcome` of checking `drop` at the time `at` (default: now)."""
     template = resources.files("service.reports").joinpath("html_page.html").read_text(encoding="utf-8")
-    verdict = wording.verdict(outcome)
+    verdict = wording.drop_verdict(outcome)
     comparison = outcome.report.comparison
     return Template(template).substitute(
         drop=html_parts.text(drop),

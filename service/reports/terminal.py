@@ -30,7 +30,7 @@ _TONES = {"good": "bold green", "doubtful": "bold yellow", "bad": "bold red"}
 
 def headline(outcome: PublishOutcome) -> str:
     """Returns the outcome of a drop in one line, with Rich markup."""
-    verdict = wording.verdict(outcome)
+    verdict = wording.drop_verdict(outcome)
     return f"[{_TONES[verdict.tone]}]{verdict.word}[/]: {verdict.rest}\n"
 
 
@@ -85,7 +85,7 @@ def print_report(console: Console, report: ValidationReport) -> None:
     console.print()
 
 
-def print_outcome(console: Console, outcome: PublishOutcome) -> None:
+def print_drop_outcome(console: Console, outcome: PublishOutcome) -> None:
     """Prints the outcome of a drop, its findings, and how it compares with the current release."""
     console.print(headline(outcome))
     print_report(console, outcome.report)

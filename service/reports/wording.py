@@ -18,7 +18,7 @@ NOT_COMPARED = "Not compared: there is no comparable release, or a required tabl
 Tone = Literal["good", "doubtful", "bad"]
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class DropVerdict(msgspec.Struct, frozen=True):
     """The outcome of a drop, as the first line of a report."""
 
     tone: Tone
@@ -26,21 +26,21 @@ class Verdict(msgspec.Struct, frozen=True):
     rest: str  # the rest of the sentence
 
 
-def verdict(outcome: PublishOutcome) -> Verdict:
+def drop_verdict(outcome: PublishOutcome) -> DropVerdict:
     summary, manifest = outcome.report.summary(), outcome.manifest
     if outcome.result in ("refused", "held"):
         kept = f"{manifest.id} stays current" if manifest else "nothing is published"
         if outcome.result == "held":
-            return Verdict("bad", "Held for approval", f"{summary}; {kept}.")
-        return Verdict("bad", "Refused", f"{summary}; {kept}.")
+            return DropVerdict("bad", "Held for approval", f"{summary}; {kept}.")
+        return DropVerdict("bad", "Refused", f"{summary}; {kept}.")
     doubt = _doubt(outcome.report)
     tone: Tone = "doubtful" if doubt else "good"
     if outcome.result == "already_current":
-        return Verdict(tone, f"Already current{doubt}", f"{summary}.")
+        return DropVerdict(tone, f"Already current{doubt}", f"{summary}.")
     if outcome.result == "passed":
-        return Verdict(tone, f"Passed{doubt}" if doubt else "Good", f"it can be published; {summary}.")
+        return DropVerdict(tone, f"Passed{doubt}" if doubt else "Good", f"it can be published; {summary}.")
     size = f"{contents(manifest)}; " if manifest else ""
-    return Verdict(tone, f"Published{doubt}", f"{size}{summary}.")
+    return DropVerdict(tone, f"Published{doubt}", f"{size}{summary}.")
 
 
 def _doubt(report: ValidationReport) -> str:
@@ -53,14 +53,14 @@ def _doubt(report: ValidationReport) -> str:
     return ", with warnings" if report.count("warning") else ""
 
 
-class Cause(msgspec.Struct, frozen=True):
+class FindingGroup(msgspec.Struct, frozen=True):
     """Findings that are likely to have one cause."""
 
     name: str | None  # None unless several findings share it
     findings: tuple[Finding, ...]  # each followed by its consequences
 
 
-def by_cause(findings: Sequence[Finding]) -> list[Cause]:
+def by_cause(findings: Sequence[Finding]) -> list[FindingGroup]:
     """Groups the findings by cause. Groups are in the order of their first findings."""
     groups: dict[object, list[Finding]] = {}
     key: object = None
@@ -69,7 +69,7 @@ def by_cause(findings: Sequence[Finding]) -> list[Cause]:
             key = number if finding.cause is None else (finding.severity, finding.cause)
         groups.setdefault(key, []).append(finding)
     return [
-        Cause(found[0].cause if sum(one.follows is None for one in found) > 1 else None, tuple(found))
+        FindingGroup(found[0].cause if sum(one.follows is None for one in found) > 1 else None, tuple(found))
         for found in groups.values()
     ]
 

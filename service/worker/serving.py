@@ -28,7 +28,7 @@ _OTHER_FILES = 500
 _LAST_WORDS_SECONDS = 1.0
 
 
-class Worker:
+class ServingWorker:
     """The one worker of this process: serves, reports to the supervisor and obeys it, until it has drained."""
 
     def __init__(self, orders: ipc.Orders, listening: socket.socket, writer: asyncio.StreamWriter) -> None:
@@ -196,7 +196,7 @@ async def work(control_socket: socket.socket, listening: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=control_socket, limit=ipc.LINE_LIMIT_BYTES)
     orders = msgspec.json.decode(await reader.readline(), type=ipc.Orders)
     logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
-    worker = Worker(orders, listening, writer)
+    worker = ServingWorker(orders, listening, writer)
     obeying = keep_running("obey the supervisor", lambda: worker.obey(reader))
     await worker.run()
     obeying.cancel()

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from config.refusals import in_words
+from config.refusals import reword
 from config.settings import names, type_of
 
 # Each is of the wrong type, or out of bounds, for some settings.
@@ -17,7 +17,7 @@ def test_no_type_of_a_program_is_named(name: str) -> None:
         try:
             msgspec.convert(value, type_of(name))
         except msgspec.ValidationError as error:
-            said = in_words(str(error), type_of(name))
+            said = reword(str(error), type_of(name))
             assert "`" not in said
             assert "regex" not in said
             assert "enum" not in said

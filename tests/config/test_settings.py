@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from config.loading import load
-from config.settings import Settings, TableName, describe, is_secret, is_url, masked_setting, names
+from config.settings import Settings, TableName, describe_setting, is_secret, is_url, masked_setting, names
 from warehouse.schema.tables import TABLES
 
 SECRETS = {"keys_url", "cache_url", "keys_pepper", "operator_read_token", "operator_write_token", "inbox_on_refusal"}
@@ -15,8 +15,8 @@ SECRETS = {"keys_url", "cache_url", "keys_pepper", "operator_read_token", "opera
 @pytest.mark.parametrize("name", names())
 def test_every_setting_says_what_it_is(name: str) -> None:
     """A setting has a description, a sentence that `forecast config` can show."""
-    assert describe(name).endswith(".")
-    assert len(describe(name)) > 15
+    assert describe_setting(name).endswith(".")
+    assert len(describe_setting(name)) > 15
 
 
 @pytest.mark.parametrize("name", names())

@@ -14,7 +14,7 @@ from service.base.terms import Terms, parse_rate
 from service.cache.contents import read_entry, survey
 from service.cache.entry import CacheEntry
 from service.cache.key import cache_key
-from service.cache.removing import forget, purge_shared
+from service.cache.removing import purge_shared, remove_entries
 from service.cache.shared import SharedCache
 from service.cache.warm import Plan, warm
 from service.embedded.probe import check_answers_redis
@@ -278,7 +278,7 @@ async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) ->
     held = await read_entry(opened("forecast-cache"), key)
     assert (held.entry, held.counted) == (CacheEntry.of(b"{}"), False)
     assert held.seconds is not None
-    assert await forget(url(server, "forecast-cache"), ["r2"], 60) == 1
+    assert await remove_entries(url(server, "forecast-cache"), ["r2"], 60) == 1
     assert await purge_shared(url(server, "forecast-cache")) == 1
     with BlockingRedis.from_url(url(server, "forecast-cache")) as client, pytest.raises(NoPermissionError):
         client.mget("k:control")

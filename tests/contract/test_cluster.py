@@ -13,7 +13,7 @@ from service.base.terms import parse_rate
 from service.cache.contents import read_entry, survey
 from service.cache.entry import CacheEntry
 from service.cache.key import EVERY_NAME, cache_key, is_trial
-from service.cache.removing import forget, purge_shared
+from service.cache.removing import purge_shared, remove_entries
 from service.cache.shared import SharedCache
 from service.cache.warm import Answer, Plan, WarmError, warm
 from service.embedded.probe import check_answers_redis
@@ -94,7 +94,7 @@ async def test_commands_work_on_all_nodes(emptied: Cluster) -> None:
         held = await read_entry(store, KEYS[7])
         assert (held.entry, held.counted) == (CacheEntry.of(b'{"zip":7}'), False)
         assert held.seconds is not None
-    assert await forget(url, ["r1"], 60) == 450
+    assert await remove_entries(url, ["r1"], 60) == 450
     assert await purge_shared(url) == 450
     assert await purge_shared(url) == 0
 
@@ -150,7 +150,7 @@ async def test_commands_do_what_they_can_if_a_node_is_unreachable() -> None:
             await warm(url, plan, ANSWERS, silent)
         assert sum(node.data.dbsize() for node in double.nodes) == 450 - len(theirs)
         with pytest.raises(StoreUnavailable, match=rf"removed {450 - len(theirs)} answers, then: .*{gone.node.port}"):
-            await forget(url, ["r2"], 60)
+            await remove_entries(url, ["r2"], 60)
         with pytest.raises(WarmError):
             await warm(url, plan, ANSWERS, silent)
         with pytest.raises(StoreUnavailable, match=str(gone.node.port)):
@@ -161,7 +161,7 @@ async def test_commands_do_what_they_can_if_a_node_is_unreachable() -> None:
     with pytest.raises(WarmError, match="no node reports the slots"):
         await warm(url, plan, ANSWERS, silent)
     with pytest.raises(StoreUnavailable, match="no node reports the slots"):
-        await forget(url, ["r2"], 60)
+        await remove_entries(url, ["r2"], 60)
     with pytest.raises(StoreUnavailable, match="no node reports the slots"):
         await purge_shared(url)
 
@@ -207,7 +207,7 @@ async def test_the_documented_rights_are_enough(guarded: Cluster) -> None:
     assert await kept(errors) == ["r1"]
     assert await warm(url, Plan(release="r3", ttl=60, seconds=60), ANSWERS, silent) == 450
     assert {one.release for one in (await survey(store, 60, silent)).releases} == {"r2", "r3"}
-    assert await forget(url, ["r3"], 60) == 450
+    assert await remove_entries(url, ["r3"], 60) == 450
     assert await purge_shared(url) == 1
     guarded.move([slot], there, here)
     await store.stop()

@@ -12,7 +12,7 @@ from service.embedded.runtime import server_program
 from service.keys import audit, changes, form
 from service.keys import store as key_store
 from service.keys.errors import KeyStoreError
-from service.keys.record import IDENTITY, ApiKey, State, record_name
+from service.keys.record import IDENTITY, ApiKey, KeyState, record_name
 from service.keys.store import KeyStore, every_key
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
@@ -109,7 +109,7 @@ async def test_every_change_has_its_line_however_many_change_at_once(
     assert all(earlier.after == later.before for earlier, later in pairwise(reported))
     record = (await keys.find(key.key_id)).key
     assert record is not None
-    assert (record.status(), record.revision, State.of(record)) == ("revoked", len(reported) - 1, reported[-1].after)
+    assert (record.status(), record.revision, KeyState.of(record)) == ("revoked", len(reported) - 1, reported[-1].after)
     await second.stop()
 
 

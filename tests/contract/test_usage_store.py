@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from service.base.terms import Quota
-from service.quota.batch import NO_BATCH, Batch, UsageOutcome
+from service.quota.batch import NO_BATCH, UsageBatch, UsageOutcome
 from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.names import DAY_SECONDS, HOURS_KEPT_DAYS, date_of
 from service.quota.report import UsageReport
@@ -29,8 +29,8 @@ HOURS = "u:{a}:2026-11-20"
 COUNTING = "+evalsha +script|load +hget +hset +hincrby +hdel +time ~u:* ~s:*"
 
 
-def batch(number: int, amount: int = 1, outcome: UsageOutcome = "answered", day: int = DAY) -> Batch:
-    return Batch(number, ((day, "forecast", outcome, amount),))
+def batch(number: int, amount: int = 1, outcome: UsageOutcome = "answered", day: int = DAY) -> UsageBatch:
+    return UsageBatch(number, ((day, "forecast", outcome, amount),))
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def test_a_batch_is_added_with_its_totals(redis: RedisStore, usage: UsageS
         (DAY, "forecast", "rejected", 1),
         (DAY - 1, "forecast", "answered", 7),
     )
-    assert await usage.add("w", [("a", Batch(1, cells))], DAY) == [Totals(DAY, 12, 19)]
+    assert await usage.add("w", [("a", UsageBatch(1, cells))], DAY) == [Totals(DAY, 12, 19)]
     assert await fields(redis) == {
         "20:forecast:answered": "5",
         "20:projects:answered_empty": "4",
@@ -93,7 +93,7 @@ async def test_the_same_batch_again_changes_nothing(redis: RedisStore, usage: Us
 async def test_a_batch_may_reach_into_other_months(redis: RedisStore, usage: UsageStore) -> None:
     """Totals are those of the day asked for."""
     cells = (*batch(1, 2).cells, *batch(1, 3, day=NEXT_MONTH).cells)
-    assert await usage.add("w", [("a", Batch(1, cells))], NEXT_MONTH) == [Totals(NEXT_MONTH, 3, 3)]
+    assert await usage.add("w", [("a", UsageBatch(1, cells))], NEXT_MONTH) == [Totals(NEXT_MONTH, 3, 3)]
     assert (await fields(redis))["*:*:billable"] == "2"
     assert (await fields(redis, "u:{a}:2026-12"))["*:*:billable"] == "3"
     assert await usage.totals("a", DAY) == Totals(DAY, 2, 2)
@@ -107,10 +107,10 @@ async def test_asking_for_totals_writes_nothing(redis: RedisStore, usage: UsageS
     assert await redis.call(lambda client: client.keys("*")) == []
 
 
-def by_hour(number: int, *hours: int) -> Batch:
+def by_hour(number: int, *hours: int) -> UsageBatch:
     """One answer in each of these hours of the day."""
     cells = tuple((DAY * 24 + hour, "forecast", "answered", 1) for hour in hours)
-    return Batch(number, ((DAY, "forecast", "answered", len(hours)),), cells)  # type: ignore[arg-type]  # outcomes
+    return UsageBatch(number, ((DAY, "forecast", "answered", len(hours)),), cells)  # type: ignore[arg-type]  # outcomes
 
 
 async def test_hours_are_added_with_their_day_and_once(redis: RedisStore, usage: UsageStore) -> None:
@@ -175,7 +175,7 @@ async def test_keys_are_independent(redis: RedisStore, usage: UsageStore) -> Non
 async def test_a_refused_batch_changes_nothing_of_it(redis: RedisStore, usage: UsageStore) -> None:
     """Also where only its last field is damaged: sent again after mending, all of it is added, once."""
     await redis.call(lambda client: client.hset(RECORD, "20:projects:answered", "1e3"))
-    both = Batch(1, ((DAY, "forecast", "answered", 1), (DAY, "projects", "answered", 1)))
+    both = UsageBatch(1, ((DAY, "forecast", "answered", 1), (DAY, "projects", "answered", 1)))
     [refused] = await usage.add("w", [("a", both)], DAY)
     assert isinstance(refused, Refused)
     assert await fields(redis) == {"20:projects:answered": "1e3"}
@@ -212,7 +212,7 @@ async def test_on_one_connection_each_call_has_its_reply(real: Backend) -> None:
     async with user_with(real, f"{COUNTING} +hgetall") as redis:
         usage = UsageStore(redis)
 
-        async def added(key_id: str, one: Batch, worker_id: str = "w") -> Reply:
+        async def added(key_id: str, one: UsageBatch, worker_id: str = "w") -> Reply:
             [reply] = await usage.add(worker_id, [(key_id, one)], DAY)
             return reply
 

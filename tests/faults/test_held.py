@@ -27,7 +27,7 @@ def inbox(common: Site) -> Path:
 @pytest.fixture(scope="module")
 def reported(common: Site) -> Path:
     """A file for what the command of the inbox was told last."""
-    return common.data.parent / "told"
+    return common.data.parent / "reported"
 
 
 @pytest.fixture(scope="module")

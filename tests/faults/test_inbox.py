@@ -54,7 +54,7 @@ class Watched:
 def watched(common: Site) -> Iterator[Watched]:
     """Its watcher may be killed."""
     folder = common.data.parent
-    inbox, reported = folder / "inbox", folder / "told"
+    inbox, reported = folder / "inbox", folder / "reported"
     inbox.mkdir()
     program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_REPORT'])"
     command = f'{sys.executable} -c "{program}" {reported}'
@@ -73,7 +73,7 @@ def cramped(common: Site) -> Iterator[Watched]:
         shutil.copytree(common.data, disk / "data")
         env = watching(common, inbox) | {"FORECAST_DATA_DIR": str(disk / "data")}
         with serving(env, folder / "serve.log") as instance:
-            yield Watched(common, instance, inbox, disk / "data", folder / "told")
+            yield Watched(common, instance, inbox, disk / "data", folder / "reported")
 
 
 def put(inbox: Path, name: str, figure: int, *, marker: bool = True) -> None:

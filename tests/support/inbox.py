@@ -7,8 +7,8 @@ import pytest
 
 from config.settings import Settings
 from service.inbox.drops import Stopped
-from service.inbox.folders import Inbox
-from service.inbox.report import Event
+from service.inbox.folders import InboxFolder
+from service.inbox.report import InboxEvent
 from service.inbox.watcher import Callbacks, Watcher
 from service.publishing.publisher import Publish, Published
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
@@ -47,7 +47,7 @@ class Site:
         self.handed: list[str] = []
         self.handed_at: list[float] = []
         self.options: list[PublishOptions] = []
-        self.events: list[Event] = []
+        self.events: list[InboxEvent] = []
         self.problems: list[str | None] = []
         self.slept: list[float] = []
         self.on_sleep: Callable[[int], None] = lambda _: None
@@ -77,7 +77,7 @@ class Site:
             publish=publish or self.publish,
             sleep=self._sleep,
         )
-        return Watcher(self.settings, Inbox(self.inbox, marker="_SUCCESS", quiet=self.quiet), callbacks)
+        return Watcher(self.settings, InboxFolder(self.inbox, marker="_SUCCESS", quiet=self.quiet), callbacks)
 
     def hold(self, name: str, answer: Published = HELD) -> None:
         """Puts a drop that a watcher holds."""

@@ -79,7 +79,7 @@ def write_release_changes(catalog: Catalog, old: str, new: str, out: Path) -> in
     """Writes every changed figure to `out`, and returns their number. Raises CatalogError, also if writing fails."""
     folders = _table_folders(catalog, old, new)
     with _reading(old, new) as connection:
-        return write_changes(connection, *folders, out)
+        return write_figure_changes(connection, *folders, out)
 
 
 def _table_folders(catalog: Catalog, old: str, new: str) -> tuple[Path, Path]:
@@ -96,7 +96,7 @@ def _reading(old: str, new: str) -> Iterator[duckdb.DuckDBPyConnection]:
         raise CatalogError(f"{old} and {new} cannot be compared: {sql.reason(error)}") from None
 
 
-def write_changes(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, out: Path) -> int:
+def write_figure_changes(connection: duckdb.DuckDBPyConnection, old: Path, new: Path, out: Path) -> int:
     """Writes every figure that differs to `out`, as CSV or Parquet by its suffix; returns their number."""
     pair_releases(connection, old, new, _open_year())
     form = "csv" if out.suffix.lower() == ".csv" else "parquet"

@@ -142,7 +142,7 @@ def beat_name(instance: str) -> str:
     return f"{BEATS}/{instance}.json"
 
 
-def described(path: Path) -> FileOfRelease:
+def describe_file(path: Path) -> FileOfRelease:
     """Returns the digest and size of a file. Raises OSError."""
     digest = sha256()
     with path.open("rb") as stream:
@@ -154,6 +154,6 @@ def described(path: Path) -> FileOfRelease:
 def holds(path: Path, file: FileOfRelease) -> bool:
     """Returns whether the file at `path` has this size and digest. Raises OSError if it cannot be read."""
     try:
-        return path.stat().st_size == file.bytes and described(path) == file
+        return path.stat().st_size == file.bytes and describe_file(path) == file
     except FileNotFoundError:
         return False

@@ -38,7 +38,7 @@ from warehouse.upstream.documents import (
     StoredRelease,
     beat_name,
     blob_name,
-    described,
+    describe_file,
     release_name,
     sealed,
     unsealed,
@@ -179,7 +179,7 @@ class ReleasesStore:
         `named` are digests that releases of the pointer name: the store has those.
         """
         paths = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / "manifest.json")
-        files = {str(path.relative_to(folder)): described(path) for path in paths}
+        files = {str(path.relative_to(folder)): describe_file(path) for path in paths}
         there = self._trusted(named)
         for at, (name, file) in enumerate(files.items(), start=1):
             progress(f"uploading {at} of {len(files)} files")

@@ -35,7 +35,7 @@ _PURGE_SECONDS = 60.0
 _QUESTION = "DuckDB answers partners, more slowly, until the caches fill again. Continue?"
 
 
-class Done(msgspec.Struct, frozen=True):
+class WarmedCache(msgspec.Struct, frozen=True):
     """The result of one run."""
 
     release: str
@@ -93,12 +93,12 @@ def warm_cache() -> Output:
     now = catalog.current().id
     if now != manifest.id:
         warnings.append(f"{now} became current meanwhile; publishing warmed it, unless it printed a warning")
-    done = Done(manifest.id, warmed.stored, round(time.monotonic() - started, 1), tuple(warnings))
+    done = WarmedCache(manifest.id, warmed.stored, round(time.monotonic() - started, 1), tuple(warnings))
     warn(warnings)
     return Output(msgspec.structs.asdict(done) | data_folder_member(settings), lambda: _print_warmed(settings, done))
 
 
-def _print_warmed(settings: Settings, done: Done) -> None:
+def _print_warmed(settings: Settings, done: WarmedCache) -> None:
     stdout().print(f"{done.answers:,} answers of release {done.release} are in the cache ({done.seconds:g} s).")
     print_data_folder(settings)
 

@@ -12,7 +12,7 @@ from service.cli.cache.explanation import Explanation, explain
 from service.cli.cache.stats import other_caches, warn
 from service.cli.output import Output, data_folder_member, load_settings, stdout, with_json
 from service.cli.words import many
-from service.http.area import Batch, Endpoint, PartnerArea
+from service.http.area import BatchEndpoint, Endpoint, PartnerArea
 from service.http.areas import AREAS
 from service.reports.text_table import facts_table
 from warehouse.releases.instances import InstanceRecord, live_instances
@@ -64,7 +64,7 @@ def _asked(query: str, area: str | None) -> tuple[PartnerArea, Endpoint, bytes]:
     named, endpoint = _BY_PATH.get(path, (chosen, chosen.endpoints[0]))
     if area not in (None, named.name):
         raise click.UsageError(f"{path} is the area {named.name}: leave out --area or the path")
-    if isinstance(endpoint.resolve, Batch):
+    if isinstance(endpoint.resolve, BatchEndpoint):
         raise click.UsageError(
             f"a batch is answered like single requests for its ZIP codes: explain '{named.path}?zip_code=...'"
         )

@@ -11,7 +11,7 @@ from service.cache.contents import read_entry
 from service.cache.entry import CacheEntry, Found
 from service.cache.key import CacheKey, cache_key
 from service.cli.stores import with_cache
-from service.http.area import Batch, Endpoint, PartnerArea, Resolved, explain_miss
+from service.http.area import BatchEndpoint, Endpoint, PartnerArea, Resolved, explain_miss
 from service.keys import pepper
 from service.redis.errors import StoreUnavailable
 from service.request.errors import CODES, ApiError
@@ -89,7 +89,7 @@ def _resolved(
     """Returns the resolved query, or the reason why it has no match. Raises ApiError."""
     if area.name not in manifest.areas:
         raise ApiError("not_found", f"Release {manifest.id} does not have the area {area.name}.")
-    if isinstance(endpoint.resolve, Batch):
+    if isinstance(endpoint.resolve, BatchEndpoint):
         raise ValueError(f"{endpoint.path} takes several queries")  # noqa: TRY004 - no type error for callers
     found = endpoint.resolve(_data_area(area).keys_in(folder), query_string, _cursors(settings, endpoint))
     return found if isinstance(found, Resolved) else explain_miss(area, found)

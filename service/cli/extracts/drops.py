@@ -22,7 +22,16 @@ from service.cli.extracts.releases import (
     warn_behind,
 )
 from service.cli.extracts.rules import contract, rules, statuses
-from service.cli.output import FAILED, Output, load_settings, print_dimly, shown, stderr, wants_json, with_json
+from service.cli.output import (
+    FAILED,
+    Output,
+    load_settings,
+    print_dimly,
+    printable_message,
+    stderr,
+    wants_json,
+    with_json,
+)
 from service.publishing.publisher import make_options, make_origin, publish_and_wait
 from service.publishing.releases import FolderReleases, open_releases
 from service.reports import terminal
@@ -246,7 +255,9 @@ def _failures_folder(folder: Path | None, paths: tuple[str, ...]) -> str | None:
     if folder is None:
         return None
     if is_inside(folder, paths):
-        raise click.UsageError(f"--failures {shown(str(folder))} is inside the drop: name a folder elsewhere")
+        raise click.UsageError(
+            f"--failures {printable_message(str(folder))} is inside the drop: name a folder elsewhere"
+        )
     return str(folder.expanduser().resolve())
 
 
@@ -257,7 +268,7 @@ def _check_page(page: Path | None, paths: tuple[str, ...]) -> None:
     if page.suffix.lower() not in (".html", ".htm"):
         raise click.UsageError("--html must end in .html or .htm")
     if is_inside(page.parent, paths):
-        raise click.UsageError(f"--html {shown(str(page))} is inside the drop: name a file elsewhere")
+        raise click.UsageError(f"--html {printable_message(str(page))} is inside the drop: name a file elsewhere")
 
 
 def _output(outcome: PublishOutcome, value: dict[str, object], show: Callable[[], None]) -> Output:

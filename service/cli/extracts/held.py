@@ -20,7 +20,7 @@ from service.cli.output import (
     data_folder_member,
     load_settings,
     print_data_folder,
-    shown,
+    printable_message,
     stderr,
     stdout,
     wants_json,
@@ -28,7 +28,7 @@ from service.cli.output import (
 )
 from service.inbox import decisions
 from service.inbox.decisions import Decided, HeldDrop, current_release, list_held
-from service.inbox.report import Event, log_event
+from service.inbox.report import InboxEvent, log_event
 from service.inbox.watcher import make_watcher, report_text, stoppable
 from service.publishing.releases import open_releases
 from service.reports import terminal
@@ -68,7 +68,7 @@ def watch(folder: str | None, once: bool) -> None:
     logs.configure(settings.log_format, settings.log_level)
     log_unused()
 
-    def report(event: Event) -> None:
+    def report(event: InboxEvent) -> None:
         log_event(event)
         if wants_json():
             click.echo(json_text(event))
@@ -104,7 +104,7 @@ def held(folder: str | None) -> Output:
 
     def show() -> None:
         if not drops:
-            click.echo(f"No drop is held in {shown(str(inbox))}.")
+            click.echo(f"No drop is held in {printable_message(str(inbox))}.")
         for drop in drops:
             _print(drop, current, settings.inbox_hold)
 
@@ -176,7 +176,7 @@ def discard(name: str, reason: str, folder: str | None) -> Output:
     settings, inbox = _inbox(folder)
     decided = decisions.discard(settings, inbox, name, _check_reason(reason))
     value = _decided_as_json(decided) | data_folder_member(settings)
-    return Output(value, lambda: click.echo(shown(str(decided.place))))
+    return Output(value, lambda: click.echo(printable_message(str(decided.place))))
 
 
 def _inbox(folder: str | None) -> tuple[Settings, Path]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from service.cli.output import shown, stderr
+from service.cli.output import printable_message, stderr
 from service.publishing.publisher import Published
 from service.reports import terminal
 from service.reports.text_table import plain
@@ -24,11 +24,11 @@ def print_outcome(outcome: PublishOutcome, failures: Path | None = None) -> None
 
     `failures` is the folder for failing rows, if any.
     """
-    terminal.print_outcome(stderr(), outcome)
+    terminal.print_drop_outcome(stderr(), outcome)
     if failures is not None:
         terminal.print_failures(stderr(), outcome.failures)
     if outcome.result in ("published", "already_current") and outcome.manifest is not None:
-        click.echo(shown(outcome.manifest.id))
+        click.echo(printable_message(outcome.manifest.id))
 
 
 def outcome_as_json(outcome: PublishOutcome, failures: Path | None = None) -> dict[str, object]:

@@ -14,12 +14,12 @@ from service.cli.output import (
     fail,
     load_settings,
     print_dimly,
-    shown,
+    printable_message,
     stderr,
     stdout,
     with_json,
 )
-from service.publishing.releases import Releases, open_releases, roll_back_and_wait
+from service.publishing.releases import ReleaseOperations, open_releases, roll_back_and_wait
 from service.reports import terminal
 from service.reports.terminal_comparison import print_comparison
 from service.reports.text_table import plain
@@ -57,7 +57,7 @@ def list_releases() -> Output:
         if releases:
             terminal.print_releases(stdout(), (place.kind, place.place), releases, pointer)
         else:
-            click.echo(f"No releases yet in {shown(place.place)}: run `forecast extracts publish PATH`.")
+            click.echo(f"No releases yet in {printable_message(place.place)}: run `forecast extracts publish PATH`.")
 
     current = pointer.release if pointer else None
     return Output([_summary(manifest, current) | place.member for manifest in releases], show, lost)
@@ -122,7 +122,7 @@ def rollback(release: str | None) -> Output:
         done = roll_back_and_wait(releases, release, whoami())
 
     def show() -> None:
-        click.echo(shown(done.release))
+        click.echo(printable_message(done.release))
         print_place(releases)
         warn_behind(releases, done.behind)
 
@@ -154,7 +154,7 @@ def diff(old: str, new: str | None, to: Path | None) -> Output:
     if to is not None and to.suffix.lower() not in _FORMS:
         raise click.UsageError(f"--to must end in {' or '.join(_FORMS)}")
     if to is not None and to.exists():  # an extract has such a name, too
-        raise click.UsageError(f"--to {shown(str(to))} exists: name a new file")
+        raise click.UsageError(f"--to {printable_message(str(to))} exists: name a new file")
     with open_releases(load_settings().settings).reading() as reader:
         names = (old, new or reader.current())
         reader.fetch_tables(*names)
@@ -205,7 +205,7 @@ def retire_releases(names: tuple[str, ...], keep: int | None) -> Output:
 
 
 @contextmanager
-def explain_interruption(releases: Releases) -> Iterator[None]:
+def explain_interruption(releases: ReleaseOperations) -> Iterator[None]:
     """Adds the current release to the last line of an interrupted command that switches releases."""
     before = _current(releases)
     try:
@@ -217,19 +217,19 @@ def explain_interruption(releases: Releases) -> Iterator[None]:
         raise
 
 
-def _current(releases: Releases) -> str | None:
+def _current(releases: ReleaseOperations) -> str | None:
     try:
         return releases.current()
     except CatalogError:
         return None
 
 
-def print_place(releases: Releases) -> None:
+def print_place(releases: ReleaseOperations) -> None:
     """Prints where the releases are, because a missing setting is a common mistake."""
     print_dimly(f"{releases.kind} {releases.place}")
 
 
-def warn_behind(releases: Releases, behind: Iterable[InstanceRecord]) -> None:
+def warn_behind(releases: ReleaseOperations, behind: Iterable[InstanceRecord]) -> None:
     for record in behind:
         stderr().print(
             f"[yellow]warning[/] {plain(record.name)} does not serve it yet, after "

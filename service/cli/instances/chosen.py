@@ -68,7 +68,7 @@ class Asked(msgspec.Struct, Generic[T], frozen=True):
         return None if self.error is None else str(self.error)
 
 
-class Target(msgspec.Struct, frozen=True):
+class InstanceTarget(msgspec.Struct, frozen=True):
     """An instance to call."""
 
     name: str
@@ -77,17 +77,17 @@ class Target(msgspec.Struct, frozen=True):
     elsewhere: str | None = None  # the other host on whose loopback it listens
 
 
-def targets(settings: Settings, url: str | None) -> list[Target]:
+def targets(settings: Settings, url: str | None) -> list[InstanceTarget]:
     """Returns the instance at `url`, or else those on the data folder or the key store; may be empty."""
     if url is not None:
-        return [Target(url, url)]
+        return [InstanceTarget(url, url)]
     found = {record.instance: _target(record) for record in live_instances(settings.data_path)}
     for peer in _on_key_store(settings):
         found.setdefault(peer.instance, _target(peer))
     return list(found.values())
 
 
-def targets_or_fail(settings: Settings, url: str | None) -> list[Target]:
+def targets_or_fail(settings: Settings, url: str | None) -> list[InstanceTarget]:
     """Like `targets`, but fails the command if there are none."""
     found = targets(settings, url)
     if not found:
@@ -96,13 +96,13 @@ def targets_or_fail(settings: Settings, url: str | None) -> list[Target]:
     return found
 
 
-def ask_all(settings: Settings, found: Sequence[Target], ask: Ask[T]) -> list[Asked[T]]:
+def ask_all(settings: Settings, found: Sequence[InstanceTarget], ask: Ask[T]) -> list[Asked[T]]:
     """Calls all at once, so that several that hang cost no more time than one."""
     with ThreadPoolExecutor(min(len(found), _MOST_AT_ONCE) or 1) as threads:
         return list(threads.map(lambda one: ask_one(settings, one, ask), found))
 
 
-def ask_one(settings: Settings, target: Target, ask: Ask[T]) -> Asked[T]:
+def ask_one(settings: Settings, target: InstanceTarget, ask: Ask[T]) -> Asked[T]:
     if target.elsewhere is not None:
         problem = f"it listens only on {target.url} of {target.elsewhere}: {_SAY_WHERE}"
         return Asked(target.name, target.url, None, AskError(problem))
@@ -146,9 +146,9 @@ def _on_key_store(settings: Settings) -> "list[Peer]":
         return []
 
 
-def _target(one: "InstanceRecord | Peer") -> Target:
+def _target(one: "InstanceRecord | Peer") -> InstanceTarget:
     is_remote = one.host != socket.gethostname() and _is_loopback(urlsplit(one.operator_url).hostname or "")
-    return Target(one.name, one.operator_url, one.instance, one.host if is_remote else None)
+    return InstanceTarget(one.name, one.operator_url, one.instance, one.host if is_remote else None)
 
 
 def _is_loopback(host: str) -> bool:

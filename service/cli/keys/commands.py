@@ -11,7 +11,7 @@ from service.base.masking import has_key
 from service.cli.durations import NEVER, Duration, FutureTime
 from service.cli.keys.backup import export, import_
 from service.cli.keys.log import log
-from service.cli.keys.opened import changing, checked_id, described, done, minute, repeatable, with_store
+from service.cli.keys.opened import changing, checked_id, done, format_terms, minute, repeatable, with_store
 from service.cli.keys.repair import repair
 from service.cli.keys.show import list_keys, show
 from service.cli.keys.terms import Dropped, Given, editor, terms_options
@@ -161,7 +161,7 @@ def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, **terms:
     checked_id(key_id)
     edit = editor(Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota))
     (before, key), warnings = repeatable(lambda store: changes.change_terms(store, key_id, edit))
-    both = f"{plain(described(before.terms))} → {plain(described(key.terms))}"
+    both = f"{plain(format_terms(before.terms))} → {plain(format_terms(key.terms))}"
     return _changed(key, warnings, f"Key {key.key_id} of {plain(key.partner)}: {both}")
 
 

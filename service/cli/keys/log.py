@@ -7,11 +7,11 @@ import click
 import msgspec
 
 from service.cli.durations import PastTime
-from service.cli.keys.opened import ROWS, JsonArray, checked_id, described, end, limit_option, tell_loss, with_store
+from service.cli.keys.opened import ROWS, JsonArray, checked_id, end, format_terms, limit_option, tell_loss, with_store
 from service.cli.output import stdout, wants_json, with_json
 from service.keys import audit
-from service.keys.audit import Change, Line
-from service.keys.record import State
+from service.keys.audit import Change, TrailLine
+from service.keys.record import KeyState
 from service.keys.store import KeyStore
 from service.reports.text_table import text_table
 
@@ -68,7 +68,7 @@ async def _log(store: KeyStore, key_id: str | None, since: datetime | None, limi
     return loss
 
 
-def _as_json(line: Line) -> dict[str, Any]:
+def _as_json(line: TrailLine) -> dict[str, Any]:
     about: dict[str, Any] = {"what": "damaged"} if line.change is None else msgspec.to_builtins(line.change)
     return {"id": line.id, "at": line.at, **about}
 
@@ -79,17 +79,17 @@ def _row(change: Change) -> tuple[str, ...]:
 
 
 def _difference(change: Change) -> str:
-    after = change.after or State()
+    after = change.after or KeyState()
     before = change.before or after
     parts = ["test key"] if change.test else []
     if change.rotated:
         parts.append(f"{'to' if change.what == 'rotated' else 'from'} {change.rotated}")
     if change.before is None and after.expires_at is not None:
         parts.append(f"expires {end(after.expires_at)}")
-    if change.before is None and after.terms != State().terms:
-        parts.append(described(after.terms))
+    if change.before is None and after.terms != KeyState().terms:
+        parts.append(format_terms(after.terms))
     if before.expires_at != after.expires_at:
         parts.append(f"expires {end(before.expires_at)} → {end(after.expires_at)}")
     if before.terms != after.terms:
-        parts.append(f"terms {described(before.terms)} → {described(after.terms)}")
+        parts.append(f"terms {format_terms(before.terms)} → {format_terms(after.terms)}")
     return "; ".join(parts)

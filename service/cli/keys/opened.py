@@ -112,7 +112,7 @@ def end(time: datetime | None) -> str:
     return day(time) if time is not None and (time.hour, time.minute) == (0, 0) else minute(time)
 
 
-def described(terms: Terms) -> str:
+def format_terms(terms: Terms) -> str:
     """Formats terms in one line; `-` if there are none."""
     parts = [] if terms.areas is None else [", ".join(terms.areas)]
     if terms.rate is not None:

@@ -16,8 +16,8 @@ from service.cli.keys.opened import (
     JsonArray,
     checked_id,
     day,
-    described,
     end,
+    format_terms,
     limit_option,
     minute,
     tell_loss,
@@ -153,7 +153,7 @@ def _print_table(newest: _Newest) -> None:
     shown = text_table("key id", "partner", "label", "status", "created", "expires", "terms")
     for view in views:
         texts = (view.key_id, view.partner, view.label, _status(view))
-        shown.add_row(*texts, day(view.created_at), end(view.expires_at), described(view.terms))
+        shown.add_row(*texts, day(view.created_at), end(view.expires_at), format_terms(view.terms))
     console.print(shown)
     if newest.seen > len(views):
         console.print(f"{newest.seen - len(views):,} more: filter the list, or give --limit {newest.seen}")
@@ -194,7 +194,7 @@ def _print_key(view: KeyView) -> None:
         ("expires", minute(view.expires_at)),
         ("revoked", minute(view.revoked_at) if view.revoked_at else "-"),
         ("areas", "all" if view.terms.areas is None else ", ".join(view.terms.areas)),
-        ("limits", described(msgspec.structs.replace(view.terms, areas=None))),
+        ("limits", format_terms(msgspec.structs.replace(view.terms, areas=None))),
         ("rotated from", view.rotated_from or "-"),
         ("rotated to", view.rotated_to or "-"),
     ):

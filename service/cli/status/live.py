@@ -16,9 +16,9 @@ from rich.text import Text
 from config.settings import Settings
 from config.text import printable
 from service.cli.instances.chosen import NONE_RUNS, ask_all, targets
-from service.cli.status.screen import facts, hit_rates, parts, traffic, verdict
+from service.cli.status.screen import facts, hit_rates, parts, traffic_table, verdict_text
 from service.cli.status.several import OverviewResult, fetch_overview
-from service.cli.words import clock, since
+from service.cli.words import since, time_of_day
 from service.operators.overview import HitRate, Overview, Point, Ranked, Rankings, Traffic
 from service.reports.text_table import TextTable
 
@@ -100,7 +100,7 @@ def live_screen(watch: Watch, console: Console, now: float) -> RenderableType:
     if seen is None:
         return Group(*outage, Text(), _footer(watch))
     about = facts(row for row in parts(seen) if row[0] in _PARTS)
-    top = Group(*outage, verdict(seen.verdict, seen.at), Text(), _figures(seen), Text(), about, Text())
+    top = Group(*outage, verdict_text(seen.verdict, seen.at), Text(), _figures(seen), Text(), about, Text())
     rest = console.size.height - len(console.render_lines(top)) - 1
     return Group(top, *_lists(seen, rest), _footer(watch))
 
@@ -109,19 +109,19 @@ def _outage(watch: Watch, now: float) -> list[Text]:
     if watch.unreachable_since is None:
         return []
     text = Text(f"Unreachable {since(watch.unreachable_since, now)}: {watch.problem}", "bold red")
-    return [text.append(f"\nThe figures below are of {clock(watch.seen.at)} UTC.", "dim") if watch.seen else text]
+    return [text.append(f"\nThe figures below are of {time_of_day(watch.seen.at)} UTC.", "dim") if watch.seen else text]
 
 
 def _figures(seen: Overview) -> Table:
     both = TextTable.grid(padding=(0, 2, 0, 0))
     both.add_row(
         hit_rates({"1 s": _hits(seen.latest), "1 min": seen.hit_rate_now, "1 h": seen.hit_rate_hour}),
-        traffic({"1 s": _requests(seen.latest), "1 min": seen.traffic_now, "1 h": seen.traffic_hour}),
+        traffic_table({"1 s": _requests(seen.latest), "1 min": seen.traffic_now, "1 h": seen.traffic_hour}),
     )
     return both
 
 
-def hit_rate(latest: Point) -> float | None:
+def hit_rate_of_point(latest: Point) -> float | None:
     """Returns the share of answers from a cache; None without answers."""
     found = latest.near + latest.shared
     answers = found + latest.warehouse
@@ -138,7 +138,7 @@ def _hits(latest: Point) -> HitRate:
         warehouse=warehouse,
         previous=0,
         not_found=round(latest.not_found),
-        rate=hit_rate(latest),
+        rate=hit_rate_of_point(latest),
     )
 
 
@@ -164,7 +164,7 @@ def _lists(seen: Overview, lines: int) -> Iterator[RenderableType]:
         yield Text()
         lines -= rows + 2
     for event in seen.events[: min(_EVENTS, max(0, lines))]:
-        yield Text(f"{clock(event.at)} {printable(event.text)}", "dim", no_wrap=True, overflow="ellipsis")
+        yield Text(f"{time_of_day(event.at)} {printable(event.text)}", "dim", no_wrap=True, overflow="ellipsis")
 
 
 def _rankings(found: Rankings) -> list[tuple[Ranking, Ranking]]:

@@ -17,10 +17,12 @@ _STATUSES = 8  # most statuses on the screen, by frequency
 
 def screen(seen: Overview) -> Group:
     """Returns the whole screen."""
-    return Group(verdict(seen.verdict, seen.at), "", facts(identity(seen)), "", figures(seen), "", facts(parts(seen)))
+    return Group(
+        verdict_text(seen.verdict, seen.at), "", facts(identity(seen)), "", figures(seen), "", facts(parts(seen))
+    )
 
 
-def verdict(found: Verdict, now: float) -> Text:
+def verdict_text(found: Verdict, now: float) -> Text:
     """Returns the sentence, and below it the reasons that it does not contain, with their start times."""
     text = Text(printable(found.sentence), STYLES[found.level])
     contained = [reason for reason in found.reasons if reason.text in found.sentence]
@@ -37,7 +39,7 @@ def figures(seen: Overview) -> Table:
     both = TextTable.grid(padding=(0, 4, 0, 0))
     both.add_row(
         hit_rates({span(one.seconds): one for one in (seen.hit_rate_now, seen.hit_rate_hour)}),
-        traffic({span(one.seconds): one for one in (seen.traffic_now, seen.traffic_hour)}),
+        traffic_table({span(one.seconds): one for one in (seen.traffic_now, seen.traffic_hour)}),
     )
     return both
 
@@ -56,7 +58,7 @@ def hit_rates(spans: Mapping[str, HitRate]) -> Table:
     return table
 
 
-def traffic(spans: Mapping[str, Traffic]) -> Table:
+def traffic_table(spans: Mapping[str, Traffic]) -> Table:
     """Returns a table of requests, errors and latencies with a column for each span, by its name."""
     table, columns = _columns(spans), spans.values()
     table.add_row("requests", *(rate(one.requests) for one in columns))
@@ -83,7 +85,7 @@ def identity(seen: Overview) -> Iterator[tuple[str, RenderableType]]:
         yield "switch", f"{ago} ago, from {switch.before}: hit rate {before} before, {after} after"
 
 
-def current_release(seen: Overview) -> Release | None:
+def served_release(seen: Overview) -> Release | None:
     """Returns the release that all workers serve; None while they differ, as during a switch, or serve none."""
     return next((one for one in seen.releases if one.current), None)
 
@@ -91,7 +93,7 @@ def current_release(seen: Overview) -> Release | None:
 def _release(seen: Overview) -> str:
     if not seen.releases:
         return "none: nothing has been published yet"
-    current = current_release(seen)
+    current = served_release(seen)
     if current is None:
         served = sorted({worker.release for worker in seen.workers if worker.release is not None})
         return f"workers differ: {', '.join(served)}" if served else "none is served"

@@ -9,7 +9,7 @@ from rich.text import Text
 from config.text import printable
 from service.cli.instances.chosen import Asked
 from service.cli.instances.client import OperatorsClient
-from service.cli.status.screen import STYLES, current_release, verdict
+from service.cli.status.screen import STYLES, served_release, verdict_text
 from service.cli.words import UNKNOWN, latency, percent, rate
 from service.operators.overview import Level, Overview
 from service.reports.text_table import text_table
@@ -80,7 +80,7 @@ def _reasons(results: Iterable[OverviewResult]) -> Iterator[Text]:
         if one.answer is None:
             yield Text(printable(f"{one.name} is unreachable: {one.error}"), "red")
         elif one.answer.verdict.level != "ok":
-            yield Text(printable(f"{one.name}: ")).append(verdict(one.answer.verdict, one.answer.at))
+            yield Text(printable(f"{one.name}: ")).append(verdict_text(one.answer.verdict, one.answer.at))
 
 
 def _releases(results: Iterable[OverviewResult]) -> Iterator[Text]:
@@ -95,7 +95,7 @@ def _releases(results: Iterable[OverviewResult]) -> Iterator[Text]:
 
 
 def _release_name(seen: Overview) -> str:
-    release = current_release(seen)
+    release = served_release(seen)
     if release is not None:
         return printable(release.id)
     return "several" if any(worker.release is not None for worker in seen.workers) else "none"

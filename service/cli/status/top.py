@@ -17,9 +17,9 @@ from config.text import json_text, printable
 from service.base.signals import stop_signals
 from service.cli.instances.chosen import url_option
 from service.cli.output import load_settings, stdout, wants_json, with_json
-from service.cli.status.live import Watch, hit_rate, keyboard, live_screen
+from service.cli.status.live import Watch, hit_rate_of_point, keyboard, live_screen
 from service.cli.status.several import OverviewResult, overall_as_json
-from service.cli.words import clock, latency, percent, rate
+from service.cli.words import latency, percent, rate, time_of_day
 
 _EVERY_SECONDS = 1.0
 _COLUMNS = "{:8}  {:8}  {:11}  {:>9}  {:>7}  {:>8}  {:>8}  {:>8}  {}"
@@ -84,7 +84,7 @@ def _print_lines(watch: Watch, count: int | None) -> None:
 
 def _lines(watch: Watch) -> Iterator[str]:
     if not watch.results:
-        yield f"{clock(time.time())}  {watch.problem}"
+        yield f"{time_of_day(time.time())}  {watch.problem}"
     for one in watch.results:
         yield _line(one)
 
@@ -92,15 +92,15 @@ def _lines(watch: Watch) -> Iterator[str]:
 def _line(one: OverviewResult) -> str:
     seen = one.answer
     if seen is None:
-        return f"{clock(time.time())}  {one.name} is unreachable: {one.error}"
+        return f"{time_of_day(time.time())}  {one.name} is unreachable: {one.error}"
     now = seen.latest
     return _COLUMNS.format(
-        clock(seen.at),
+        time_of_day(seen.at),
         seen.instance.id,
         seen.verdict.level,
         rate(now.ok + now.refused + now.failed),
         rate(now.failed),
-        percent(hit_rate(now)),
+        percent(hit_rate_of_point(now)),
         latency(now.p50),
         latency(now.p99),
         seen.releases[0].id if seen.releases else "none",

@@ -39,7 +39,7 @@ _HOURS = UsageByHour(
 )
 
 
-def described() -> tuple[tuple[str, Document, tuple[str, ...]], ...]:
+def describe_usage() -> tuple[tuple[str, Document, tuple[str, ...]], ...]:
     """Returns for each path its operation's own part, and the codes of its own errors."""
     return (
         (PATH, _by_day(), ("rate_limited",)),

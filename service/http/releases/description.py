@@ -43,7 +43,7 @@ class Described(msgspec.Struct, frozen=True):
     limited: bool = False  # the terms of a key apply
 
 
-def described() -> tuple[Described, ...]:
+def describe_releases() -> tuple[Described, ...]:
     return (_list(), _feed(), _changes(), _files())
 
 

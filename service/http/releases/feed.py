@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid5
 from xml.etree.ElementTree import Element, SubElement, register_namespace, tostring
 
-from service.http.releases.shelf import History
+from service.http.releases.shelf import ReleaseHistory
 from warehouse.releases.catalog import Manifest
 
 _ATOM = "http://www.w3.org/2005/Atom"
@@ -14,7 +14,7 @@ _TITLE = "Population and housing forecasts: releases"
 register_namespace("", _ATOM)
 
 
-def feed_of(history: History, path: str) -> bytes:
+def feed_of(history: ReleaseHistory, path: str) -> bytes:
     """Returns the feed served at `path`. A rollback updates the release that became current again."""
     feed = Element(_name("feed"))
     _text(feed, "id", _id("releases"))

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from service.http.releases.files import FILES
-from service.http.releases.shelf import History
+from service.http.releases.shelf import ReleaseHistory
 from warehouse.releases.catalog import Manifest
 from warehouse.releases.files import flat_file
 
@@ -49,7 +49,7 @@ class Releases(msgspec.Struct, frozen=True):
     releases: Annotated[tuple[ListedRelease, ...], Meta(description="Newest first.")]
 
 
-def listed(history: History) -> bytes:
+def listed(history: ReleaseHistory) -> bytes:
     """Returns encoded Releases."""
     current = history.current.id
     releases = (

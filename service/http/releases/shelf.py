@@ -26,7 +26,7 @@ _FRESH_SECONDS = 2.0
 _DISK_SECONDS = 2.0
 
 
-class History(msgspec.Struct, frozen=True):
+class ReleaseHistory(msgspec.Struct, frozen=True):
     """The current release and those that led to it, newest first; and since when it has been current, if that is known.
 
     A release that was rolled back is not among them, until it is current again.
@@ -48,11 +48,11 @@ class ReleaseShelf:
         self._catalog = Catalog(data)
         self._clock = clock
         self._files = FileAccess(threads=2)
-        self._known: History | None = None
+        self._known: ReleaseHistory | None = None
         self._known_until = 0.0
         self._reading: asyncio.Task[None] | None = None
 
-    async def history(self) -> History:
+    async def history(self) -> ReleaseHistory:
         """Raises ApiError (503) before the first release."""
         release = self._follower.current
         if release is None:
@@ -63,7 +63,7 @@ class ReleaseShelf:
             await asyncio.shield(self._reading)
         known = self._known
         if known is None or known.current.id != release.id:  # switched meanwhile
-            known = History((release.manifest,), None)
+            known = ReleaseHistory((release.manifest,), None)
         return known
 
     async def release(self, name: str) -> tuple[Manifest, int | None]:
@@ -97,7 +97,7 @@ class ReleaseShelf:
         finally:
             self._reading = None
         switched = pointer.switched_at if pointer is not None and pointer.release == current.id else None
-        self._known = History(led_to(current, kept), switched)
+        self._known = ReleaseHistory(led_to(current, kept), switched)
         self._known_until = self._clock() + _FRESH_SECONDS
 
     def _on_disk(self) -> tuple[list[Manifest], Pointer | None]:

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from service.cache.key import cache_key
-from service.cache.removing import forget, purge_shared
+from service.cache.removing import purge_shared, remove_entries
 from service.redis.errors import StoreUnavailable
 from tests.support.valkey import ValkeyProcess
 
@@ -30,22 +30,22 @@ def names(release: str) -> list[str]:
 async def test_entries_of_the_named_releases_go_and_nothing_else(server: ValkeyProcess) -> None:
     with redis.Redis(unix_socket_path=str(server.socket), decode_responses=True) as client:
         client.mset({**dict.fromkeys([*names(OLD), *names(OLDER), *names(CURRENT)], "x"), **OTHERS})
-        assert await forget(server.url, [OLD, OLDER], 60) == len(names(OLD)) + len(names(OLDER))
+        assert await remove_entries(server.url, [OLD, OLDER], 60) == len(names(OLD)) + len(names(OLDER))
         assert set(client.keys()) == {*names(CURRENT), *OTHERS}
-    assert await forget(server.url, [OLD], 60) == 0
+    assert await remove_entries(server.url, [OLD], 60) == 0
 
 
 async def test_it_ends_in_time_and_says_what_is_gone(server: ValkeyProcess) -> None:
     with redis.Redis(unix_socket_path=str(server.socket)) as client:
         client.mset(dict.fromkeys(names(OLD), "x"))
     with pytest.raises(StoreUnavailable, match=r"longer than 0 s; 0 answers"):
-        await forget(server.url, [OLD], 0)
+        await remove_entries(server.url, [OLD], 0)
 
 
 async def test_an_unreachable_cache_is_one_error(server: ValkeyProcess) -> None:
     server.kill()
     with pytest.raises(StoreUnavailable, match=r"^the cache removed 0 answers, then: .+$"):
-        await forget(server.url, [OLD], 60)
+        await remove_entries(server.url, [OLD], 60)
     with pytest.raises(StoreUnavailable):
         await purge_shared(server.url)
 

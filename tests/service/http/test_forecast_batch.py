@@ -10,7 +10,7 @@ import pytest
 from config.settings import Settings
 from service.base.telemetry import ANSWERS, LOOKUPS, QUERY_SECONDS
 from service.base.terms import Quota, Rate, Terms
-from service.cache.removing import forget
+from service.cache.removing import remove_entries
 from service.http.forecast_batch import MOST, weigh
 from tests.support.caller import Caller
 from tests.support.problems import problem
@@ -155,7 +155,7 @@ def purge(worker: Served, *, shared: bool) -> None:
         if shared:
             release = worker.app.follower.current
             assert release is not None
-            await forget(worker.app._settings.cache_url, [release.id], 10)
+            await remove_entries(worker.app._settings.cache_url, [release.id], 10)
         worker.app._cache._flights._landed.clear()
 
     worker.run(drop)

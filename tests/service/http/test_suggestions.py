@@ -219,7 +219,7 @@ def test_a_month_where_a_period_ends_is_its_last_day() -> None:
 
 
 def test_what_is_shown_of_a_text_is_short_and_printable() -> None:
-    assert suggestions.shown("a\x1b\nb" + "c" * 100) == "ab" + "c" * 46
+    assert suggestions.echoed("a\x1b\nb" + "c" * 100) == "ab" + "c" * 46
 
 
 _PIECES = ["CA", "New York", "06", "1", "12345", "-1234", ",", " ", "US", "'", "ö", "２", "&city_name=", ".0", "/"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.inbox.folders import Claim, Inbox
+from service.inbox.folders import Claim, InboxFolder
 from warehouse.schema.errors import InboxError
 
 NOW = datetime(2026, 10, 5, 12, 30, 15, 250, tzinfo=UTC)
@@ -22,8 +22,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def inbox(folder: Path) -> Inbox:
-    made = Inbox(folder, marker="_SUCCESS", quiet=30, now=lambda: NOW)
+def inbox(folder: Path) -> InboxFolder:
+    made = InboxFolder(folder, marker="_SUCCESS", quiet=30, now=lambda: NOW)
     made.prepare()
     return made
 
@@ -36,7 +36,7 @@ def put(folder: Path, name: str = "2026-10") -> Path:
     return folder / name
 
 
-def claimed(inbox: Inbox, name: str = "2026-10") -> Claim:
+def claimed(inbox: InboxFolder, name: str = "2026-10") -> Claim:
     claim = inbox.claim(name)
     assert claim is not None
     return claim
@@ -46,7 +46,7 @@ def files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and path.name != ".lock"}
 
 
-def test_the_contents_of_the_inbox_are_distinguished(inbox: Inbox, folder: Path, tmp_path: Path) -> None:
+def test_the_contents_of_the_inbox_are_distinguished(inbox: InboxFolder, folder: Path, tmp_path: Path) -> None:
     """Complete drops, arriving ones, what is none and why; hidden names and our own folders are nobody's business."""
     put(folder)
     (folder / "arriving").mkdir()
@@ -74,7 +74,7 @@ def test_the_contents_of_the_inbox_are_distinguished(inbox: Inbox, folder: Path,
 
 def test_a_lone_file_is_reported_where_only_a_marker_completes_drops(folder: Path) -> None:
     """It can hold none, and would wait for ever."""
-    inbox = Inbox(folder, marker="_SUCCESS", quiet=math.inf)
+    inbox = InboxFolder(folder, marker="_SUCCESS", quiet=math.inf)
     inbox.prepare()
     put(folder)
     (folder / "one.parquet").write_bytes(b"PAR1")
@@ -83,7 +83,7 @@ def test_a_lone_file_is_reported_where_only_a_marker_completes_drops(folder: Pat
     assert look.foreign == {"one.parquet": "it is one file, which cannot hold a marker: put it into a folder"}
 
 
-def test_a_claimed_drop_is_out_of_everybody_s_hands_and_whole(inbox: Inbox, folder: Path) -> None:
+def test_a_claimed_drop_is_out_of_everybody_s_hands_and_whole(inbox: InboxFolder, folder: Path) -> None:
     """It keeps its name, so that its files are known by it, and another of that name may come."""
     put(folder)
     claim = claimed(inbox)
@@ -94,13 +94,13 @@ def test_a_claimed_drop_is_out_of_everybody_s_hands_and_whole(inbox: Inbox, fold
     assert inbox.look().complete == ("2026-10",)
 
 
-def test_a_drop_that_has_gone_cannot_be_claimed(inbox: Inbox) -> None:
+def test_a_drop_that_has_gone_cannot_be_claimed(inbox: InboxFolder) -> None:
     """Its owner took it back; nothing stays behind."""
     assert inbox.claim("2026-10") is None
     assert inbox.claims() == []
 
 
-def test_a_claimed_drop_is_found_by_the_next_watcher(inbox: Inbox, folder: Path) -> None:
+def test_a_claimed_drop_is_found_by_the_next_watcher(inbox: InboxFolder, folder: Path) -> None:
     """Also beside what a watcher left that died just before or while it settled it."""
     assert inbox.claims() == []
     put(folder)
@@ -116,7 +116,7 @@ def test_a_claimed_drop_is_found_by_the_next_watcher(inbox: Inbox, folder: Path)
 
 
 @pytest.mark.parametrize("place", ["published", "quarantine"])
-def test_a_settled_drop_lies_beside_its_reports(inbox: Inbox, folder: Path, place: str) -> None:
+def test_a_settled_drop_lies_beside_its_reports(inbox: InboxFolder, folder: Path, place: str) -> None:
     """Under its name and the time."""
     put(folder)
     claim = claimed(inbox)
@@ -128,7 +128,7 @@ def test_a_settled_drop_lies_beside_its_reports(inbox: Inbox, folder: Path, plac
     }
 
 
-def test_a_single_file_goes_the_same_way(inbox: Inbox, folder: Path) -> None:
+def test_a_single_file_goes_the_same_way(inbox: InboxFolder, folder: Path) -> None:
     (folder / "zip_housing.parquet").write_bytes(b"PAR1")
     claim = claimed(inbox, "zip_housing.parquet")
     inbox.settle(claim, inbox.destination(claim, "published"), {})
@@ -144,7 +144,7 @@ def test_drops_of_one_name_and_second_do_not_replace_one_another(folder: Path) -
         latest[0] = next(times)
         return latest[0]
 
-    inbox = Inbox(folder, marker="_SUCCESS", quiet=30, now=now)
+    inbox = InboxFolder(folder, marker="_SUCCESS", quiet=30, now=now)
     inbox.prepare()
     for _ in range(3):
         put(folder)
@@ -155,7 +155,7 @@ def test_drops_of_one_name_and_second_do_not_replace_one_another(folder: Path) -
     assert len(files(folder)) == 9
 
 
-def test_the_longest_name_has_a_place_too(inbox: Inbox, folder: Path) -> None:
+def test_the_longest_name_has_a_place_too(inbox: InboxFolder, folder: Path) -> None:
     """A name of 255 bytes leaves no room for the time, and is cut between characters."""
     name = "é" * 127
     put(folder, name)
@@ -166,9 +166,9 @@ def test_the_longest_name_has_a_place_too(inbox: Inbox, folder: Path) -> None:
     assert (target / name / "part.parquet").exists()
 
 
-def test_one_watcher_is_alone(inbox: Inbox, folder: Path) -> None:
+def test_one_watcher_is_alone(inbox: InboxFolder, folder: Path) -> None:
     """The lock belongs to the inbox, whoever watches it."""
-    other = Inbox(folder, marker="_DONE", quiet=1)
+    other = InboxFolder(folder, marker="_DONE", quiet=1)
     with inbox.lock() as first, other.lock() as second:
         assert (first, second) == (True, False)
     with other.lock() as held:
@@ -178,7 +178,7 @@ def test_one_watcher_is_alone(inbox: Inbox, folder: Path) -> None:
 def test_an_inbox_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     """It may be what was not mounted: drops must not go live from below it."""
     with pytest.raises(InboxError, match="does not exist"):
-        Inbox(tmp_path / "missing", marker="_SUCCESS", quiet=30).prepare()
+        InboxFolder(tmp_path / "missing", marker="_SUCCESS", quiet=30).prepare()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -187,14 +187,14 @@ def test_an_inbox_that_cannot_be_written_is_named(folder: Path, monkeypatch: pyt
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda *_: False)
         with pytest.raises(InboxError, match="cannot be read and written by this user"):
-            Inbox(folder, marker="_SUCCESS", quiet=30).prepare()
+            InboxFolder(folder, marker="_SUCCESS", quiet=30).prepare()
     (folder / "quarantine").touch()
     for path, says in ((folder, "quarantine: File exists"), (folder / "quarantine", "quarantine is not a folder")):
         with pytest.raises(InboxError, match=says):
-            Inbox(path, marker="_SUCCESS", quiet=30).prepare()
+            InboxFolder(path, marker="_SUCCESS", quiet=30).prepare()
 
 
-def test_an_inbox_that_vanished_is_an_error_at_every_step(inbox: Inbox, folder: Path) -> None:
+def test_an_inbox_that_vanished_is_an_error_at_every_step(inbox: InboxFolder, folder: Path) -> None:
     """And never taken for an empty one."""
     put(folder)
     claim = claimed(inbox)
@@ -205,7 +205,7 @@ def test_an_inbox_that_vanished_is_an_error_at_every_step(inbox: Inbox, folder: 
 
 
 def test_a_drop_that_this_user_may_not_move_is_named(
-    inbox: Inbox, folder: Path, monkeypatch: pytest.MonkeyPatch
+    inbox: InboxFolder, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stays where it is, and the error says what to change."""
     put(folder)

@@ -18,7 +18,7 @@ def python(program: str, *arguments: str) -> str:
 
 def test_a_refusal_runs_the_command(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the drop's name and paths in its environment, none of our secrets, and no shell to misread anything."""
-    reported = tmp_path / "told"
+    reported = tmp_path / "reported"
     monkeypatch.setenv("FORECAST_KEYS_PEPPER", "hunter2")
     monkeypatch.setenv("FORECAST_INBOX_ON_REFUSAL_FILE", "x")
     program = "import os, sys, json; open(sys.argv[1], 'w').write(json.dumps([sys.argv[2], dict(os.environ)]))"
@@ -39,7 +39,7 @@ def test_a_refusal_runs_the_command(site: Site, tmp_path: Path, monkeypatch: pyt
 
 def test_a_held_drop_runs_it_too(site: Site, tmp_path: Path) -> None:
     """And the command can tell which it is."""
-    reported = tmp_path / "told"
+    reported = tmp_path / "reported"
     program = "import os, sys; open(sys.argv[1], 'w').write(os.environ['DROP_RESULT'] + os.environ['DROP_PATH'])"
     site.command = python(program, str(reported))
     site.hold("2026-10")
@@ -80,8 +80,8 @@ def test_a_command_has_little_time(site: Site, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_command_that_did_not_come_to_its_end_is_run_by_the_next_watcher(site: Site, tmp_path: Path) -> None:
     """Nobody misses a refusal because the watcher died just then."""
-    reported = tmp_path / "told"
-    site.command = python("import sys; open(sys.argv[1], 'a').write('told')", str(reported))
+    reported = tmp_path / "reported"
+    site.command = python("import sys; open(sys.argv[1], 'a').write('called')", str(reported))
     site.put("bad")
     site.answers = [BAD]
     with pytest.MonkeyPatch.context() as patch:
@@ -91,4 +91,4 @@ def test_a_command_that_did_not_come_to_its_end_is_run_by_the_next_watcher(site:
     assert not reported.exists()
     for _ in range(2):
         site.watcher().once()
-    assert reported.read_text() == "told"
+    assert reported.read_text() == "reported"

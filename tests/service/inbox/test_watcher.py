@@ -10,7 +10,7 @@ import pytest
 
 from config.settings import Settings
 from service.inbox.drops import Stopped
-from service.inbox.folders import Claim, Inbox
+from service.inbox.folders import Claim, InboxFolder
 from service.inbox.report import DropReport
 from service.inbox.status import StatusFile, read_fresh_status, read_status
 from service.publishing.publisher import Published
@@ -226,14 +226,14 @@ def test_a_drop_that_cannot_be_taken_leaves_others_their_way(site: Site, monkeyp
     """It belongs to another user: reported, and tried again."""
     site.put("theirs")
     site.put("ours")
-    claim = Inbox.claim
+    claim = InboxFolder.claim
 
-    def refused(inbox: Inbox, name: str) -> Claim | None:
+    def refused(inbox: InboxFolder, name: str) -> Claim | None:
         if name == "theirs":
             raise InboxError("theirs cannot be claimed")
         return claim(inbox, name)
 
-    monkeypatch.setattr(Inbox, "claim", refused)
+    monkeypatch.setattr(InboxFolder, "claim", refused)
     site.watch(sleeps=2)
     assert (site.handed, site.placed("published"), site.problems) == (["ours"], ["ours"], ["theirs cannot be claimed"])
     assert (site.inbox / "theirs").exists()
@@ -244,14 +244,14 @@ def test_a_drop_that_cannot_be_moved_to_its_place_leaves_others_their_way(
 ) -> None:
     """A quarantine that cannot be written is no reason to publish nothing."""
     site.put("bad")
-    settle = Inbox.settle
+    settle = InboxFolder.settle
 
-    def stuck(inbox: Inbox, claim: Claim, destination: Path, reports: dict[str, bytes]) -> None:
+    def stuck(inbox: InboxFolder, claim: Claim, destination: Path, reports: dict[str, bytes]) -> None:
         if destination.parent.name == "quarantine":
             raise InboxError("cannot be moved")
         settle(inbox, claim, destination, reports)
 
-    monkeypatch.setattr(Inbox, "settle", stuck)
+    monkeypatch.setattr(InboxFolder, "settle", stuck)
     site.answers = [BAD] * 3
 
     def at(number: int) -> None:
@@ -287,7 +287,7 @@ def test_a_drop_that_is_counted_and_not_yet_moved_is_not_counted_twice(site: Sit
         (site.inbox / ".claimed").mkdir(exist_ok=True)
         watcher = site.watcher()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Inbox, "settle", lambda *_: stop())
+            patch.setattr(InboxFolder, "settle", lambda *_: stop())
             with pytest.raises(Stopped):
                 watcher.once()
         site.watcher().once()

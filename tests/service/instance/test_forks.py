@@ -49,7 +49,7 @@ async def run(forks):
     content = open(reader, "rb").read().decode()
     assert child.poll() is None
     control.close()
-    print(json.dumps({"told": told, "content": content, "ended": await wait_for_exit(child), "pid": child.pid}))
+    print(json.dumps({"reported": told, "content": content, "ended": await wait_for_exit(child), "pid": child.pid}))
 
 module._PATIENCE_SECONDS = 60
 forks = module.Forks()
@@ -70,7 +70,7 @@ def test_a_forked_process_belongs_to_the_supervisor_and_has_what_it_was_given_an
     (first, second), _ = run("asyncio.run(run(forks)); asyncio.run(run(forks))")
     for one in (first, second):
         # its descriptors: the three usual ones, and the socket
-        assert one["told"] == [True, True, "", True, 4]
+        assert one["reported"] == [True, True, "", True, 4]
         assert one["content"] == "given"
         assert one["ended"] == "exit code 7"
     assert first["pid"] != second["pid"]

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import pytest
 
-from service.instance.silence import LOOK_SECONDS, Sample, Silence, take_sample
+from service.instance.silence import LOOK_SECONDS, Silence, ThreadSample, take_sample
 from tests.support.waiting import until
 
 
-def after(samples: Iterable[Sample | None], every: float = LOOK_SECONDS, *, starting: bool = False) -> Silence:
+def after(samples: Iterable[ThreadSample | None], every: float = LOOK_SECONDS, *, starting: bool = False) -> Silence:
     """A silence after looks, `every` so many seconds, that found `samples`."""
     silence = Silence(starting=starting)
     for number, sample in enumerate(samples):
@@ -21,10 +21,10 @@ def after(samples: Iterable[Sample | None], every: float = LOOK_SECONDS, *, star
     return silence
 
 
-def going_on(seconds: float, state: str, *, ran: float = 0, waited: float = 0, wrote: float = 0) -> list[Sample]:
+def going_on(seconds: float, state: str, *, ran: float = 0, waited: float = 0, wrote: float = 0) -> list[ThreadSample]:
     """Samples of so many seconds, in each of which the thread ran, waited and wrote so much."""
     times = [number * LOOK_SECONDS for number in range(round(seconds / LOOK_SECONDS) + 1)]
-    return [Sample(state, 5 + ran * time, 7 + waited * time, 9 + int(wrote * time)) for time in times]
+    return [ThreadSample(state, 5 + ran * time, 7 + waited * time, 9 + int(wrote * time)) for time in times]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def going_on(seconds: float, state: str, *, ran: float = 0, waited: float = 0, w
         ),
     ],
 )
-def test_what_could_answer_and_does_not_for_two_seconds_hangs(samples: list[Sample], said: str) -> None:
+def test_what_could_answer_and_does_not_for_two_seconds_hangs(samples: list[ThreadSample], said: str) -> None:
     """Stopped, blocked, or busy: with the whole of a processor, or a part that adds up to as much."""
     assert not after(samples[:-1]).hangs
     assert after(samples).hangs
@@ -62,7 +62,7 @@ def test_what_could_answer_and_does_not_for_two_seconds_hangs(samples: list[Samp
     ],
     ids=["no processor", "a twentieth of one", "the same, caught asleep", "swapping", "answers others", "not known"],
 )
-def test_a_worker_that_a_machine_keeps_from_answering_is_left_alone(samples: list[Sample | None]) -> None:
+def test_a_worker_that_a_machine_keeps_from_answering_is_left_alone(samples: list[ThreadSample | None]) -> None:
     """For up to fifteen seconds; after that, whatever it is, it hangs."""
     assert not after(samples).is_long
     assert after([*samples, *samples]).hangs
@@ -70,13 +70,13 @@ def test_a_worker_that_a_machine_keeps_from_answering_is_left_alone(samples: lis
 
 def test_a_wait_for_a_processor_that_shows_only_when_it_is_over_does_not_count() -> None:
     """The kernel adds a wait up when it ends: until then the thread could run (R)."""
-    waiting = [Sample("R", 1, 2, 0)] * 20
-    assert not after([*waiting, Sample("S", 1.01, 2 + 20 * LOOK_SECONDS, 0)]).is_long
+    waiting = [ThreadSample("R", 1, 2, 0)] * 20
+    assert not after([*waiting, ThreadSample("S", 1.01, 2 + 20 * LOOK_SECONDS, 0)]).is_long
 
 
 def test_time_in_which_the_supervisor_did_not_run_counts_little() -> None:
     """It may have been stopped together with its workers, as a container is that is paused."""
-    stopped = [Sample("T", 1, 2, 0)] * 4
+    stopped = [ThreadSample("T", 1, 2, 0)] * 4
     assert not after(stopped, every=60).hangs
     assert after([*stopped, stopped[0]], every=60).hangs
 
@@ -112,7 +112,7 @@ def child() -> Iterator["subprocess.Popen[bytes]"]:
 def test_the_kernel_distinguishes_stopped_blocked_and_busy(child: "subprocess.Popen[bytes]") -> None:
     """And that a thread wrote; of a process that is gone nothing is known."""
 
-    def sample() -> Sample:
+    def sample() -> ThreadSample:
         found = take_sample(child.pid)
         assert found is not None
         return found

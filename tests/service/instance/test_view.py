@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from config.settings import Settings
-from service.instance.silence import Sample, Silence
+from service.instance.silence import Silence, ThreadSample
 from service.instance.view import InstanceView, worker_state
 from service.operators.state import InstanceState, readiness
 from tests.service.operators.test_state import WELL
@@ -19,7 +19,7 @@ def test_operators_hear_of_a_worker_that_does_not_respond_before_it_is_replaced(
     worker: Any = SimpleNamespace(silence=Silence(), resident_bytes=lambda: 1, **parts)
     assert worker_state(worker).state == "serving"
     for look in range(8):
-        worker.silence.look(look / 4, Sample("T", 1, 2, 3))
+        worker.silence.look(look / 4, ThreadSample("T", 1, 2, 3))
     assert not worker.silence.hangs
     found = worker_state(worker)
     assert found.state == "hanging"

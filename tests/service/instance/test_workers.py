@@ -11,7 +11,7 @@ from service.base.ipc import Endpoints, Orders
 from service.instance import silence as silence_module
 from service.instance import workers as workers_module
 from service.instance.forks import Forks
-from service.instance.silence import Sample, Silence
+from service.instance.silence import Silence, ThreadSample
 from service.instance.worker_process import WorkerProcess
 from service.instance.workers import Workers
 from tests.service.operators.test_state import WELL
@@ -30,7 +30,7 @@ class InTheKernel:
 
     def look(self) -> None:
         if self.hangs:
-            self.silence.look(asyncio.get_running_loop().time(), Sample("D", 1, 2, 3))
+            self.silence.look(asyncio.get_running_loop().time(), ThreadSample("D", 1, 2, 3))
 
     def give_up(self) -> None:
         self.given_up = True

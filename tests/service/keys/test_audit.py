@@ -9,7 +9,7 @@ import pytest
 
 from service.base.terms import Terms
 from service.keys import audit, changes, form
-from service.keys.audit import AUDIT, Line
+from service.keys.audit import AUDIT, TrailLine
 from service.keys.changes import adopt
 from service.keys.errors import KeyStoreError
 from service.keys.record import IDENTITY, record_name
@@ -24,7 +24,7 @@ def _grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "grace")
 
 
-async def lines(store: HeldKeyStore) -> list[Line]:
+async def lines(store: HeldKeyStore) -> list[TrailLine]:
     return [line async for line in audit.oldest_first(store.redis)]
 
 

@@ -23,7 +23,7 @@ async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStor
     lines = await dumped(store)
     head = backup.check(lines, PEPPER)
     assert head.identity == await store.identity()
-    items = list(backup.read(lines))
+    items = list(backup.read_backup(lines))
     assert [item.key for item in items if isinstance(item, backup.KeyItem)] == [(await store.find(key.key_id)).key]
     trail = [line async for line in audit.oldest_first(store.redis)]
     assert [item.line for item in items if isinstance(item, backup.LineItem)] == trail
@@ -52,7 +52,7 @@ async def test_a_key_that_changes_meanwhile_is_written_as_it_became(store: HeldK
             await store.revoke(key.key_id)
             _, new = await store.issue("acme", "", None)
     backup.check(lines, PEPPER)
-    last = {item.key.key_id: item.key for item in backup.read(lines) if isinstance(item, backup.KeyItem)}
+    last = {item.key.key_id: item.key for item in backup.read_backup(lines) if isinstance(item, backup.KeyItem)}
     assert last[key.key_id].status() == "revoked"
     assert last[new.key_id] == new
 
@@ -72,13 +72,13 @@ async def test_records_of_the_first_version_get_the_name_of_their_pepper(store: 
     _, key = await store.issue("acme", "", None)
     first = msgspec.structs.replace(key, pepper="")
     await store.client.set(record_name(key.key_id), msgspec.json.encode(first))
-    (item,) = (item for item in backup.read(await dumped(store)) if isinstance(item, backup.KeyItem))
+    (item,) = (item for item in backup.read_backup(await dumped(store)) if isinstance(item, backup.KeyItem))
     assert item.key.pepper == pepper.fingerprint(PEPPER)
     control = await store.identity()
     assert control is not None
     adopted = msgspec.structs.replace(control, adopted_at=key.created_at.replace(year=2999))
     await store.client.set(IDENTITY, msgspec.json.encode(adopted))
-    (item,) = (item for item in backup.read(await dumped(store)) if isinstance(item, backup.KeyItem))
+    (item,) = (item for item in backup.read_backup(await dumped(store)) if isinstance(item, backup.KeyItem))
     assert StoreIdentity(pepper_fingerprint=store.fingerprint, created_at=key.created_at).voids(item.key)
 
 

@@ -15,8 +15,8 @@ from service.keys.record import (
     IDENTITY,
     ApiKey,
     DamagedRecordError,
+    KeyState,
     KeyView,
-    State,
     StoreIdentity,
     decode_record,
     decoded_key,
@@ -85,7 +85,7 @@ def use(key: ApiKey) -> None:
         pace_of(key.terms.rate).cost(1)
         assert key.terms.rate.per_second > 0
     msgspec.json.encode(merged(KEY, key))
-    msgspec.json.encode(State.of(key))
+    msgspec.json.encode(KeyState.of(key))
     msgspec.json.encode(msgspec.structs.replace(key, revision=key.revision + 1))
 
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from service.base.terms import Terms
-from service.keys.audit import Change, Line
-from service.keys.record import ApiKey, State
+from service.keys.audit import Change, TrailLine
+from service.keys.record import ApiKey, KeyState
 from service.keys.restore import Replay, merged
 
 NOW = datetime(2026, 11, 5, 12, tzinfo=UTC)
@@ -22,13 +22,13 @@ def line(
     *,
     expires_at: datetime | None = None,
     revoked_at: datetime | None = None,
-) -> Line:
-    after = State(expires_at=expires_at, revoked_at=revoked_at)
+) -> TrailLine:
+    after = KeyState(expires_at=expires_at, revoked_at=revoked_at)
     change = Change(what=what, by="grace@host", key_id=key_id, revision=revision, after=after)
-    return Line("1-1", change)
+    return TrailLine("1-1", change)
 
 
-def replayed(*lines: Line) -> Replay:
+def replayed(*lines: TrailLine) -> Replay:
     replay = Replay()
     for one in lines:
         replay.note(one)
@@ -39,7 +39,7 @@ def test_a_trail_that_knows_nothing_newer_changes_nothing() -> None:
     """Nor do damaged lines, and lines about the store or another key."""
     empty = Change(what="adopted", by="grace@host")
     replay = replayed(
-        line("issued", 0), Line("1-1", None), Line("1-1", empty), line("revoked", 1, "other", revoked_at=NOW)
+        line("issued", 0), TrailLine("1-1", None), TrailLine("1-1", empty), line("revoked", 1, "other", revoked_at=NOW)
     )
     assert replay.bring_up_to_date(KEY) == KEY
 

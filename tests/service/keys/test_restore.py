@@ -9,7 +9,7 @@ import pytest
 
 from service.base.terms import Terms
 from service.keys import audit, changes, restore
-from service.keys.audit import AUDIT, Line, confirmed
+from service.keys.audit import AUDIT, TrailLine, confirmed
 from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
 from service.keys.record import IDENTITY, record_name
@@ -32,7 +32,7 @@ def records(content: dict[str, object]) -> dict[str, object]:
     return {name: data for name, data in content.items() if name not in (AUDIT, IDENTITY)}
 
 
-async def trail(store: HeldKeyStore) -> list[Line]:
+async def trail(store: HeldKeyStore) -> list[TrailLine]:
     return [line async for line in audit.oldest_first(store.redis)]
 
 

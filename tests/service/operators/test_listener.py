@@ -59,7 +59,7 @@ async def test_on_loopback_the_listener_is_read_under_its_own_names_alone(host: 
     assert statuses == [200, 200, 200, 421]
 
 
-@pytest.mark.parametrize(("token", "told"), [(None, True), (READ, False)])
+@pytest.mark.parametrize(("token", "reported"), [(None, True), (READ, False)])
 async def test_beyond_loopback_the_listener_takes_a_token_and_any_name(
     token: str | None, reported: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

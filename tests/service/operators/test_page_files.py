@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from service.operators.page_files import read_page
+from service.operators.page_files import read_page_files
 from tests.service.operators.test_state import WELL, instance
 from tests.support.operators import READ, Answer, ask, operators
 
@@ -60,7 +60,7 @@ async def test_nothing_but_the_page_is_served(path: str) -> None:
 
 def test_the_whole_page_is_light() -> None:
     """Everything together, uPlot and its licence included."""
-    files = read_page()
+    files = read_page_files()
     assert {"index.html", "page.css", "page.js"} < set(files)
     assert sum(len(file.gzipped) for file in files.values()) < _MOST_BYTES
 
@@ -74,7 +74,7 @@ def test_everything_is_where_the_page_looks_for_it() -> None:
             if tag in ("script", "link"):
                 named.extend(value or "" for name, value in attrs if name in ("src", "href"))
 
-    files = read_page()
+    files = read_page_files()
     Links().feed(files["index.html"].body.decode())
     assert [name for name in named if not name.startswith("data:")] == ["page/page.css", "page/page.js"]
     assert {name.removeprefix("page/") for name in named if name.startswith("page/")} <= set(files)

@@ -3,13 +3,13 @@
 import pytest
 
 from service.quota import confirmed_batches
-from service.quota.batch import Batch
+from service.quota.batch import UsageBatch
 from service.quota.confirmed_batches import KEPT_SECONDS, ConfirmedBatches
 from tests.support.key_store import Clock
 
 
-def batch(number: int) -> Batch:
-    return Batch(number, ((20_777, "forecast", "answered", number),), ((498_660, "forecast", "answered", number),))
+def batch(number: int) -> UsageBatch:
+    return UsageBatch(number, ((20_777, "forecast", "answered", number),), ((498_660, "forecast", "answered", number),))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from service.quota.batch import BILLABLE, OUTCOMES, Batch, UsageOutcome
+from service.quota.batch import BILLABLE, OUTCOMES, UsageBatch, UsageOutcome
 from service.quota.names import DAY_SECONDS, date_of, sequences_name
 from service.quota.report import UsageRow
 from tests.support.usage import Fate, UsageWorker, double, noon
@@ -58,7 +58,7 @@ class History:
         self.counted: Totals = Counter()
         self.doubtful: Totals = Counter()
         self.replica: dict[Any, dict[Any, Any]] = {}
-        self.ended: list[tuple[str, str, Batch]] = []  # worker id, key id, and what it had numbered
+        self.ended: list[tuple[str, str, UsageBatch]] = []  # worker id, key id, and what it had numbered
 
     async def begin(self) -> None:
         """What the first worker of all stored has reached the replica."""
@@ -131,7 +131,7 @@ class History:
             last = self.replica.get(sequences_name(key_id).encode(), {}).get(worker_id.encode(), b"0:0")
             self.doubt_after(last, key_id, [batch])
 
-    def doubt_after(self, last: Any, key_id: str, batches: Iterable[Batch]) -> None:
+    def doubt_after(self, last: Any, key_id: str, batches: Iterable[UsageBatch]) -> None:
         """What the store lacks whose last batch is that one: nobody will send it again."""
         for batch in batches:
             if batch.number > int(last.partition(b":")[0]):
@@ -157,7 +157,7 @@ class History:
         return [(await self.workers[0].store.totals(key_id, today)).of_month for key_id in KEYS]
 
 
-def _numbered(worker: UsageWorker) -> list[tuple[str, str, Batch]]:
+def _numbered(worker: UsageWorker) -> list[tuple[str, str, UsageBatch]]:
     """What a worker that is about to end has numbered, stored or not; of what it has not, its last flush would be."""
     counters = worker.counters
     counters.to_send()

@@ -10,7 +10,7 @@ import pytest
 from service.base import timeouts
 from service.base.terms import parse_quota
 from service.quota import quotas
-from service.quota.batch import NO_BATCH, Batch
+from service.quota.batch import NO_BATCH, UsageBatch
 from service.quota.quotas import WAIT_SECONDS, QuotaGuard
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import Gap, Refused, Reply, Totals
@@ -25,7 +25,7 @@ TODAY = int(NOON // 86_400)
 class Question(msgspec.Struct):
     worker_id: str
     key_id: str
-    batch: Batch
+    batch: UsageBatch
     answer: "asyncio.Future[list[Reply]]"
 
     async def reply(self, reply: Reply | StoreUnavailable) -> None:
@@ -44,7 +44,7 @@ class Store:
     def __init__(self) -> None:
         self.asked: list[Question] = []
 
-    async def add(self, worker_id: str, batches: list[tuple[str, Batch]], *_: Any) -> list[Reply]:
+    async def add(self, worker_id: str, batches: list[tuple[str, UsageBatch]], *_: Any) -> list[Reply]:
         [(key_id, batch)] = batches
         self.asked.append(Question(worker_id, key_id, batch, asyncio.get_running_loop().create_future()))
         return await self.asked[-1].answer

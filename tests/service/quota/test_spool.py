@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from service.quota.batch import Batch
+from service.quota.batch import UsageBatch
 from service.quota.spool import FOLDER, OLDEST, Spool, Spooled
 from tests.support.usage import spool_files
 
-KEYS: dict[str, tuple[Batch, ...]] = {
-    "a": (Batch(3, ((20_777, "forecast", "answered", 5),)), Batch(4, ((20_777, "forecast", "rejected", 1),)))
+KEYS: dict[str, tuple[UsageBatch, ...]] = {
+    "a": (UsageBatch(3, ((20_777, "forecast", "answered", 5),)), UsageBatch(4, ((20_777, "forecast", "rejected", 1),)))
 }
 
 # Of a version that did not count by hour.
@@ -61,7 +61,7 @@ def test_what_an_older_version_left_has_days_and_no_hours(spool: Spool) -> None:
     path = left(spool, "w")
     path.write_bytes(WITHOUT_HOURS % datetime.now(UTC).isoformat().encode())
     [(_, spooled)] = waiting(spool)
-    assert spooled.keys == {"a": (Batch(1, ((20_777, "forecast", "answered", 5),), ()),)}
+    assert spooled.keys == {"a": (UsageBatch(1, ((20_777, "forecast", "answered", 5),), ()),)}
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"worker_id": 1}', b"\xff", NEGATIVE])

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from service.quota.batch import NO_BATCH, Batch
+from service.quota.batch import NO_BATCH, UsageBatch
 from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.usage_store import Gap, Refused, Reply, Totals, UsageStore
 from service.redis.errors import StoreUnavailable
@@ -14,7 +14,7 @@ from tests.support.waiting import settled
 
 # 2026-11-20
 DAY = 20_777
-ONE = Batch(1, ((DAY, "forecast", "answered", 1),))
+ONE = UsageBatch(1, ((DAY, "forecast", "answered", 1),))
 
 Adding = list["asyncio.Task[list[Reply]]"]
 
@@ -27,7 +27,7 @@ async def server() -> AsyncIterator[WiredStore]:
 
 
 async def adding(
-    server: WiredStore, *key_ids: str, batch: Batch = ONE, kept: ConfirmedBatches | None = None
+    server: WiredStore, *key_ids: str, batch: UsageBatch = ONE, kept: ConfirmedBatches | None = None
 ) -> tuple[Wire, Adding, list[int]]:
     """A call for each key: the connection, the calls, and their numbers."""
     usage = UsageStore(server)

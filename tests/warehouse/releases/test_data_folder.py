@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from service.inbox.folders import Inbox
+from service.inbox.folders import InboxFolder
 from tests.support.disks import mounted
 from tests.support.drops import people, write_drop
 from tests.warehouse.helpers import a_month_apart, publish
@@ -63,7 +63,7 @@ def test_a_record_that_is_not_text_is_passed_over(tmp_path: Path) -> None:
 def test_an_inbox_on_two_disks_is_reported_before_a_drop_is_claimed(short: Path, place: str) -> None:
     """Drops are moved by renames, which lead to no other disk: one was published again and again, and never moved."""
     (short / "inbox").mkdir()
-    inbox = Inbox(short / "inbox", marker="_SUCCESS", quiet=30)
+    inbox = InboxFolder(short / "inbox", marker="_SUCCESS", quiet=30)
     inbox.prepare()
     shutil.rmtree(short / "inbox" / place)
     with mounted(short / "inbox" / place, 1024), pytest.raises(InboxError, match=f"{place} is on another disk"):
@@ -75,5 +75,5 @@ def test_an_inbox_folder_that_is_a_link_is_reported(short: Path, precious: Path)
     (short / "inbox").mkdir()
     (short / "inbox" / ".claimed").symlink_to(precious)
     with pytest.raises(InboxError, match="is a link"):
-        Inbox(short / "inbox", marker="_SUCCESS", quiet=30).prepare()
+        InboxFolder(short / "inbox", marker="_SUCCESS", quiet=30).prepare()
     assert [path.name for path in precious.iterdir()] == ["file"]

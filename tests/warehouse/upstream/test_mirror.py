@@ -256,6 +256,19 @@ def test_a_pointer_that_goes_back_is_not_followed_not_even_by_the_next_mirror(
     assert "without current.json" in (mirror.problem or "")
 
 
+def test_nothing_is_fetched_while_the_pointer_is_one_that_went_back(
+    store: ReleasesStore, mirror: Mirror, first: str
+) -> None:
+    point(store, first)
+    before = store.objects.get(POINTER)
+    assert isinstance(before, StoredObject)
+    point(store, OTHER, first)
+    mirror.look()
+    store.objects.put(POINTER, before.data)
+    mirror.look()
+    assert not mirror.work()
+
+
 def test_a_release_of_a_newer_format_is_not_followed_and_the_one_before_serves_on(
     store: ReleasesStore, catalog: Catalog, mirror: Mirror, published: Path
 ) -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 from service.cli.usage import command
 from service.embedded.owner import EmbeddedServers
 from service.keys import form
-from service.quota.batch import Batch
+from service.quota.batch import UsageBatch
 from service.quota.names import day_of
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore
@@ -65,7 +65,7 @@ class Site:
         asyncio.run(run())
 
 
-async def _store(url: str, batches: list[tuple[str, Batch]]) -> None:
+async def _store(url: str, batches: list[tuple[str, UsageBatch]]) -> None:
     redis = RedisStore("key store", url, open_client(url, timeout=3))
     await UsageStore(redis).add("w", batches, SIXTH)
     await redis.stop()
@@ -84,7 +84,7 @@ def site(cli: Cli) -> Iterator[Site]:
     batches = [
         (
             acme,
-            Batch(
+            UsageBatch(
                 1,
                 (
                     (FIFTH, "forecast", "answered", 1000),
@@ -97,9 +97,9 @@ def site(cli: Cli) -> Iterator[Site]:
                 ),
             ),
         ),
-        (batch, Batch(1, ((FIFTH, "projects", "answered", 11),))),
-        (other, Batch(1, ((FIFTH, "forecast", "rejected", 1),))),
-        ("000000000000", Batch(1, ((FIFTH, "forecast", "answered", 2),))),
+        (batch, UsageBatch(1, ((FIFTH, "projects", "answered", 11),))),
+        (other, UsageBatch(1, ((FIFTH, "forecast", "rejected", 1),))),
+        ("000000000000", UsageBatch(1, ((FIFTH, "forecast", "answered", 2),))),
     ]
     asyncio.run(_store(servers.url("keys"), batches))
     yield Site(cli, servers.url("keys"), acme, batch, other)
@@ -210,7 +210,7 @@ def test_a_partner_is_no_formula(site: Site, kind: str) -> None:
     """Spreadsheets would run it when a bill is opened; in JSON a text is a text."""
     name, label = '=HYPERLINK("http://example.com")', "-1+1"
     key_id = _issue(site.cli, name, label)
-    asyncio.run(_store(site.url, [(key_id, Batch(1, ((FIFTH, "forecast", "answered", 1),)))]))
+    asyncio.run(_store(site.url, [(key_id, UsageBatch(1, ((FIFTH, "forecast", "answered", 1),)))]))
     arguments = ("usage", "--month", "2026-10", "--key", key_id, "--format", kind)
     done = site.cli(*arguments)
     [row] = list(csv.DictReader(io.StringIO(done.out))) if kind == "csv" else done.json

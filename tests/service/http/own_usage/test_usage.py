@@ -11,7 +11,7 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 
 from service.base.terms import Terms, parse_quota, parse_rate
-from service.http.own_usage.description import described
+from service.http.own_usage.description import describe_usage
 from service.http.own_usage.usage import (
     BURST_RECORDS,
     RECORDS_A_SECOND,
@@ -214,7 +214,7 @@ async def test_the_description_is_true(usage: UsageWorker) -> None:
     _, schemas = msgspec.json.schema_components((Usage, UsageByHour), ref_template="#/components/schemas/{name}")
     await counted(usage)
     answers = (await by_day(usage, terms=Terms(quota=parse_quota("10/day"))), await by_hour(usage))
-    for (_, operation, _), kind, body in zip(described(), (Usage, UsageByHour), answers, strict=False):
+    for (_, operation, _), kind, body in zip(describe_usage(), (Usage, UsageByHour), answers, strict=False):
         content = operation["responses"]["200"]["content"]["application/json"]
         [example] = content["examples"].values()
         for value in (example["value"], body):

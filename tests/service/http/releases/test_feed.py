@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element, fromstring
 import msgspec
 
 from service.http.releases.feed import feed_of
-from service.http.releases.shelf import History
+from service.http.releases.shelf import ReleaseHistory
 from tests.service.http.releases.test_shelf import named, release
 from warehouse.releases.files import AreaContents
 
@@ -14,7 +14,7 @@ ATOM = "{http://www.w3.org/2005/Atom}"
 NEWER = msgspec.structs.replace(
     release(2, 1), areas=("forecast",), contents={"forecast": AreaContents(42094, 33772)}, illustrative=True
 )
-HISTORY = History((NEWER, release(1)), datetime(2026, 3, 4, 5, 6, 7, 800000, tzinfo=UTC))
+HISTORY = ReleaseHistory((NEWER, release(1)), datetime(2026, 3, 4, 5, 6, 7, 800000, tzinfo=UTC))
 
 
 def texts(element: Element, name: str) -> list[str | None]:
