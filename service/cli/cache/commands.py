@@ -10,7 +10,7 @@ from config.settings import Settings
 from service.cache.warm import WarmError
 from service.cli.cache.explain import explain_query
 from service.cli.cache.stats import stats, warn
-from service.cli.instances.chosen import ask_one, print_unasked, targets_or_fail, url_option
+from service.cli.instances.chosen import call_one, print_failed_calls, targets_or_fail, url_option
 from service.cli.instances.client import NO_WRITE_TOKEN, OperatorsClient
 from service.cli.output import (
     Output,
@@ -130,12 +130,12 @@ def purge(yes: bool, url: str | None) -> Output:
     asked, reached = [], set[str]()
     for target in found:
         if target.instance not in reached:  # else another instance forwarded the purge to it
-            asked.append(ask_one(settings, target, _order))
+            asked.append(call_one(settings, target, _order))
             answer = asked[-1].answer
             reached |= set(answer.reached) if answer is not None else set()
     done = [{"url": one.url, "purged": one.answer, "error": one.problem} for one in asked]
     lines = [plain(_described(one.name, one.answer)) for one in asked if one.answer is not None]
-    return Output({"instances": done}, lambda: print_lines(lines), code=print_unasked(asked))
+    return Output({"instances": done}, lambda: print_lines(lines), code=print_failed_calls(asked))
 
 
 def _order(client: OperatorsClient) -> Purged:

@@ -9,7 +9,7 @@ from config.text import in_words
 from config.urls import address
 from service.base.masking import masked
 from service.cache.contents import Contents, survey
-from service.cli.instances.chosen import Asked, ask_all, targets
+from service.cli.instances.chosen import InstanceReply, call_all, targets
 from service.cli.output import Output, data_folder_member, load_settings, stderr, stdout, with_json
 from service.cli.stores import with_cache
 from service.cli.words import many, size
@@ -44,14 +44,14 @@ def stats(seconds: float) -> Output:
         found = with_cache(
             settings, lambda store: survey(store, seconds, lambda names: progress(f"counting: {names:,} entries"))
         )
-    near = ask_all(settings, targets(settings, None), lambda client: client.get("/overview", Overview))
+    near = call_all(settings, targets(settings, None), lambda client: client.get("/overview", Overview))
     warn(other_caches(settings, live_instances(settings.data_path)))
     states, problem = _states(settings, found)
     value = _as_json(settings, found, states, near) | data_folder_member(settings)
     return Output(value, lambda: _print(settings, found, states, near), problem)
 
 
-def _print(settings: Settings, found: Contents, states: Sequence[str], near: Sequence[Asked[Overview]]) -> None:
+def _print(settings: Settings, found: Contents, states: Sequence[str], near: Sequence[InstanceReply[Overview]]) -> None:
     console = stdout()
     console.print(facts_table((("shared cache", address(settings.cache_url)), *_server(found), *_near(near))))
     console.print()
@@ -77,7 +77,7 @@ def _server(found: Contents) -> Iterator[tuple[str, str]]:
     yield "evicted", f"{server.evicted:,}, and {server.expired:,} expired, since it started {up} ago"
 
 
-def _near(asked: Sequence[Asked[Overview]]) -> Iterator[tuple[str, str]]:
+def _near(asked: Sequence[InstanceReply[Overview]]) -> Iterator[tuple[str, str]]:
     if not asked:
         yield "near caches", "none: no instance runs on this data folder"
     for one in asked:
@@ -104,7 +104,7 @@ def _states(settings: Settings, found: Contents) -> tuple[list[str], str | None]
 
 
 def _as_json(
-    settings: Settings, found: Contents, states: Sequence[str], near: Sequence[Asked[Overview]]
+    settings: Settings, found: Contents, states: Sequence[str], near: Sequence[InstanceReply[Overview]]
 ) -> dict[str, object]:
     return {
         "cache": address(settings.cache_url),
@@ -119,7 +119,7 @@ def _as_json(
     }
 
 
-def _near_as_json(one: Asked[Overview]) -> dict[str, object]:
+def _near_as_json(one: InstanceReply[Overview]) -> dict[str, object]:
     workers = () if one.answer is None else one.answer.workers
     caches = [{"pid": each.pid, "entries": each.near_entries, "bytes": each.near_bytes} for each in workers]
     return {"url": one.url, "error": one.problem, "workers": caches}

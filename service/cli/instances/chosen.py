@@ -13,7 +13,7 @@ import msgspec
 from config.settings import Settings
 from config.urls import EMBEDDED
 from service.base import interruption
-from service.cli.instances.client import AskError, OperatorsClient
+from service.cli.instances.client import CallError, OperatorsClient
 from service.cli.output import FAILED, fail, print_error, stderr
 from service.redis.errors import StoreUnavailable
 from service.reports.text_table import plain
@@ -28,7 +28,7 @@ _STORE_SECONDS = 1.0
 NONE_RUNS = "no instance runs on {}"
 
 T = TypeVar("T")
-Ask = Callable[[OperatorsClient], T]
+InstanceCall = Callable[[OperatorsClient], T]
 
 
 class InstanceUrl(click.ParamType[str]):
@@ -54,13 +54,13 @@ url_option = click.option(
 )
 
 
-class Asked(msgspec.Struct, Generic[T], frozen=True):
+class InstanceReply(msgspec.Struct, Generic[T], frozen=True):
     """One instance, and its answer or an error."""
 
     name: str  # for a person: "instance 3f9c20d1 on web-1"
     url: str
     answer: T | None
-    error: AskError | None = None
+    error: CallError | None = None
 
     @property
     def problem(self) -> str | None:
@@ -96,23 +96,23 @@ def targets_or_fail(settings: Settings, url: str | None) -> list[InstanceTarget]
     return found
 
 
-def ask_all(settings: Settings, found: Sequence[InstanceTarget], ask: Ask[T]) -> list[Asked[T]]:
+def call_all(settings: Settings, found: Sequence[InstanceTarget], call: InstanceCall[T]) -> list[InstanceReply[T]]:
     """Calls all at once, so that several that hang cost no more time than one."""
     with ThreadPoolExecutor(min(len(found), _MOST_AT_ONCE) or 1) as threads:
-        return list(threads.map(lambda one: ask_one(settings, one, ask), found))
+        return list(threads.map(lambda one: call_one(settings, one, call), found))
 
 
-def ask_one(settings: Settings, target: InstanceTarget, ask: Ask[T]) -> Asked[T]:
+def call_one(settings: Settings, target: InstanceTarget, call: InstanceCall[T]) -> InstanceReply[T]:
     if target.elsewhere is not None:
         problem = f"it listens only on {target.url} of {target.elsewhere}: {_SAY_WHERE}"
-        return Asked(target.name, target.url, None, AskError(problem))
+        return InstanceReply(target.name, target.url, None, CallError(problem))
     try:
-        return Asked(target.name, target.url, ask(OperatorsClient(target.url, settings)))
-    except AskError as error:
-        return Asked(target.name, target.url, None, error)
+        return InstanceReply(target.name, target.url, call(OperatorsClient(target.url, settings)))
+    except CallError as error:
+        return InstanceReply(target.name, target.url, None, error)
 
 
-def print_unasked(asked: Iterable[Asked[Any]]) -> int:
+def print_failed_calls(asked: Iterable[InstanceReply[Any]]) -> int:
     """Prints the error of each instance that gave no answer; returns the exit code."""
     errors = [f"{one.name}: {one.error}" for one in asked if one.error is not None]
     for error in errors:

@@ -21,7 +21,7 @@ NO_WRITE_TOKEN = f"this command needs the instance's write token: set {_WRITE}"
 T = TypeVar("T")
 
 
-class AskError(Exception):
+class CallError(Exception):
     """An instance did not answer, or refused the call. `code` is the listener's error code, if it sent one."""
 
     def __init__(self, message: str, code: str | None = None) -> None:
@@ -54,7 +54,7 @@ class OperatorsClient:
     def post(self, path: str, body: Any, kind: type[T], seconds: float = TIMEOUT_SECONDS) -> T:
         """Returns the answer to POST `path` with `body` as JSON. Raises AskError."""
         if self._write is None:
-            raise AskError(NO_WRITE_TOKEN)
+            raise CallError(NO_WRITE_TOKEN)
         return self._ask("POST", path, msgspec.json.encode(body), self._write, kind, seconds)
 
     def _ask(self, method: str, path: str, body: bytes | None, token: str | None, kind: type[T], seconds: float) -> T:
@@ -69,7 +69,7 @@ class OperatorsClient:
         try:
             return decoder_of(kind).decode(answer)
         except msgspec.ValidationError:
-            raise AskError(f"{self.url} runs another version than this command") from None
+            raise CallError(f"{self.url} runs another version than this command") from None
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise self._foreign() from None
 
@@ -85,15 +85,15 @@ class OperatorsClient:
             response = connection.getresponse()
             return response.status, self._body(response, end)
         except TimeoutError:
-            raise AskError(f"{self.url} does not answer within {seconds:g} s") from None
+            raise CallError(f"{self.url} does not answer within {seconds:g} s") from None
         except ConnectionRefusedError:
-            raise AskError(f"{self.url} refuses connections: no process listens there") from None
+            raise CallError(f"{self.url} refuses connections: no process listens there") from None
         except ConnectionError:  # also if it closes without an answer
-            raise AskError(f"{self.url} closed the connection without an answer") from None
+            raise CallError(f"{self.url} closed the connection without an answer") from None
         except socket.gaierror:
-            raise AskError(f"host {parts.hostname} was not found") from None
+            raise CallError(f"host {parts.hostname} was not found") from None
         except OSError as error:
-            raise AskError(f"{self.url} is unreachable: {error.strerror or error}") from None
+            raise CallError(f"{self.url} is unreachable: {error.strerror or error}") from None
         except HTTPException:
             raise self._foreign() from None
         finally:
@@ -109,7 +109,7 @@ class OperatorsClient:
                 raise TimeoutError
         return found
 
-    def _refused(self, status: int, answer: bytes, method: str) -> AskError:
+    def _refused(self, status: int, answer: bytes, method: str) -> CallError:
         try:
             problem = decoder_of(_Problem).decode(answer)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -122,7 +122,7 @@ class OperatorsClient:
             "missing_api_key": f"{self.url} is a partners' listener: give the operators' (FORECAST_OPERATOR_PORT)",
             "not_found": f"{self.url} does not offer this: it {missing}",
         }.get(problem.code, f"{self.url} answers {status}: {problem.detail}")
-        return AskError(message, problem.code)
+        return CallError(message, problem.code)
 
-    def _foreign(self) -> AskError:
-        return AskError(f"{self.url} is not an operators' listener")
+    def _foreign(self) -> CallError:
+        return CallError(f"{self.url} is not an operators' listener")

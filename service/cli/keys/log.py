@@ -7,7 +7,16 @@ import click
 import msgspec
 
 from service.cli.durations import PastTime
-from service.cli.keys.opened import ROWS, JsonArray, checked_id, end, format_terms, limit_option, tell_loss, with_store
+from service.cli.keys.opened import (
+    ROWS,
+    JsonArray,
+    checked_id,
+    end,
+    format_terms,
+    limit_option,
+    report_loss,
+    with_store,
+)
 from service.cli.output import stdout, wants_json, with_json
 from service.keys import audit
 from service.keys.audit import Change, TrailLine
@@ -36,7 +45,7 @@ def log(key_id: str | None, since: datetime | None, limit: int | None) -> None:
     """
     if key_id is not None:
         checked_id(key_id)
-    tell_loss(with_store(lambda store: _log(store, key_id, since, limit)))
+    report_loss(with_store(lambda store: _log(store, key_id, since, limit)))
 
 
 async def _log(store: KeyStore, key_id: str | None, since: datetime | None, limit: int | None) -> str | None:

@@ -81,7 +81,7 @@ def done(value: msgspec.Struct | dict[str, Any], warnings: list[str], show: Call
     return Output({**members, "warnings": warnings} if warnings else members, show)
 
 
-def tell_loss(loss: str | None) -> None:
+def report_loss(loss: str | None) -> None:
     """Fails the command if the store lost its keys, because its output is then incomplete."""
     if loss is not None:
         print_error(loss)

@@ -20,7 +20,7 @@ from service.cli.keys.opened import (
     format_terms,
     limit_option,
     minute,
-    tell_loss,
+    report_loss,
     with_store,
 )
 from service.cli.keys.terms import one_area
@@ -100,7 +100,7 @@ def list_keys(limit: int | None, **wanted: Any) -> None:
       forecast keys list --expires-within 30d
     """
     damaged, loss = with_store(lambda store: _list(store, Wanted(**wanted), limit))
-    tell_loss(loss)
+    report_loss(loss)
     if damaged:
         many = f"{damaged:,} record{'s are' if damaged > 1 else ' is'} damaged"
         print_error(f"{many}; `forecast keys import` restores them from a backup")

@@ -8,15 +8,15 @@ import click
 import msgspec
 
 from service.base.ipc import AccessLogEntry
-from service.cli.instances.chosen import Asked, ask_all, print_unasked, targets_or_fail, url_option
-from service.cli.instances.client import AskError, OperatorsClient
+from service.cli.instances.chosen import InstanceReply, call_all, print_failed_calls, targets_or_fail, url_option
+from service.cli.instances.client import CallError, OperatorsClient
 from service.cli.output import Output, fail, load_settings, print_lines, stdout, with_json
 from service.cli.words import percent
 from service.operators.live import Sampling
 from service.reports.text_table import facts_table, plain
 from service.request.request import MOST_REQUEST_ID, valid_request_id
 
-Found = Asked[list[AccessLogEntry]]
+Found = InstanceReply[list[AccessLogEntry]]
 
 
 class Share(click.ParamType[float]):
@@ -69,7 +69,7 @@ def find(request_id: str, url: str | None) -> Output:
     if not valid_request_id(request_id.encode(errors="surrogateescape")):
         fail(f"{request_id!r} is not a request id: at most {MOST_REQUEST_ID} of A-Z a-z 0-9 . _ -")
     settings = load_settings().settings
-    asked = ask_all(settings, targets_or_fail(settings, url), lambda client: _find(client, request_id))
+    asked = call_all(settings, targets_or_fail(settings, url), lambda client: _find(client, request_id))
     found = [(one, line) for one in asked for line in one.answer or ()]
     unasked = "; ".join(f"{one.name}: {one.error}" for one in asked if one.error is not None)
     if not found:
@@ -78,7 +78,7 @@ def find(request_id: str, url: str | None) -> Output:
         )
         fail(f"request {request_id} is not in the log{why}")
     value = [{"instance": one.url, **msgspec.to_builtins(line)} for one, line in found]
-    return Output(value, lambda: _print(found), code=print_unasked(asked))
+    return Output(value, lambda: _print(found), code=print_failed_calls(asked))
 
 
 @requests.command()
@@ -100,17 +100,17 @@ def sample(rate: float, url: str | None) -> Output:
     """
     settings = load_settings().settings
     found = targets_or_fail(settings, url)
-    asked = ask_all(settings, found, lambda client: client.post("/log/sampling", Sampling(rate), Sampling))
+    asked = call_all(settings, found, lambda client: client.post("/log/sampling", Sampling(rate), Sampling))
     value = [{"url": one.url, "rate": one.answer and one.answer.rate, "error": one.problem} for one in asked]
     rates = ((plain(one.name), one.answer.rate) for one in asked if one.answer is not None)
     lines = [f"{name} now logs {percent(rate)} of its requests." for name, rate in rates]
-    return Output(value, lambda: print_lines(lines), code=print_unasked(asked))
+    return Output(value, lambda: print_lines(lines), code=print_failed_calls(asked))
 
 
 def _find(client: OperatorsClient, request_id: str) -> list[AccessLogEntry]:
     try:
         return client.get(f"/requests/{quote(request_id)}", list[AccessLogEntry])
-    except AskError as error:
+    except CallError as error:
         if error.code == "no_such_request":
             return []
         raise

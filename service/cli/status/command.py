@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from service.cli.instances.chosen import ask_all, targets_or_fail, url_option
+from service.cli.instances.chosen import call_all, targets_or_fail, url_option
 from service.cli.output import FAILED, Output, load_settings, print_error, stdout, with_json
 from service.cli.status.screen import screen
 from service.cli.status.several import (
@@ -42,7 +42,7 @@ def status(url: str | None) -> Output:
       forecast status --json | jq -r .sentence
     """
     settings = load_settings().settings
-    results = ask_all(settings, targets_or_fail(settings, url), fetch_overview)
+    results = call_all(settings, targets_or_fail(settings, url), fetch_overview)
     verdict = overall(results)
     return Output(overall_as_json(results), lambda: _print(results, verdict), code=_CODES[verdict.level])
 

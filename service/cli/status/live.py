@@ -15,7 +15,7 @@ from rich.text import Text
 
 from config.settings import Settings
 from config.text import printable
-from service.cli.instances.chosen import NONE_RUNS, ask_all, targets
+from service.cli.instances.chosen import NONE_RUNS, call_all, targets
 from service.cli.status.screen import facts, hit_rates, parts, traffic_table, verdict_text
 from service.cli.status.several import OverviewResult, fetch_overview
 from service.cli.words import since, time_of_day
@@ -76,7 +76,7 @@ class Watch:
         """Queries all running instances; returns within the timeout of one query."""
         # again each time: a restarted instance has another process, and perhaps another port
         found = targets(self._settings, self._fixed)
-        self.results = ask_all(self._settings, found, fetch_overview)
+        self.results = call_all(self._settings, found, fetch_overview)
         shown = next((one for one in self.results if one.url == self._shown), self.results[0] if self.results else None)
         if shown is not None and shown.answer is not None:
             self.seen, self._shown = shown.answer, shown.url

@@ -7,14 +7,14 @@ from rich.console import Group
 from rich.text import Text
 
 from config.text import printable
-from service.cli.instances.chosen import Asked
+from service.cli.instances.chosen import InstanceReply
 from service.cli.instances.client import OperatorsClient
 from service.cli.status.screen import STYLES, served_release, verdict_text
 from service.cli.words import UNKNOWN, latency, percent, rate
 from service.operators.overview import Level, Overview
 from service.reports.text_table import text_table
 
-OverviewResult = Asked[Overview]
+OverviewResult = InstanceReply[Overview]
 
 
 def fetch_overview(client: OperatorsClient) -> Overview:

@@ -8,7 +8,7 @@ import pytest
 
 from config.settings import Settings
 from service.cli.instances import client
-from service.cli.instances.client import AskError, OperatorsClient
+from service.cli.instances.client import CallError, OperatorsClient
 from service.operators.actions import Purged
 from service.operators.overview import Overview
 from tests.support.listener import Listener, listening
@@ -21,8 +21,8 @@ def asking(url: str, read: str | None = None, write: str | None = None) -> Opera
     return OperatorsClient(url, Settings(data_dir="/nowhere", operator_read_token=read, operator_write_token=write))
 
 
-def refusal(url: str, **tokens: str) -> AskError:
-    with pytest.raises(AskError) as refused:
+def refusal(url: str, **tokens: str) -> CallError:
+    with pytest.raises(CallError) as refused:
         asking(url, **tokens).get("/overview", Overview)
     return refused.value
 
@@ -48,7 +48,7 @@ def test_a_change_is_sent_with_the_write_token_or_not_at_all() -> None:
     """Asking without it would only tell somebody the address."""
     with listening() as listener:
         listener.answer("/caches/purge", Purged(3, 4))
-        with pytest.raises(AskError, match="set FORECAST_OPERATOR_WRITE_TOKEN"):
+        with pytest.raises(CallError, match="set FORECAST_OPERATOR_WRITE_TOKEN"):
             asking(listener.url, read=READ).post("/caches/purge", {}, Purged)
         assert listener.asked == []
         assert asking(listener.url, write=WRITE).post("/caches/purge", {}, Purged) == Purged(3, 4)
