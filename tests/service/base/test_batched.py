@@ -4,7 +4,6 @@ from service.base.batched import batched
 
 
 def test_every_item_comes_once_and_in_order() -> None:
-    """The last list is as long as there are items left, and no list is empty."""
     for number in range(7):
         lists = list(batched(range(number), 3))
         assert [item for each in lists for item in each] == list(range(number))

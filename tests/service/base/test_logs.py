@@ -55,7 +55,6 @@ def _json(record: logging.LogRecord) -> dict[str, object]:
 
 
 def test_a_json_line_has_time_level_logger_and_extras() -> None:
-    """What a caller passes as `extra` becomes members; the time is RFC 3339 in UTC."""
     line = _json(_record("hello %s", "there", request_id="r1", milliseconds=1.5))
     assert (line["level"], line["logger"], line["message"]) == ("info", "forecast.test", "hello there")
     assert (line["request_id"], line["milliseconds"]) == ("r1", 1.5)
@@ -64,23 +63,19 @@ def test_a_json_line_has_time_level_logger_and_extras() -> None:
 
 
 def test_json_takes_whatever_is_passed() -> None:
-    """A path, an exception: as text."""
     assert _json(_record("x", path=Path("/x"), error=ValueError("no")))["path"] == "/x"
 
 
 def test_an_exception_is_one_line_of_json() -> None:
-    """With its trace as a member."""
     assert "ValueError" in str(_json(_failed())["exception"])
 
 
 def test_text_shows_extras_that_the_message_does_not_say() -> None:
-    """Once each."""
     line = logs.TextFormatter(colour=False).format(_record("worker %d ended", 7, worker=7, request_id="r1"))
     assert line.endswith("worker 7 ended  request_id=r1")
 
 
 def test_text_takes_a_message_that_is_an_exception() -> None:
-    """As logging allows."""
     record = _record("x", request_id="r1")
     record.msg = ValueError("no")
     assert "no  request_id=r1" in logs.TextFormatter(colour=False).format(record)
@@ -95,7 +90,6 @@ def test_a_path_cannot_forge_a_line_or_speak_to_the_terminal(path: str) -> None:
 
 
 def test_a_trace_keeps_its_lines_in_text() -> None:
-    """It is ours."""
     assert "\nTraceback" in logs.TextFormatter(colour=True).format(_failed())
 
 
@@ -106,7 +100,6 @@ def test_a_trace_keeps_its_lines_in_text() -> None:
 def test_auto_is_text_in_a_terminal_and_json_elsewhere(
     form: str, terminal: bool, as_json: bool, monkeypatch: pytest.MonkeyPatch, restored: None
 ) -> None:
-    """Colours are for terminals alone; the level counts."""
     stream = _Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
     assert logs.configure(form, "warning") is as_json  # type: ignore[arg-type]
@@ -121,7 +114,6 @@ def test_auto_is_text_in_a_terminal_and_json_elsewhere(
 
 @pytest.mark.parametrize("formatter", [logs.JsonFormatter(), logs.TextFormatter(colour=False)], ids=["json", "text"])
 def test_a_key_that_a_caller_put_into_a_path_is_masked(formatter: logging.Formatter) -> None:
-    """In the message, among the extras and in a trace; whole, or cut off."""
     key, parts = form.generate()
     try:
         raise ValueError(key)
@@ -138,7 +130,6 @@ def test_a_key_that_a_caller_put_into_a_path_is_masked(formatter: logging.Format
 def test_a_request_that_the_end_of_a_drain_cancels_is_no_failure(
     restored: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its client does not read. What goes wrong otherwise is still told."""
     logs.configure("json", "info")
     server = logging.getLogger("uvicorn.error")
     for error in (asyncio.CancelledError(), ValueError("broken")):

@@ -34,7 +34,6 @@ from service.keys import form
     ],
 )
 def test_what_looks_like_a_key_is_masked_in_any_text(text: str, shown: str) -> None:
-    """Each one, and nothing around it."""
     assert masked(text) == shown
     assert has_key(text) is (text != shown)
 

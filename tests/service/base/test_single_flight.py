@@ -31,7 +31,6 @@ class Fill:
 
 
 async def test_many_callers_share_one_fill() -> None:
-    """All get its result."""
     flights, fill = SingleFlight[str](0), Fill()
     callers = [asyncio.create_task(flights.run("k", fill)) for _ in range(100)]
     await settled()
@@ -41,7 +40,6 @@ async def test_many_callers_share_one_fill() -> None:
 
 
 async def test_other_keys_are_other_flights() -> None:
-    """They do not wait for each other."""
     flights, slow, fast = SingleFlight[str](0), Fill(), Fill()
     fast.may_end.set()
     waiting = asyncio.create_task(flights.run("slow", slow))
@@ -51,7 +49,6 @@ async def test_other_keys_are_other_flights() -> None:
 
 
 async def test_a_cancelled_caller_does_not_affect_others() -> None:
-    """The first one too: its fill is not its own."""
     flights, fill = SingleFlight[str](0), Fill()
     first = asyncio.create_task(flights.run("k", fill))
     await settled()
@@ -66,7 +63,6 @@ async def test_a_cancelled_caller_does_not_affect_others() -> None:
 
 
 async def test_a_fill_without_waiters_still_ends() -> None:
-    """The next caller profits."""
     flights, fill = SingleFlight[str](60), Fill()
     only = asyncio.create_task(flights.run("k", fill))
     await settled()
@@ -78,7 +74,6 @@ async def test_a_fill_without_waiters_still_ends() -> None:
 
 
 async def test_an_error_reaches_everyone_and_is_forgotten() -> None:
-    """The next caller tries again at once, whatever the linger."""
     flights, fill = SingleFlight[str](60), Fill()
     fill.error = ValueError("no")
     callers = [asyncio.create_task(flights.run("k", fill)) for _ in range(5)]
@@ -91,7 +86,6 @@ async def test_an_error_reaches_everyone_and_is_forgotten() -> None:
 
 
 async def test_a_miss_just_before_the_store_gets_the_same_result() -> None:
-    """For the linger; then the next one fills again."""
     flights, fill = SingleFlight[str](0.05), Fill()
     fill.may_end.set()
     assert await flights.run("k", fill) == "result 1"
@@ -112,8 +106,6 @@ async def test_nothing_is_kept_of_finished_flights() -> None:
 
 
 def test_each_result_is_forgotten_when_its_own_time_is_over() -> None:
-    """Though one alarm serves all."""
-
     async def scenario() -> None:
         flights, fill = SingleFlight[str](10), Fill()
         fill.may_end.set()
@@ -132,7 +124,6 @@ def test_each_result_is_forgotten_when_its_own_time_is_over() -> None:
 
 @pytest.mark.parametrize("turns", [1, 20])
 async def test_a_cancelled_fill_leaves_no_caller_waiting(turns: int) -> None:
-    """As happens when the loop ends: before it begins, or later."""
     flights, fill = SingleFlight[str](0), Fill()
     callers = [asyncio.create_task(flights.run("k", fill)) for _ in range(3)]
     for _ in range(turns):
@@ -144,7 +135,6 @@ async def test_a_cancelled_fill_leaves_no_caller_waiting(turns: int) -> None:
 
 
 async def test_a_fill_without_waiters_is_cancelled_if_so_wanted() -> None:
-    """Not before the last one has gone; whoever comes then begins another."""
     flights, fill = SingleFlight[str](abandons=True), Fill()
     callers = [asyncio.create_task(flights.run("k", fill)) for _ in range(3)]
     await settled()
@@ -189,7 +179,6 @@ async def test_a_fill_that_fails_leaves_nothing_to_the_garbage_collector() -> No
 
 
 async def test_the_oldest_results_make_room_for_new_ones() -> None:
-    """At most so many are used again."""
     flights = SingleFlight[str](60.0, most=2)
     fills = {key: Fill() for key in "abc"}
     for key, fill in fills.items():

@@ -34,7 +34,6 @@ def assert_talks(listening: socket.socket, client: socket.socket) -> None:
 
 @LOCAL
 def test_connections_in_the_queue_are_accepted_when_new_ones_are_not(host: str) -> None:
-    """Whoever was established before is served afterwards, what it had sent included."""
     with listening_on(host) as listening:
         clients = [socket.create_connection(listening.getsockname()[:2], timeout=5) for _ in range(3)]
         refuse_new(listening)
@@ -57,7 +56,6 @@ def test_a_handshake_under_way_is_finished_when_new_ones_are_not_begun(host: str
 
 @LOCAL
 def test_a_new_connection_is_refused_before_the_close(host: str) -> None:
-    """It takes no privilege."""
     with listening_on(host) as listening:
         refuse_new(listening)
         with pytest.raises(ConnectionRefusedError):
@@ -97,7 +95,6 @@ def test_where_the_kernel_cannot_refuse_the_listener_goes_on_and_a_warning_says_
 )
 @pytest.mark.parametrize("listener", ["LISTEN", "OPERATOR"])
 def test_a_host_that_is_none_is_explained(host: str, why: str, listener: str) -> None:
-    """What it is instead, what is expected, and where the port goes."""
     with pytest.raises(StartError) as reported, bind(host, 0, f"{listener.lower()}_port"):
         pass
     assert str(reported.value) == (

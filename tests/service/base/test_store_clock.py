@@ -17,7 +17,6 @@ def test_it_is_the_machine_s_time_until_the_store_has_said_something() -> None:
 
 
 def test_it_is_the_store_s_time_from_then_on() -> None:
-    """Answered half-way between question and answer."""
     clock = StoreClock()
     now = time.monotonic()
     assert clock.update(time.time() - HOUR, now, now)
@@ -29,7 +28,6 @@ def test_it_is_the_store_s_time_from_then_on() -> None:
 
 
 def test_setting_the_machine_s_clock_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only how far it is ahead."""
     clock = StoreClock()
     now = time.monotonic()
     clock.update(time.time(), now, now)

@@ -12,7 +12,6 @@ from tests.support.waiting import PATIENCE, eventually
 async def test_a_task_outlives_whatever_goes_wrong_in_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each failure is counted, the same one is logged once; a cancellation ends it."""
     monkeypatch.setattr(tasks, "AFTER_FAILURE_SECONDS", 0.001)
     calls = 0
 
@@ -37,7 +36,6 @@ async def test_a_task_outlives_whatever_goes_wrong_in_it(
 
 
 async def test_a_stopped_task_ends_after_its_call() -> None:
-    """At once, if it is waiting for the next one."""
     stopping = asyncio.Event()
     calls = 0
 
@@ -55,7 +53,6 @@ async def test_a_stopped_task_ends_after_its_call() -> None:
 
 
 async def test_a_task_is_held_until_it_is_done() -> None:
-    """However it ends."""
     tasks: set[asyncio.Task[None]] = set()
     go_on = asyncio.Event()
 
@@ -72,7 +69,6 @@ async def test_a_task_is_held_until_it_is_done() -> None:
 
 
 async def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
-    """As often as it takes."""
     swallowed = 0
 
     async def stubborn() -> None:
@@ -92,5 +88,4 @@ async def test_a_task_that_swallows_a_cancellation_is_cancelled_again() -> None:
 
 
 async def test_no_task_has_ended_already() -> None:
-    """What was never started needs no stopping."""
     await end_task(None)

@@ -24,7 +24,6 @@ def _counted(telemetry: Telemetry) -> dict[tuple[str, tuple[str, ...]], int]:
 
 
 def test_what_is_counted_is_in_the_snapshot() -> None:
-    """By family and labels."""
     telemetry = Telemetry()
     telemetry.count(REQUESTS, "forecast", "200", "answered")
     telemetry.count(REQUESTS, "forecast", "200", "answered")
@@ -36,7 +35,6 @@ def test_what_is_counted_is_in_the_snapshot() -> None:
 
 
 def test_what_is_counted_elsewhere_is_set_and_still_adds_up() -> None:
-    """Each report has the sum so far; the supervisor adds those of different workers."""
     telemetry = Telemetry()
     for so_far in (3, 7):
         telemetry.total(REQUESTS, so_far, "forecast", "200", "answered")
@@ -47,7 +45,6 @@ def test_what_is_counted_elsewhere_is_set_and_still_adds_up() -> None:
 
 
 def test_several_are_counted_at_once() -> None:
-    """A query that many look-ups share."""
     telemetry = Telemetry()
     telemetry.count(QUERY_LOOKUPS, amount=3)
     telemetry.count(QUERY_LOOKUPS)
@@ -56,7 +53,6 @@ def test_several_are_counted_at_once() -> None:
 
 @given(st.lists(st.floats(0, 0.001) | st.floats(0, 10)))
 def test_what_counts_jointly_is_in_each_figure_whenever_they_are_read(times: list[float]) -> None:
-    """As if each figure had been told of each request."""
     jointly, singly = Telemetry(), Telemetry()
     answered, from_near = ("forecast", "200", "answered"), ("forecast", "near", "r1")
     for seconds in times:
@@ -74,7 +70,6 @@ def test_what_counts_jointly_is_in_each_figure_whenever_they_are_read(times: lis
 
 
 def test_unused_counters_stay_in_the_figures_and_take_no_memory() -> None:
-    """As when a release is gone."""
     telemetry, answered = Telemetry(), ("forecast", "200", "answered")
     joint = telemetry.joint((REQUEST_SECONDS, ("forecast",)), (REQUESTS, answered))
     assert telemetry.joint((REQUEST_SECONDS, ("forecast",)), (REQUESTS, answered)) is joint
@@ -87,7 +82,6 @@ def test_unused_counters_stay_in_the_figures_and_take_no_memory() -> None:
 
 @given(st.lists(st.floats(0, 10), max_size=50), st.lists(st.floats(0, 10), max_size=50))
 def test_adding_snapshots_is_observing_everything_in_one_place(one: list[float], other: list[float]) -> None:
-    """The supervisor's sums are those of one worker that did it all; also after a journey as JSON."""
     first, second, both = Telemetry(), Telemetry(), Telemetry()
     for part, seconds in ((first, one), (second, other)):
         for value in seconds:
@@ -104,7 +98,6 @@ def test_adding_snapshots_is_observing_everything_in_one_place(one: list[float],
 
 
 def test_a_bound_belongs_to_the_bucket_below_it() -> None:
-    """As Prometheus means `le`; what exceeds all bounds is counted too."""
     histogram = Histogram.empty()
     for seconds in (*LATENCY_BOUNDS, 6.0):
         histogram.observe(seconds)
@@ -112,7 +105,6 @@ def test_a_bound_belongs_to_the_bucket_below_it() -> None:
 
 
 def test_every_family_has_its_own_name() -> None:
-    """And says what it is."""
     families = (*COUNTERS, *HISTOGRAMS)
     assert len({family.name for family in families}) == len(families)
     assert all(family.name.startswith("forecast_") and family.help.endswith(".") for family in families)

@@ -8,7 +8,6 @@ from service.base.terms import Quota, Rate, parse_quota, parse_rate, period_of
 
 
 def test_a_rate_is_read_in_seconds_minutes_and_hours_and_printed_so() -> None:
-    """Without a burst a second's worth may come at once."""
     assert parse_rate("500/s", 100) == Rate(500, 1, 100)
     for text, rate in (("500/s", Rate(500, 1, 500)), ("30/min", Rate(30, 60, 1)), ("7200/h", Rate(7200, 3600, 2))):
         assert (parse_rate(text), str(rate)) == (rate, text)

@@ -47,7 +47,6 @@ class _Watched(Patience):
 
 
 async def test_it_leaves_nothing_to_the_garbage_collector() -> None:
-    """It is used for each call of a store."""
     gc.disable()
     try:
         patience = _Watched(30)
@@ -141,8 +140,6 @@ async def test_work_is_cancelled_with_who_waits_for_it() -> None:
 
 
 async def test_work_leaves_nothing_to_the_garbage_collector() -> None:
-    """It is each step of each call of a store."""
-
     class Watched:
         """Can be referred to weakly."""
 

@@ -15,7 +15,6 @@ SENT = f"00-{TRACE}-{SPAN}-01".encode()
 
 @pytest.mark.parametrize(("flags", "sampled"), [("01", True), ("00", False), ("03", True), ("02", False), ("ff", True)])
 def test_a_caller_s_context_is_read(flags: str, sampled: bool) -> None:
-    """Only the lowest flag says whether it is recorded."""
     sent = f" 00-{TRACE}-{SPAN}-{flags}\t".encode()
     assert caller_context([sent]) == CallerContext(TRACE, SPAN, sampled)
 
@@ -44,7 +43,6 @@ def test_a_later_version_may_say_more() -> None:
     ],
 )
 def test_a_malformed_context_is_ignored(sent: bytes) -> None:
-    """The request begins a trace of its own."""
     assert caller_context([sent]) is None
     trace = tracing.begin([sent], 0.0)
     assert trace is not None
@@ -53,13 +51,11 @@ def test_a_malformed_context_is_ignored(sent: bytes) -> None:
 
 
 def test_two_contexts_are_none() -> None:
-    """Nobody can tell which is right."""
     assert caller_context([SENT, SENT]) is None
     assert caller_context([]) is None
 
 
 def test_a_caller_who_does_not_record_is_not_traced() -> None:
-    """Whoever records gets a part of their own trace."""
     assert tracing.begin([SENT[:-1] + b"0"], 0.0) is None
     trace = tracing.begin([SENT], 0.0)
     assert trace is not None
@@ -72,7 +68,6 @@ def names(trace: Trace) -> list[tuple[str, str]]:
 
 
 async def test_steps_are_parts_of_those_around_them() -> None:
-    """Also of those in the tasks that they start; and of no other request."""
     trace, other = Trace(None, 0.0), Trace(None, 0.0)
 
     async def work(name: str) -> None:
@@ -137,7 +132,6 @@ async def test_after_it_was_recorded_nothing_is_noted() -> None:
 
 
 def test_nothing_is_loaded_where_nothing_is_traced() -> None:
-    """Neither by the command nor by a worker, nor by the Redis client."""
     code = """
 import sys
 import service.cli.main, service.instance.supervisor, service.worker.serving

@@ -9,21 +9,17 @@ from service.base.whoami import whoami
 
 
 def test_it_is_the_person_behind_sudo_at_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    """root is nobody in particular."""
     monkeypatch.setenv("SUDO_USER", "grace")
     assert whoami() == f"grace@{socket.gethostname()} (uid {os.getuid()})"
 
 
 def test_without_sudo_it_is_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the name that the system knows."""
     monkeypatch.delenv("SUDO_USER", raising=False)
     monkeypatch.setenv("LOGNAME", "ada")
     assert whoami() == f"ada@{socket.gethostname()} (uid {os.getuid()})"
 
 
 def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a container."""
-
     def nobody() -> str:
         raise KeyError("getpwuid(): uid not found: 10001")
 
@@ -34,7 +30,6 @@ def test_a_user_without_a_name_is_a_number(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_name_cannot_speak_to_the_terminal_that_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment is anybody's."""
     monkeypatch.setenv("SUDO_USER", "\x1b[2J\nroot" + "x" * 1000)
     assert whoami().startswith("\\u001b[2J\\nrootx")
     assert whoami().endswith(f" (uid {os.getuid()})"), "the number is never cut off"

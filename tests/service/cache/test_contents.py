@@ -41,7 +41,6 @@ def client(server: ValkeyProcess) -> Iterator[Any]:
 
 
 async def test_entries_are_counted_by_release(store: RedisStore, client: Any) -> None:
-    """All of them, newest release first; what is no entry is not counted, and sizes are near the truth."""
     names = {release: [cache_key(release, "forecast", str(number)).name for number in range(700)] for release in "ab"}
     for release, size in (("a", 300), ("b", 3000)):
         client.mset(dict.fromkeys(names[release], "x" * size))
@@ -60,7 +59,6 @@ async def test_entries_are_counted_by_release(store: RedisStore, client: Any) ->
 
 
 async def test_counting_ends_in_time(store: RedisStore, client: Any) -> None:
-    """What was seen until then is shown as such."""
     client.mset({cache_key("a", "forecast", str(number)).name: "x" for number in range(2000)})
     found = await survey(store, 0.0, lambda _: None)
     assert not found.complete
@@ -86,7 +84,6 @@ async def test_an_empty_cache_holds_nothing(store: RedisStore, client: Any) -> N
 
 
 async def test_an_entry_is_looked_at_as_a_worker_does(store: RedisStore, client: Any) -> None:
-    """Whole, nothing, or something that no worker would serve."""
     assert not (await read_entry(store, KEY)).damaged
     client.set(KEY.name, encode_entry(ENTRY, KEY.digest), ex=60)
     held = await read_entry(store, KEY)
@@ -124,7 +121,6 @@ async def test_a_server_that_cannot_look_without_counting_is_reported(server: Va
 async def test_a_cache_that_is_unreachable_or_refuses_is_an_error(
     server: ValkeyProcess, store: RedisStore, client: Any
 ) -> None:
-    """With the page that lists the rights, if it is for want of one."""
     client.execute_command("ACL", "SETUSER", "nobody", "on", ">p", "+ping", "+client", "+select", "+info", "~*")
     url = server.url.replace("unix://", "unix://nobody:p@")
     refused = RedisStore("shared cache", url, open_client(url, timeout=5))

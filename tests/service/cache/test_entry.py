@@ -18,14 +18,12 @@ LARGE = CacheEntry.of(b'{"total_results":1}' * 200)
 
 @given(st.binary(max_size=4000))
 def test_what_was_stored_comes_back(body: bytes) -> None:
-    """Body, packed body and validator."""
     entry = CacheEntry.of(body)
     assert decode(encode_entry(entry, KEY), KEY) == entry
 
 
 @given(st.sampled_from([SMALL, LARGE]), st.data())
 def test_any_flipped_byte_is_a_miss(entry: CacheEntry, data: st.DataObject) -> None:
-    """Wherever it is, and whatever it becomes: never a wrong answer."""
     stored = bytearray(encode_entry(entry, KEY))
     stored[data.draw(st.integers(0, len(stored) - 1))] ^= data.draw(st.integers(1, 255))
     assert decode(bytes(stored), KEY) is None
@@ -33,7 +31,6 @@ def test_any_flipped_byte_is_a_miss(entry: CacheEntry, data: st.DataObject) -> N
 
 @given(st.sampled_from([SMALL, LARGE]), st.data())
 def test_a_truncated_or_extended_entry_is_a_miss(entry: CacheEntry, data: st.DataObject) -> None:
-    """Also if nothing else is wrong with it."""
     stored = encode_entry(entry, KEY)
     assert decode(stored[: data.draw(st.integers(0, len(stored) - 1))], KEY) is None
     assert decode(stored + data.draw(st.binary(min_size=1, max_size=20)), KEY) is None
@@ -41,7 +38,6 @@ def test_a_truncated_or_extended_entry_is_a_miss(entry: CacheEntry, data: st.Dat
 
 @given(st.sampled_from([SMALL, LARGE]), st.data())
 def test_any_span_of_other_bytes_is_a_miss(entry: CacheEntry, data: st.DataObject) -> None:
-    """Also across the fields of the envelope."""
     stored = encode_entry(entry, KEY)
     start = data.draw(st.integers(0, len(stored) - 1))
     other = data.draw(st.binary(min_size=1, max_size=60))
@@ -67,7 +63,6 @@ def test_the_bytes_of_an_envelope() -> None:
 
 @given(st.binary(max_size=200))
 def test_bytes_that_are_no_entry_are_a_miss(data: bytes) -> None:
-    """Somebody else's data in the same Redis."""
     assert decode(data, KEY) is None
 
 
@@ -84,7 +79,6 @@ def test_an_entry_of_another_format_is_a_miss(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_only_large_bodies_are_packed() -> None:
-    """Below one packet there is nothing to win; the same body always packs to the same bytes."""
     assert SMALL.gzipped == b""
     assert gzip.decompress(LARGE.gzipped) == LARGE.body
     assert CacheEntry.of(LARGE.body) == LARGE

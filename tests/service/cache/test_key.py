@@ -19,7 +19,6 @@ def test_a_name_has_the_format_and_the_release_in_it() -> None:
 
 @given(st.tuples(_PART, _PART, _PART), st.tuples(_PART, _PART, _PART))
 def test_different_questions_have_different_keys(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
-    """Whatever release, area and query are made of: no two run into each other."""
     assert (cache_key(*one).digest == cache_key(*other).digest) is (one == other)
     assert (cache_key(*one).name == cache_key(*other).name) is (one == other)
 

@@ -39,7 +39,6 @@ def there(near: NearCache, numbers: range, release: str = "r1") -> int:
 
 
 def test_what_was_put_is_found_with_its_release_and_time() -> None:
-    """By the digest of its cache key, which is of the release too."""
     near = near_of()
     fill(near, range(1))
     assert near.get(key_of(0).digest) == Found(ENTRY, "near", "r1", (), 1_000.0)
@@ -48,7 +47,6 @@ def test_what_was_put_is_found_with_its_release_and_time() -> None:
 
 
 def test_heads_are_made_once_and_paid_for() -> None:
-    """When an entry comes in, of its release and bytes."""
     made: list[str] = []
 
     def prepare(release: str, entry: CacheEntry) -> tuple[bytes, ...]:
@@ -89,7 +87,6 @@ def test_what_was_asked_for_before_a_purge_is_not_let_in() -> None:
 
 
 def test_off_is_off() -> None:
-    """Not even heads are prepared."""
     near = NearCache(0, 300, lambda _release, _entry: pytest.fail("prepared for nobody"))
     near.switch("r1")
     fill(near, range(1))
@@ -100,7 +97,6 @@ def test_off_is_off() -> None:
 
 
 def test_it_never_holds_more_than_it_may() -> None:
-    """What has to go for lack of room is counted."""
     near = near_of(room=20 * cost_of(ENTRY))
     fill(near, range(100))
     assert (near.entries, near.used_bytes, near.left["size"]) == (20, 20 * cost_of(ENTRY), 80)
@@ -118,7 +114,6 @@ def test_a_purge_takes_what_its_condition_says() -> None:
 
 
 def test_entries_expire_by_their_age_and_not_by_their_use() -> None:
-    """At the next tidying after 300 s; younger ones stay."""
     clock = Clock()
     near = near_of(clock=clock)
     fill(near, range(1_200))
@@ -134,7 +129,6 @@ def test_entries_expire_by_their_age_and_not_by_their_use() -> None:
 
 
 def test_a_retired_release_goes_in_steps() -> None:
-    """The current one stays, and until the retirement so does the older one."""
     near = near_of("r1")
     fill(near, range(1_200))
     near.switch("r2")
@@ -147,7 +141,6 @@ def test_a_retired_release_goes_in_steps() -> None:
 
 
 def test_a_release_that_came_back_is_not_retired() -> None:
-    """Rolled back before the retirement, or between it and the tidying."""
     near = near_of("r1")
     fill(near, range(10))
     near.switch("r2")
@@ -160,7 +153,6 @@ def test_a_release_that_came_back_is_not_retired() -> None:
 
 
 async def test_it_keeps_itself_tidy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until it is stopped, and others have their turn between the steps."""
     monkeypatch.setattr(module, "_TIDY_SECONDS", 0.001)
     clock = Clock()
     near = near_of(clock=clock)

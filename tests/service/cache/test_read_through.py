@@ -87,7 +87,6 @@ async def _stored(scene: Scene, *, instead_of: bytes | None = None) -> None:
 
 
 async def test_concurrent_cold_requests_fill_once(scene: Scene) -> None:
-    """Exactly once, and all get the same bytes."""
     warehouse = Warehouse()
     fetched = await asyncio.gather(*(scene.cache.fetch(KEY, warehouse) for _ in range(200)))
     assert {one.entry.body for one in fetched} == {BODY}
@@ -95,7 +94,6 @@ async def test_concurrent_cold_requests_fill_once(scene: Scene) -> None:
 
 
 async def test_what_one_worker_filled_is_a_hit_for_the_next(scene: Scene) -> None:
-    """From the shared cache, without a fill."""
     first = await scene.cache.fetch(KEY, Warehouse())
     await _stored(scene)
     warehouse = Warehouse(b"never")
@@ -105,7 +103,6 @@ async def test_what_one_worker_filled_is_a_hit_for_the_next(scene: Scene) -> Non
 
 
 async def test_a_fill_is_a_step_of_the_request_that_began_it(scene: Scene) -> None:
-    """Those who wait with it see that they waited, in their own traces; whoever is not traced sees nothing."""
     traces = [Trace(None, 0.0), Trace(None, 0.0)]
 
     async def get(trace: Trace | None) -> None:
@@ -122,7 +119,6 @@ async def test_a_fill_is_a_step_of_the_request_that_began_it(scene: Scene) -> No
 
 
 async def test_an_error_reaches_everyone_and_is_not_kept(scene: Scene) -> None:
-    """Nothing of it is stored, or near; the next request fills."""
     warehouse = Warehouse()
     warehouse.error = ValueError("broken")
     results = await asyncio.gather(*(scene.cache.fetch(KEY, warehouse) for _ in range(5)), return_exceptions=True)
@@ -136,7 +132,6 @@ async def test_an_error_reaches_everyone_and_is_not_kept(scene: Scene) -> None:
 
 
 async def test_a_damaged_entry_is_filled_again(scene: Scene) -> None:
-    """And replaced."""
     await scene.client.set(KEY.name, b"nonsense")
     fetched = await scene.cache.fetch(KEY, Warehouse())
     assert (fetched.entry.body, fetched.tier, fetched.bypassed) == (BODY, "warehouse", False)
@@ -145,7 +140,6 @@ async def test_a_damaged_entry_is_filled_again(scene: Scene) -> None:
 
 
 async def test_without_redis_the_warehouse_still_answers() -> None:
-    """As a bypass, and many at once still fill once."""
     with socket.socket() as bound:  # bound and not listening: nobody is there, and no other comes
         bound.bind(("127.0.0.1", 0))
         url = f"redis://127.0.0.1:{bound.getsockname()[1]}/0"
@@ -158,7 +152,6 @@ async def test_without_redis_the_warehouse_still_answers() -> None:
 
 
 async def test_a_large_answer_is_packed_without_holding_the_loop(scene: Scene) -> None:
-    """Others go on meanwhile, and the packed bytes are stored with it."""
     fetched = await scene.cache.fetch(KEY, Warehouse(BODY * 20_000))
     await _stored(scene)
     again = await scene.another_worker().fetch(KEY, Warehouse(b"never"))
@@ -170,7 +163,6 @@ async def test_a_large_answer_is_packed_without_holding_the_loop(scene: Scene) -
 
 
 async def test_what_was_found_once_is_near(scene: Scene) -> None:
-    """After a fill and after a hit in the shared cache."""
     first = await scene.cache.fetch(KEY, Warehouse())
     await _stored(scene)
     near = near_of()

@@ -51,7 +51,6 @@ async def test_an_unreachable_cache_is_one_error(server: ValkeyProcess) -> None:
 
 
 async def test_entries_of_all_releases_go_and_nothing_else(server: ValkeyProcess) -> None:
-    """More than one command looks at, and of other formats too."""
     names = [cache_key(release, "forecast", str(number)).name for release in ("a", "b") for number in range(700)]
     with redis.Redis(unix_socket_path=str(server.socket), decode_responses=True) as client:
         client.mset({**dict.fromkeys([*names, "c:1:old:ff"], "x"), "k:{abc}": "a key", "c:trial": "", "cache": ""})

@@ -24,7 +24,6 @@ def _cache(client: FakeAsyncRedis) -> SharedCache:
 async def test_what_is_not_the_entry_asked_for_is_damaged_and_logged(
     stored: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is not served."""
     client = FakeAsyncRedis()
     await client.set(KEY.name, stored)
     with caplog.at_level(logging.WARNING):

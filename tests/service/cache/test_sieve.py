@@ -77,7 +77,6 @@ def kept(numbers: Sieve[int, int]) -> set[int]:
 def test_it_keeps_and_evicts_what_the_model_does(
     operations: list[tuple[str, int] | tuple[str, int, int]], most_spared: int
 ) -> None:
-    """Hits, replacements, removals, evictions; what is kept costs what it should."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sieve, "MOST_SPARED", most_spared)
         numbers: Sieve[int, int] = Sieve(MAX_COST)
@@ -114,7 +113,6 @@ def test_a_scan_does_not_push_out_what_is_asked_for() -> None:
 
 
 def test_a_map_in_which_everything_was_asked_for_takes_a_newcomer_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One put clears a bounded number of bits; the next goes on where it stood."""
     monkeypatch.setattr(sieve, "MOST_SPARED", 10)
     numbers: Sieve[int, int] = Sieve(100)
     for key in range(100):
@@ -128,7 +126,6 @@ def test_a_map_in_which_everything_was_asked_for_takes_a_newcomer_at_once(monkey
 
 @pytest.mark.parametrize("cost", [0, -1])
 def test_an_entry_without_cost_is_a_mistake(cost: int) -> None:
-    """It would never have to go."""
     with pytest.raises(ValueError, match="at least 1 byte"):
         Sieve[int, int](100).put(1, 1, cost)
 
@@ -137,7 +134,6 @@ def test_an_entry_without_cost_is_a_mistake(cost: int) -> None:
 
 
 def test_a_long_walk_is_taken_in_steps() -> None:
-    """None looks at more than it may; together they find all."""
     numbers: Sieve[int, int] = Sieve(10_000)
     for key in range(2_200):
         numbers.put(key, key, 1)
@@ -195,7 +191,6 @@ def test_clear_leaves_nothing_and_the_map_works_on() -> None:
 
 @pytest.mark.parametrize("old", [0, 1, STEP - 1, STEP, STEP + 1, 3 * STEP])
 def test_the_oldest_go_up_to_the_first_that_may_stay(old: int) -> None:
-    """And no others are looked at; a replaced entry is a new one."""
     numbers: Sieve[int, int] = Sieve(100_000)
     for key in range(3 * STEP):
         numbers.put(key, key, 1)

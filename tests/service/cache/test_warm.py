@@ -59,7 +59,6 @@ def bodies(given: list[Answer]) -> dict[tuple[str, str], bytes]:
 
 
 def test_every_answer_is_there_byte_by_byte_and_for_as_long_as_asked(cache: ValkeyProcess) -> None:
-    """More than one batch, and one that is not full: progress is reported by the batch."""
     given, reported = answers(450), list[int]()
     assert asyncio.run(warm(cache.url, plan(), given, reported.append)) == 450
     assert reported == [200, 400, 450]
@@ -108,7 +107,6 @@ def test_a_full_cache_that_evicts_nothing_is_reported(cache: ValkeyProcess) -> N
 
 
 def test_warming_ends_at_its_limit_of_time(cache: ValkeyProcess) -> None:
-    """What was stored until then stays, and is said."""
     given = answers(2000)
 
     def slow() -> Iterator[Answer]:

@@ -25,7 +25,6 @@ def stores(store: WiredStore, number: int, size: int = 1) -> tuple[EntryWriter, 
 
 
 async def test_a_failure_is_of_its_entry_alone(store: WiredStore) -> None:
-    """It is counted by its reason."""
     store.timeout = 0.05
     entries, stored = stores(store, 5)
     await settled()
@@ -35,7 +34,6 @@ async def test_a_failure_is_of_its_entry_alone(store: WiredStore) -> None:
 
 
 async def test_an_unexpected_reply_stores_nothing_behind_it(store: WiredStore) -> None:
-    """It is no reply to a SET."""
     entries, stored = stores(store, 3)
     await settled()
     store.wires[0].arrive(b"+OK\r\n$2\r\nno\r\n+OK\r\n")
@@ -45,7 +43,6 @@ async def test_an_unexpected_reply_stores_nothing_behind_it(store: WiredStore) -
 
 
 async def test_what_a_slow_store_cannot_take_is_not_stored(store: WiredStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rather than kept until it can."""
     monkeypatch.setattr(writer, "_MOST_BYTES", 1000)
     entries, stored = stores(store, 4, 400)
     await settled()

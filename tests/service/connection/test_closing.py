@@ -33,7 +33,6 @@ def rest(client: socket.socket) -> bytes:
 @pytest.mark.parametrize("before", ["nothing", "one", "two at once"])
 @pytest.mark.parametrize("target", [CITY, DOCUMENT])
 def test_what_follows_the_last_request_cuts_no_answer(worker: Served, before: str, target: str) -> None:
-    """Whichever protocol has the connection, and whether the application answers, or the pipeline."""
     worker.ask(CITY)
     first, close = worker.head(CITY).encode(), worker.head(target, Connection="close").encode()
     expected = worker.ask(target).body

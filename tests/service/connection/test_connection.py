@@ -51,7 +51,6 @@ async def test_a_defect_in_an_answer_that_waited_ends_the_connection(
 async def test_a_worker_that_stops_closes_an_idle_connection_a_little_later(
     doors: Doors, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
-    """A request that was on its way is answered."""
     monkeypatch.setattr(doors.door, "linger", 0.01)
     hot = request(TARGETS[0], doors.keys["free"])
     connection = await _asked(doors, hot)
@@ -81,7 +80,6 @@ async def test_a_connection_that_sends_an_empty_line_to_a_worker_that_stops_does
 
 @in_worker
 async def test_a_connection_leaves_nothing_behind(doors: Doors) -> None:
-    """No alarm, and no place among the server's connections."""
     hot = request(TARGETS[0], doors.keys["free"])
     for chunks in ([hot], [hot, hot + hot]):
         connection = await _asked(doors, *chunks)
@@ -97,7 +95,6 @@ async def test_a_connection_leaves_nothing_behind(doors: Doors) -> None:
 def test_a_silent_connection_is_closed_after_its_time(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
-    """That of a first request, or that which is kept alive: it is not closed before, and answers until then."""
     monkeypatch.setattr("service.connection.limits.HEAD_SECONDS", 0.4 if not asks else 60.0)
     with served(msgspec.structs.replace(settings, keep_alive=1)) as worker:
         head = worker.head(TARGETS[0]).encode()

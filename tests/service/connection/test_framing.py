@@ -64,7 +64,6 @@ def early(worker: Served, kind: str) -> str:
 @pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("kind", EARLY)
 def test_an_answer_before_the_end_of_its_request_is_the_last(worker: Served, kind: str, before: str) -> None:
-    """One answer, which says so; nothing that follows is taken for a request."""
     *_, status, code = EARLY[kind]
     asked = BEFORE[before]
     with worker.wire() as wire:
@@ -182,7 +181,6 @@ def test_requests_have_the_same_answers_wherever_a_network_cuts_them(
 def test_a_request_has_the_same_answer_on_a_fresh_and_on_a_warmed_connection(
     doors: Doors, one: tuple[str, str, list[str], bytes, str, str], warmed: int, at_once: bool
 ) -> None:
-    """Also if it comes together with those before it."""
     sent, good = sent_as(doors, one), request(TARGETS[0], doors.keys["free"])
     chunks = [good * warmed + sent] if at_once else [*[good] * warmed, sent]
     alone, warm = (doors.running.run(partial(_answers, doors, pieces)) for pieces in ([sent], chunks))
@@ -195,7 +193,6 @@ def test_a_request_has_the_same_answer_on_a_fresh_and_on_a_warmed_connection(
 def test_a_method_that_the_parser_does_not_know_is_a_405_wherever_it_is_cut(
     doors: Doors, before: str, target: str
 ) -> None:
-    """Behind a body, too."""
     bodies = {
         "": b"",
         "body": request("/v1/", doors.keys["free"], "Content-Length: 4", method="POST") + b"body",

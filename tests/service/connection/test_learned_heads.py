@@ -102,7 +102,6 @@ USUAL = (b"Host: forecast.test", b"x-api-key: phf_abc", b"User-Agent: x/1 (y; z)
 
 
 def test_heads_like_the_ones_before_are_read_as_a_whole() -> None:
-    """The same lines, and others of which the values differ; the request id is the one of its own head."""
     reader = HeadReader(Fields())
     for number in range(5):
         chunk = head(*USUAL, b"X-Request-Id: r%d" % number, b"traceparent: 00-%d" % number)
@@ -119,7 +118,6 @@ def test_heads_like_the_ones_before_are_read_as_a_whole() -> None:
 
 @pytest.mark.parametrize("bad", [b"", b"a/b", b"/", b"a" * 65, b"0" * 1000])
 def test_an_id_that_cannot_be_used_is_none_and_does_not_stick(bad: bytes) -> None:
-    """By the grammar of ids, whether a head is read again or like the ones before."""
     reader = HeadReader(Fields())
     for request_id in (bad, b"r1", b"r2", bad, b"6f1c2b7e-3d0a-4c55-9a51-0d8f6e2b1c34", bad, b"a" * 64):
         chunk = head(*USUAL, b"X-Request-Id: " + request_id, b"traceparent: 00-" + request_id)
@@ -131,7 +129,6 @@ def test_an_id_that_cannot_be_used_is_none_and_does_not_stick(bad: bytes) -> Non
 
 
 def test_each_value_that_differs_is_the_one_of_its_own_head() -> None:
-    """In whatever order they are sent."""
     for names in permutations((b"x-request-id", b"x-api-key", b"if-none-match", b"x-trace")):
         reader = HeadReader(Fields())
         for number in range(5):
@@ -150,7 +147,6 @@ def test_each_value_that_differs_is_the_one_of_its_own_head() -> None:
     ids=repr,
 )
 def test_whatever_is_not_plain_is_left_to_the_parser(lines: tuple[bytes, ...]) -> None:
-    """Also behind what was learned."""
     lines = (*USUAL, *lines) if lines else ()
     reader = HeadReader(Fields())
     assert reader.read(head(*lines), len(LINE)) is None
@@ -169,7 +165,6 @@ def test_a_chunk_with_something_behind_its_head_is_left_to_the_parser(behind: by
 
 
 def test_limits_hold_for_heads_like_the_last_one() -> None:
-    """In number and in size."""
     reader = HeadReader(Fields())
     many = [b"x-%d: y" % number for number in range(limits.MOST_HEADERS - len(USUAL))]
     for _ in range(3):
@@ -215,7 +210,6 @@ HEADS = st.lists(LINES, max_size=5).map(lambda lines: head(*USUAL[:2], *lines))
 @settings(max_examples=300, deadline=None)
 @given(st.lists(HEADS, min_size=1, max_size=6), st.data())
 def test_whatever_is_read_the_parser_reads_the_same(heads: list[bytes], data: st.DataObject) -> None:
-    """One connection, any heads after any others, also with bytes changed, added or cut off."""
     reader = HeadReader(Fields())
     for chunk in heads:
         place = data.draw(st.integers(len(LINE), len(chunk)))
@@ -318,7 +312,6 @@ def test_heads_without_a_verified_key_teach_little_and_use_what_others_taught() 
 
 
 def test_several_kinds_of_heads_are_learned_on_one_connection() -> None:
-    """As behind a balancer: of many keys, with a coding or without, with a validator or without."""
     reader, kinds = HeadReader(Fields()), ((), (b"accept-encoding: gzip, br",), (b'if-none-match: "1"',))
     for number in range(30):
         chunk = head(b"host: a", b"x-api-key: k%d" % (number // 2), *kinds[number % 3], b"x-trace: %d" % number)

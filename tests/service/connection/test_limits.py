@@ -31,7 +31,6 @@ def wire(worker: Served) -> Iterator[Wire]:
 
 
 def test_the_limits_are_those_that_the_contract_documents() -> None:
-    """8 KiB of address, 16 KiB and 100 of headers, 10 s."""
     assert limits.MOST_URL_BYTES == 8 * 1024
     assert (limits.MOST_HEADER_BYTES, limits.MOST_HEADERS) == (16 * 1024, 100)
     assert limits.HEAD_SECONDS == 10
@@ -73,7 +72,6 @@ def test_more_than_a_hundred_headers_are_a_431(worker: Served, wire: Wire, other
 
 @pytest.mark.parametrize("size", [8 * 1024, 8 * 1024 + 1, 100_000])
 def test_an_address_longer_than_eight_kibibytes_is_a_414(worker: Served, wire: Wire, size: int) -> None:
-    """Whether it arrives in one piece or not."""
     wire.send(worker.head(GOOD.ljust(size, "&")))
     if size == 8 * 1024:
         assert wire.answer().status == 200
@@ -86,7 +84,6 @@ def test_an_address_longer_than_eight_kibibytes_is_a_414(worker: Served, wire: W
 
 @pytest.mark.parametrize("later", [False, True])
 def test_an_unfinished_head_is_a_408(worker: Served, short_patience: None, wire: Wire, later: bool) -> None:
-    """With the first request of a connection, and with a later one."""
     if later:
         assert wire.send(worker.head(GOOD)).answer().status == 200
     wire.send("GET " if later else worker.head(GOOD)[:-2])
@@ -120,7 +117,6 @@ def test_an_idle_connection_stays_open_for_the_next_request(worker: Served, wire
 
 
 def test_connections_beyond_the_limit_get_a_503(settings: Settings) -> None:
-    """With a 503 and Retry-After on the first request; those that were there go on, and a free place is taken."""
     with served(msgspec.structs.replace(settings, connections=2)) as worker:
         with worker.wire() as first, worker.wire() as second:
             for wire in (first, second):
@@ -149,7 +145,6 @@ def test_a_flood_of_connections_is_reset_beyond_those_that_get_a_503(
 
 
 def test_a_reader_that_takes_nothing_is_let_go(worker: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It asks for more than the network holds, and reads none of it; no other notices."""
     monkeypatch.setattr(closing, "READ_SECONDS", SHORT)
     asked = worker.head(f"{FORECAST}?city_name=springfield&state_code=IL").encode()
     with socket.create_connection(("127.0.0.1", worker.port), timeout=1) as slow:
@@ -170,7 +165,6 @@ def test_a_reader_that_takes_nothing_is_let_go(worker: Served, monkeypatch: pyte
 def test_a_reader_that_leaves_a_little_is_let_go_when_its_connection_is_closed(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, last: str, half_closes: bool
 ) -> None:
-    """A closed connection waits for its reader, but not for ever."""
     monkeypatch.setattr(closing, "READ_SECONDS", SHORT)
     with served(msgspec.structs.replace(settings, keep_alive=1)) as worker:
         head = worker.head(f"{FORECAST}?city_name=springfield&state_code=IL")

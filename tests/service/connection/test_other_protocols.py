@@ -38,7 +38,6 @@ PROTOCOLS = {
 @pytest.mark.parametrize("before", [0, 1])
 @pytest.mark.parametrize("kind", PROTOCOLS)
 def test_another_protocol_is_called_by_its_name(worker: Served, kind: str, before: int) -> None:
-    """In the answer and in the request log; and the connection is closed."""
     sent, name, setting = PROTOCOLS[kind]
     with worker.wire() as wire:
         for _ in range(before):

@@ -55,7 +55,6 @@ async def answer(_: Any, send: Any) -> None:
 
 
 async def test_what_is_under_way_hears_that_its_client_has_gone_while_a_request_waits_for_it() -> None:
-    """And neither keeps the connection: the collector runs seldom."""
     application, connection = connected(answer)
     connection.receive(HEAD % (b"GET", b""))
     connection.receive(b"hello" + HEAD % (b"GET", b""))

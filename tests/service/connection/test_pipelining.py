@@ -38,7 +38,6 @@ def requests(worker: Served, kind: str, first: int = 0, number: int = MANY) -> b
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_requests_of_one_read_begin_one_after_the_other(worker: Served, kind: str) -> None:
-    """Nothing is read meanwhile; all are answered, in their order."""
     worker.ask(GOOD)
 
     async def test(connection: Connection) -> None:
@@ -73,8 +72,6 @@ def test_hot_requests_of_one_read_leave_others_their_turn(worker: Served) -> Non
 
 
 def test_what_is_held_for_a_connection_that_is_lost_is_let_go(worker: Served) -> None:
-    """None of it is answered, or counted."""
-
     async def test(connection: Connection) -> None:
         await connection.feed(requests(worker, "hot"))
         written = len(connection.end())

@@ -20,7 +20,6 @@ CLOSING = "Connection: close"
 
 
 def test_pipelined_requests_are_answered_in_their_order(doors: Doors) -> None:
-    """No hit overtakes what came before it."""
     key = doors.keys["free"]
     hit, error, other = request(TARGETS[0], key), request(UNKNOWN, key), request("/v1/openapi.json", key, method="POST")
     codes = {hit: b"200", error: b"404", other: b"405"}
@@ -78,7 +77,6 @@ def test_a_host_that_is_none_is_refused_though_the_one_before_was_good(doors: Do
 
 @in_worker
 async def test_nothing_is_written_to_a_reader_that_pauses(doors: Doors) -> None:
-    """What it holds already is enough; the answer comes when it goes on."""
     connection = doors.connect()
     connection.block()
     await connection.feed(request(TARGETS[0], doors.keys["free"]))
@@ -113,7 +111,6 @@ def test_requests_behind_a_last_one_that_is_cut_in_its_last_line_end_are_not_ans
 def test_a_request_without_a_key_does_not_get_the_error_of_a_wrong_one(
     doors: Doors, wrong: str, target: str, version: str
 ) -> None:
-    """Nor without a host."""
     sent, bare = request(target, doors.keys[wrong]), f"GET {target} HTTP/{version}\r\nAccept: x\r\n\r\n".encode()
     answers = doors.send([sent, sent, bare])
     assert answers.count(b'"invalid_api_key"') == 2
@@ -141,7 +138,6 @@ def bare(method: str, target: str, key: str | None, host: str | None, line: str)
 )
 @given(st.lists(SENT, min_size=2, max_size=3))
 def test_what_is_known_of_a_request_is_not_taken_for_the_next(doors: Doors, asked: list[Any]) -> None:
-    """Each on a connection of its own has the answer that it has behind the others."""
     sent = [bare(method, target, key and doors.keys[key], *others) for method, target, key, *others in asked]
     together = normalised(doors.send(sent))
     assert together == b"".join(normalised(doors.send([one])) for one in sent)
@@ -217,7 +213,6 @@ def test_a_request_in_http_1_0_is_its_connection_s_only_one(doors: Doors, lines:
 
 
 def test_a_request_that_is_not_the_only_one_keeps_its_connection(doors: Doors) -> None:
-    """Or one that is not whole."""
     good = doors.keys["free"]
     assert not at_first(doors, request(TARGETS[0], good))[1]
     assert not at_first(doors, request(TARGETS[0], good, CLOSING)[:-2])[1]

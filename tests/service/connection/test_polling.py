@@ -145,7 +145,6 @@ async def test_who_has_gone_before_the_answer_is_written_is_lost(opened: Opened)
 
 @on_connections
 async def test_an_answer_to_a_lost_connection_does_not_reach_the_next_one_with_its_descriptor(opened: Opened) -> None:
-    """Neither one that was about to be written, nor one that comes later."""
     lost, client = opened()
     client.sendall(b"silence")
     await eventually(lambda: bool(lost.reads))
@@ -175,7 +174,6 @@ async def test_answers_that_are_made_later_keep_the_order_of_their_requests(open
 
 @on_connections
 async def test_a_connection_that_closes_before_its_answer_is_written_has_it_all_the_same(opened: Opened) -> None:
-    """And nothing that is written later."""
     echo, client = opened()
     client.sendall(b"silence")
     await eventually(lambda: bool(echo.reads))
@@ -217,7 +215,6 @@ async def test_a_defect_in_one_that_is_lost_takes_nothing_from_the_others(
 
 @on_connections
 async def test_what_a_reader_does_not_take_at_once_it_gets_when_it_does(opened: Opened) -> None:
-    """The connection hears that it is blocked, and that it is no more; then it goes on."""
     echo, client = opened()
     client.sendall(b"large")
     await eventually(lambda: echo.heard == ["opened", "blocked"])
@@ -229,7 +226,6 @@ async def test_what_a_reader_does_not_take_at_once_it_gets_when_it_does(opened: 
 
 @on_connections
 async def test_a_last_answer_that_its_reader_takes_slowly_arrives_whole_before_the_end(opened: Opened) -> None:
-    """However much arrives behind it."""
     echo, client = opened()
     client.sendall(b"large")
     await eventually(lambda: "blocked" in echo.heard)
@@ -254,7 +250,6 @@ async def test_what_is_not_to_be_read_stays_with_its_sender(opened: Opened) -> N
 
 @on_connections
 async def test_many_pieces_arrive_in_order(opened: Opened) -> None:
-    """More than the kernel takes in one call."""
     echo, client = opened()
     for number in range(0, 3000, 2):
         echo.channel.write(b"%05d" % number, b"%05d" % (number + 1))

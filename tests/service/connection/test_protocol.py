@@ -55,13 +55,11 @@ def test_an_absolute_form_without_a_path_means_the_root(worker: Served, wire: Wi
 
 
 def test_a_path_that_begins_with_two_slashes_is_a_path(worker: Served, wire: Wire) -> None:
-    """And no host."""
     assert wire.send(worker.head(f"//a{GOOD}")).answer().json()["code"] == "not_found"
 
 
 @pytest.mark.parametrize("host", ["a b/c", "x/", "x?y", "x#y", "é", "http://x", "<script>", "x:y"])
 def test_a_host_that_is_none_is_a_400(worker: Served, wire: Wire, host: str) -> None:
-    """And not the framework's trouble with it."""
     head = f"GET {GOOD} HTTP/1.1\r\nHost: {host}\r\nx-api-key: {worker.key}\r\n\r\n"
     answer = wire.send(head.encode()).answer()
     assert (answer.status, answer.json()["code"]) == (400, "bad_request")
@@ -91,7 +89,6 @@ def test_refusals_by_the_parser_are_counted(worker: Served, wire: Wire) -> None:
 
 
 def test_http_1_0_is_answered_and_closed(worker: Served, wire: Wire) -> None:
-    """Without a Host, which it does not know."""
     answer = wire.send(f"GET {GOOD} HTTP/1.0\r\nx-api-key: {worker.key}\r\n\r\n").answer()
     assert (answer.status, answer.header("connection")) == (200, "close")
     assert wire.closes()
@@ -122,7 +119,6 @@ def test_an_offer_of_another_protocol_is_ignored(worker: Served, wire: Wire, off
 @pytest.mark.parametrize("size", [1, 7, 40])
 @pytest.mark.parametrize("offer", OFFERS)
 def test_the_body_behind_an_offer_is_not_the_next_request(worker: Served, wire: Wire, offer: str, size: int) -> None:
-    """Wherever it is cut."""
     hidden = worker.head(GOOD, X_Request_Id="hidden")
     sent = worker.head(GOOD, "POST", Content_Length=str(len(hidden)), **OFFERS[offer]) + hidden
     for start in range(0, len(sent), size):
@@ -146,7 +142,6 @@ def test_an_offer_on_the_last_request_of_a_connection_keeps_it_no_longer(worker:
 def test_a_body_is_refused_and_never_taken_for_a_request(
     worker: Served, wire: Wire, headers: dict[str, str], body: str
 ) -> None:
-    """The next request on the connection is read from where the body ends."""
     wire.send(worker.head(GOOD, **headers) + body + worker.head(GOOD))
     first = wire.answer()
     assert (first.status, first.json()["code"]) == (400, "body_not_allowed")
@@ -193,7 +188,6 @@ def test_trailers_without_end_behind_an_empty_body_are_a_431(worker: Served, wir
 def test_a_refused_request_is_answered_after_those_before_it(
     worker: Served, wire: Wire, last: str, status: int, code: str
 ) -> None:
-    """And nothing that comes after it is answered at all."""
     asked = ["a", "b", "c"]
     wire.send("".join(worker.head(GOOD, X_Request_Id=name) for name in asked) + last + worker.head(GOOD))
     answers = [wire.answer() for _ in asked]

@@ -37,12 +37,10 @@ async def _ask(path: str) -> tuple[int, Any]:
 
 
 async def test_a_response_goes_out_as_it_is() -> None:
-    """The framework adds nothing to it."""
     assert await _ask("/good") == (200, {})
 
 
 async def test_an_api_error_is_answered_and_its_cause_logged(caplog: pytest.LogCaptureFixture) -> None:
-    """The cause is for operators."""
     status, body = await _ask("/refused")
     assert (status, body["code"], body["request_id"]) == (503, "unavailable", "r1")
     assert "disk" in caplog.text
@@ -50,7 +48,6 @@ async def test_an_api_error_is_answered_and_its_cause_logged(caplog: pytest.LogC
 
 
 async def test_any_other_exception_is_a_500_that_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """The trace is in the log."""
     caplog.set_level(logging.ERROR)
     status, body = await _ask("/broken")
     assert (status, body["code"]) == (500, "internal")

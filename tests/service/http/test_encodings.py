@@ -40,7 +40,6 @@ def detail(answer: Answer) -> str:
 def test_an_invisible_character_in_a_value_is_named(
     documented: Served, target: str, parameter: str, meant: str, mark: str
 ) -> None:
-    """However often it is asked, and whichever way answers."""
     for _ in range(2):
         answer = documented.ask(target.format(quote(mark)))
         problem = answer.json()

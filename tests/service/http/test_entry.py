@@ -37,7 +37,6 @@ def status_of(answer: tuple[Any, bytes]) -> int:
 
 
 async def test_the_application_answers_what_was_checked(steps: Steps) -> None:
-    """With what every answer carries, and counted once."""
     start, body = await ask(entry(steps), OTHER)
     assert (start["status"], body) == (200, b"{}")
     assert (b"x-request-id", b"r1") in start["headers"]
@@ -47,8 +46,6 @@ async def test_the_application_answers_what_was_checked(steps: Steps) -> None:
 
 
 async def test_what_is_refused_never_reaches_the_application(steps: Steps) -> None:
-    """Without a key, at no path, by no method."""
-
     async def reached(scope: Any, receive: Any, send: Any) -> None:
         raise AssertionError(scope["path"])
 
@@ -63,7 +60,6 @@ async def test_what_is_refused_never_reaches_the_application(steps: Steps) -> No
 
 @pytest.mark.parametrize(("key", "answered"), [(KEY, b"live"), (TEST_KEY, b"test")])
 async def test_test_keys_are_answered_from_test_data_alone(steps: Steps, key: str, answered: bytes) -> None:
-    """And their answers say so."""
     app = entry(steps, *(Response.of(200, (), body, "answered") for body in (b"live", b"test")))
     start, body = await ask(app, PATH, key=key)
     assert body == answered
@@ -85,8 +81,6 @@ async def test_the_application_sees_a_get_at_the_path_without_its_slash(steps: S
 
 
 async def test_an_exception_is_a_500_that_shows_nothing(steps: Steps, caplog: pytest.LogCaptureFixture) -> None:
-    """The caller gets the request's id, the log gets the rest."""
-
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         raise RuntimeError("secret of the inside")
 
@@ -110,7 +104,6 @@ async def test_an_answer_that_fails_after_its_head_is_not_completed(steps: Steps
 
 
 async def test_while_it_drains_every_answer_is_the_last_of_its_connection(steps: Steps) -> None:
-    """So that clients come back on a connection to another instance."""
     app = entry(steps)
     assert (b"connection", b"close") not in (await ask(app, OTHER))[0]["headers"]
     app.pipeline.draining = True

@@ -13,7 +13,6 @@ from warehouse.areas.paging import Cursors
 
 
 def test_error_examples_are_what_the_code_answers() -> None:
-    """To the letter, also where a parameter is wrong."""
     faults: dict[str, Callable[[], object]] = {
         "missing_parameter": lambda: parse_location(b"city_name=x", lambda _: ()),
         "invalid_parameter": lambda: parse_location(b"zip_code=501", lambda _: ()),

@@ -37,7 +37,6 @@ def miss(worker: Served, **parameters: str) -> str:
 
 
 def test_an_answer_is_exactly_the_documented_bytes(worker: Served) -> None:
-    """Members, their order, no spaces, integers without a point; population ascends by year."""
     answer = worker.forecast(zip_code="36436")
     assert answer.body == DICKINSON
     assert answer.header("content-type") == "application/json"
@@ -45,12 +44,10 @@ def test_an_answer_is_exactly_the_documented_bytes(worker: Served) -> None:
 
 
 def test_a_zip_code_without_figures_is_a_match_with_nulls(worker: Served) -> None:
-    """No member is absent, and only those documented are null."""
     assert worker.forecast(zip_code="09001").body == WITHOUT_FIGURES
 
 
 def test_a_city_answers_all_its_zip_codes_ascending(worker: Served) -> None:
-    """The whole match, never a page."""
     assert zip_codes(worker, city_name="Los Angeles", state_code="CA") == ["90001", "90028"]
     assert zip_codes(worker, city_name="Springfield", state_code="IL") == [str(code) for code in range(62701, 62709)]
 
@@ -75,7 +72,6 @@ def test_the_name_of_a_county_gets_the_endpoint_for_counties(worker: Served) -> 
 
 
 def test_an_answer_to_another_name_says_which_city_each_time(worker: Served) -> None:
-    """Also when the caches have it, in a 304, and not to whoever gives the city's own name."""
     query = "city_name=Los+Angeles+CA&state_code=CA"
     answers = [worker.ask(f"{FORECAST}?{query}") for _ in range(3)]
     again = worker.ask(f"{FORECAST}?{query}", if_none_match=answers[0].header("etag") or "")
@@ -86,14 +82,12 @@ def test_an_answer_to_another_name_says_which_city_each_time(worker: Served) -> 
 
 
 def test_a_miss_says_what_would_match(worker: Served) -> None:
-    """A similar name in the state, or the states that have the name."""
     assert "Dickinson, AL" in miss(worker, city_name="Dickinso", state_code="AL")
     assert "AL, ND" in miss(worker, city_name="Dickinson", state_code="CA")
     assert "99999" in miss(worker, zip_code="99999")
 
 
 def test_a_miss_may_be_kept_like_an_answer(worker: Served) -> None:
-    """404 no_matching_records caches like a 200, of the same release."""
     answer = worker.forecast(zip_code="99999")
     assert answer.header("cache-control") == "private, max-age=60"
     assert answer.header("vary") == "accept, accept-encoding, x-api-key"
@@ -110,6 +104,5 @@ def test_unknown_parameters_and_spellings_share_one_entry(worker: Served) -> Non
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml;q=1, */*;q=0", "nonsense"])
 def test_accept_never_causes_a_406(worker: Served, accept: str) -> None:
-    """The answer is JSON whatever was asked for."""
     answer = worker.ask(f"{FORECAST}?zip_code=36436", Accept=accept)
     assert (answer.status, answer.header("content-type")) == (200, "application/json")

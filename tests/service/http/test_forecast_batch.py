@@ -37,7 +37,6 @@ def results(answer: Answer) -> list[dict[str, Any]]:
 
 
 def test_each_zip_code_is_answered_in_the_order_asked(worker: Served) -> None:
-    """With the bytes of its own answer; twice if it was asked for twice."""
     asked = ["90028", "36436", "09001", "36436"]
     answer = worker.ask(target(*asked))
     found = results(answer)
@@ -62,14 +61,12 @@ def test_each_zip_code_is_answered_in_the_order_asked(worker: Served) -> None:
     ],
 )
 def test_a_bad_one_spoils_nothing_else(worker: Served, bad: str, status: int, code: str) -> None:
-    """It is shown as it was sent, at most 100 characters of it."""
     first, middle, last = results(worker.ask(target("36436", bad, "90028")))
     assert middle == {"zip_code": bad[:100], "status": status, "result": None, "code": code}
     assert (first["status"], last["status"]) == (200, 200)
 
 
 def test_what_no_text_is_is_one_that_is_bad(worker: Served) -> None:
-    """Bytes that are not UTF-8, and control characters."""
     for bad in ("%ff", "%00"):
         first, second = results(worker.ask(f"{BATCH}?zip_code={bad}&zip%5Fcode=36436"))
         assert (first["status"], second["status"]) == (400, 200)
@@ -81,7 +78,6 @@ def test_a_key_that_was_sent_as_a_zip_code_is_not_repeated(worker: Served) -> No
 
 
 def test_zip_plus_four_means_its_first_five_digits(worker: Served) -> None:
-    """And is shown as it was asked for."""
     (one,) = results(worker.ask(target(" 36436-1234 ")))
     assert (one["zip_code"], one["result"]["location"]["zip_code"]) == ("36436-1234", "36436")
 
@@ -107,7 +103,6 @@ def test_what_is_wrong_with_all_of_it_is_named(worker: Served, query: str, code:
 
 
 def test_an_answer_is_validated_and_compressed_like_any_other(worker: Served) -> None:
-    """HEAD and a trailing slash answer the same."""
     batch = target("36436", *SPRINGFIELD)
     answer = worker.ask(batch)
     etag = answer.header("etag") or ""
@@ -162,7 +157,6 @@ def purge(worker: Served, *, shared: bool) -> None:
 
 
 def test_batches_and_single_requests_share_their_entries(worker: Served) -> None:
-    """What one has brought the other finds near; what is nowhere takes one statement for all of them."""
     everything = [*SPRINGFIELD, "36436"]
     purge(worker, shared=True)
     before, looked_up = queries(worker), counted(worker, LOOKUPS, "shared", "miss")
@@ -194,7 +188,6 @@ def failing(worker: Served, monkeypatch: pytest.MonkeyPatch, error: LookupFailur
 
 
 def test_a_look_up_that_fails_spoils_no_other(worker: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is a 503 of its own, and no cache keeps such an answer."""
     purge(worker, shared=True)
     failing(worker, monkeypatch, LookupBusy("no"), "62702")
     answer = worker.ask(target("62701", "62702", "62703"))
@@ -219,7 +212,6 @@ def test_it_weighs_as_much_as_it_may_ask_for() -> None:
 
 
 def test_each_zip_code_is_counted_as_its_own_request_would_be(worker: Served, settings: Settings) -> None:
-    """Found, without figures, not found, rejected; and those that were unchanged."""
     caller = Caller(worker, settings, Terms())
     batch = target("36436", "90028", "09001", "99999", "1")
     etag = caller.ask(batch).header("etag") or ""
@@ -234,7 +226,6 @@ def test_a_batch_that_is_refused_counts_as_one_request(worker: Served, settings:
 
 
 def test_of_a_rate_it_takes_as_many_requests_or_none(worker: Served, settings: Settings) -> None:
-    """What is refused takes nothing: fewer pass at once."""
     caller = Caller(worker, settings, Terms(rate=Rate(1, 3600, 5)))
     passed = caller.ask(target(*SPRINGFIELD[:3]))
     assert (passed.status, passed.header("ratelimit")) == (200, '"rate";r=1;t=3600')
@@ -247,7 +238,6 @@ def test_of_a_rate_it_takes_as_many_requests_or_none(worker: Served, settings: S
 
 
 def test_of_a_quota_it_takes_as_many_requests_or_none(worker: Served, settings: Settings) -> None:
-    """What is not found is not billed."""
     caller = Caller(worker, settings, Terms(quota=Quota(6, "day")))
     passed = caller.ask(target(*SPRINGFIELD[:3], "99999"))
     assert (passed.status, (passed.header("ratelimit") or "").split(";")[1]) == (200, "r=3")

@@ -33,7 +33,6 @@ def zips(body: dict[str, Any]) -> list[str]:
 def test_walking_the_pages_finds_each_zip_code_once(
     worker: Served, path: str, query: dict[str, str], limit: int
 ) -> None:
-    """In ascending order, with the entries that they have by themselves."""
     found: list[str] = []
     asked: dict[str, str | int] = {**query, "limit": limit}
     while True:
@@ -54,7 +53,6 @@ def test_a_place_without_a_county_is_in_its_state(worker: Served) -> None:
 
 
 def test_a_page_is_cached_and_validated_like_any_answer(worker: Served) -> None:
-    """Another spelling of the query is the same one; HEAD and a trailing slash answer the same."""
     first = worker.ask(f"{STATE}?state_code=mo&limit=2")
     again = worker.ask(f"{STATE}/?limit=002&state_code=MO&cursor=")
     assert "fwd=uri-miss" in (first.header("cache-status") or "")
@@ -69,7 +67,6 @@ def test_a_page_is_cached_and_validated_like_any_answer(worker: Served) -> None:
 
 
 def test_a_cursor_belongs_to_its_query(worker: Served) -> None:
-    """Neither another county nor the state takes it, nor the same ZIP codes under another name."""
     cursor = ask(worker, COUNTY, county_fips_code="17167", limit=1)[1]["next_cursor"]
     assert zips(ask(worker, COUNTY, county_fips_code="17167", limit=2, cursor=cursor)[1]) == SPRINGFIELD[1:3]
     for path, query in (
@@ -158,7 +155,6 @@ def test_a_release_that_knows_no_counties_says_so() -> None:
 
 
 def test_a_page_counts_as_empty_if_nothing_on_it_has_figures(worker: Served) -> None:
-    """Whatever the other pages have."""
     builder = KeySetBuilder()
     builder.add("36436", "Dickinson, AL", "AL", has_figures=True, county="01025")
     builder.add("36446", "Fulton, AL", "AL", has_figures=False, county="01025")

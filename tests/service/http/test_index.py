@@ -30,7 +30,6 @@ def test_an_unknown_parameter_is_an_error_also_where_there_is_no_query(worker: S
 
 
 def test_the_index_names_release_sources_and_areas(worker: Served, published: Path) -> None:
-    """In the contract's order; instants are RFC 3339 in UTC."""
     answer = worker.ask("/v1/")
     body = answer.json()
     manifest = Catalog(published).current()
@@ -48,7 +47,6 @@ def test_the_index_names_release_sources_and_areas(worker: Served, published: Pa
 
 
 def test_the_index_has_the_areas_and_the_end_of_the_key(worker: Served, settings: Settings) -> None:
-    """Whoever else asks is told of another key."""
     until = datetime(2031, 2, 3, 4, 5, 6, tzinfo=UTC)
     terms = Terms(("forecast",), Rate(5, 1, 5), Quota(40, "day"))
     issued = with_keys(settings.keys_url, settings.data_path, lambda store: store.issue("acme", "", until, terms))
@@ -70,7 +68,6 @@ def test_the_index_is_sent_once_to_a_client_that_keeps_it(worker: Served) -> Non
 
 
 def test_the_index_leads_to_everything_else(documented: Served, worker: Served) -> None:
-    """The guide only where there is one."""
     body = documented.ask("/v1/").json()
     for member in ("releases", "usage", "openapi", "documentation"):
         assert documented.ask(body[member]).status == 200
@@ -78,19 +75,16 @@ def test_the_index_leads_to_everything_else(documented: Served, worker: Served) 
 
 
 def test_areas_that_cover_some_cities_name_them(documented: Served) -> None:
-    """The forecast covers the country."""
     covered = {area["name"]: area["cities"] for area in documented.ask("/v1/").json()["areas"]}
     assert covered == {"forecast": None, "projects": ["San Francisco, CA"]}
 
 
 def test_every_area_that_is_listed_can_be_asked(worker: Served) -> None:
-    """Its path takes its query forms: without one it is a 400, not a 404."""
     for area in worker.ask("/v1/").json()["areas"]:
         assert worker.ask(area["path"]).json()["code"] == "missing_parameter"
 
 
 def test_an_area_that_the_release_lacks_is_not_listed_and_a_404(worker: Served) -> None:
-    """Development projects, here."""
     listed = {area["path"] for area in worker.ask("/v1/").json()["areas"]}
     lacking = [area.path for area in AREAS if area.path not in listed]
     assert lacking
@@ -101,7 +95,6 @@ def test_an_area_that_the_release_lacks_is_not_listed_and_a_404(worker: Served) 
 def test_before_the_first_release_every_endpoint_but_the_description_is_a_503(
     settings: Settings, tmp_path: Path
 ) -> None:
-    """With Retry-After; a good key is still told from a bad one."""
     with served(msgspec.structs.replace(settings, data_dir=str(tmp_path / "empty"))) as empty:
         for target in ("/v1/", f"{FORECAST}?zip_code=36436"):
             answer = empty.ask(target)
@@ -120,7 +113,6 @@ class _Release:
 
 
 def test_the_index_of_a_key_stays_until_its_terms_or_the_release_change(worker: Served) -> None:
-    """And keeps no release in memory that is no longer served."""
     like = worker.app.follower.current
     assert like is not None
     follower: Any = SimpleNamespace(current=_Release(like, "first"))

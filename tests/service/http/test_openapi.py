@@ -73,12 +73,10 @@ def errors_in(schema: str, value: Any) -> list[str]:
 
 
 def test_the_description_is_valid() -> None:
-    """OpenAPI 3.1."""
     OpenAPIV31SpecValidator(DOCUMENT).validate()
 
 
 def test_the_description_is_served_with_examples_of_the_current_release(worker: Served) -> None:
-    """To clients with a key; each is what its example parameters are answered. The rest is the same."""
     served = worker.ask("/v1/openapi.json").json()
     for path, item in served["paths"].items():
         operation = item["get"]
@@ -98,13 +96,11 @@ def test_the_description_is_served_with_examples_of_the_current_release(worker: 
 
 
 def test_what_the_release_lacks_has_an_example_that_says_it_is_made_up(worker: Served) -> None:
-    """Development projects, here."""
     examples = shown_at(worker.ask("/v1/openapi.json").json(), "/v1/development-projects")
     assert [example["summary"] for example in examples.values()] == ["Made up."]
 
 
 def test_the_description_is_sent_once_to_a_client_that_keeps_it(worker: Served) -> None:
-    """Compressed, if that is accepted."""
     answer = worker.ask("/v1/openapi.json", accept_encoding="gzip")
     assert answer.header("content-encoding") == "gzip"
     again = worker.ask("/v1/openapi.json", accept_encoding="gzip", if_none_match=answer.header("etag") or "")
@@ -126,7 +122,6 @@ def test_the_next_page_is_linked(worker: Served) -> None:
 
 
 def test_operators_say_where_the_service_is_and_whom_to_ask() -> None:
-    """And whether there is a guide."""
     reported = describe_api(About("https://api.example.com", "data@example.com", guide=True))
     assert reported["servers"] == [{"url": "https://api.example.com"}]
     assert reported["externalDocs"]["url"] == "https://api.example.com/docs/"
@@ -141,13 +136,11 @@ def test_operators_say_where_the_service_is_and_whom_to_ask() -> None:
 
 @pytest.mark.parametrize("schema", DOCUMENT["components"]["schemas"])
 def test_every_member_is_described(schema: str) -> None:
-    """By itself, or by the schema that it refers to."""
     members = DOCUMENT["components"]["schemas"][schema].get("properties", {})
     assert [name for name, member in members.items() if not {"description", "$ref"} & set(member)] == []
 
 
 def test_every_parameter_and_header_is_described_and_every_operation_has_a_tag() -> None:
-    """The tags are described too."""
     tags = {tag["name"] for tag in DOCUMENT["tags"] if tag["description"]}
     for item in DOCUMENT["paths"].values():
         assert all(parameter.get("description") for parameter in item["get"].get("parameters", ()))
@@ -157,7 +150,6 @@ def test_every_parameter_and_header_is_described_and_every_operation_has_a_tag()
 
 @pytest.mark.parametrize("query", ["zip_code=36436", "zip_code=1", "zip_code=99999"])
 def test_headers_of_a_key_with_limits_are_described(worker: Served, settings: Settings, query: str) -> None:
-    """Of errors as of answers: each says what is left."""
     answer = Caller(worker, settings, Terms(rate=Rate(10, 1, 10))).ask(f"{FORECAST}?{query}")
     assert answer.header("ratelimit")
     described = DOCUMENT["paths"][FORECAST]["get"]["responses"][str(answer.status)]["headers"]
@@ -167,7 +159,6 @@ def test_headers_of_a_key_with_limits_are_described(worker: Served, settings: Se
 
 @pytest.mark.parametrize(("schema", "value"), examples())
 def test_every_example_is_valid_and_decodes(schema: str, value: Any) -> None:
-    """Against its own schema, and into the struct that is encoded."""
     assert errors_in(schema, value) == []
     decoded: Any = msgspec.convert(value, STRUCTS[schema], strict=True)
     assert msgspec.json.encode(decoded, order="sorted") == msgspec.json.encode(value, order="sorted")
@@ -196,7 +187,6 @@ def test_every_example_is_valid_and_decodes(schema: str, value: Any) -> None:
     ],
 )
 def test_real_answers_are_as_described(worker: Served, target: str, schema: str) -> None:
-    """No member more, none less; and their status is described."""
     answer = worker.ask(target)
     assert errors_in(schema, answer.json()) == []
     path = target.partition("?")[0].replace("/current/", "/{release}/")
@@ -205,7 +195,6 @@ def test_real_answers_are_as_described(worker: Served, target: str, schema: str)
 
 
 def test_the_schemas_refuse_what_is_no_answer() -> None:
-    """A missing member, a ZIP code without its zero, a city without its state."""
     good = examples()[0].values[1]
     entry = good["zip_codes"][0]
     for damaged in (
@@ -217,7 +206,6 @@ def test_the_schemas_refuse_what_is_no_answer() -> None:
 
 
 def test_every_code_is_described() -> None:
-    """In the schema all of them; at the forecast, all that can happen there."""
     assert DOCUMENT["components"]["schemas"]["Problem"]["properties"]["code"]["enum"] == list(CODES)
     shown = {
         value["code"]
@@ -237,7 +225,6 @@ def test_schemas_are_described_in_words_for_partners(schema: str) -> None:
 
 
 def test_every_operation_needs_the_key_and_says_so() -> None:
-    """In the header of the contract's name."""
     scheme = DOCUMENT["components"]["securitySchemes"]["apiKey"]
     assert DOCUMENT["security"] == [{"apiKey": []}]
     assert scheme == {"type": "apiKey", "in": "header", "name": "x-api-key"}

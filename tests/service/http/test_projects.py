@@ -68,7 +68,6 @@ def ids(body: dict[str, object]) -> list[str]:
 
 
 def test_a_query_answers_in_the_contract_s_form(projects: Served) -> None:
-    """Members in order; the same headers as a forecast has."""
     answer = projects.ask(f"{PATH}?zip_code=36436")
     body = answer.json()
     assert list(body) == ["total_results", "total_matching", "next_cursor", "development_projects"]
@@ -94,7 +93,6 @@ def test_an_unknown_parameter_is_an_error_that_names_the_nearest(projects: Serve
 
 
 def test_the_second_answer_comes_from_the_cache(projects: Served) -> None:
-    """Page by page, each with its own entry; another spelling of the query is the same one."""
     target = f"{PATH}?city_name=St.+Louis&state_code=mo&limit=10"
     first = projects.ask(target)
     second = projects.ask(f"{PATH}?limit=010&state_code=MO&city_name=SAINT%20LOUIS")
@@ -144,7 +142,6 @@ def cursor_of(projects: Served, **query: str | int) -> str:
 
 
 def test_a_damaged_cursor_is_a_400_that_says_what_to_do(projects: Served) -> None:
-    """Cut, not in ASCII, or very long."""
     cursor = cursor_of(projects, zip_code="36436")
     for damaged in (cursor[:-1], "é" * 3, cursor * 30):
         status, body = ask(projects, zip_code="36436", cursor=damaged)
@@ -153,7 +150,6 @@ def test_a_damaged_cursor_is_a_400_that_says_what_to_do(projects: Served) -> Non
 
 
 def test_a_cursor_of_another_query_is_a_400(projects: Served) -> None:
-    """Another place, not another spelling or another limit."""
     cursor = cursor_of(projects, city_name="Saint Louis", state_code="MO")
     assert ask(projects, zip_code="36436", cursor=cursor)[1]["code"] == "invalid_cursor"
     status, body = ask(projects, city_name="st louis", state_code="mo", cursor=cursor, limit=3)
@@ -179,7 +175,6 @@ def test_the_rules_of_queries_are_those_of_forecasts(
 
 
 def test_what_has_no_project_is_a_404_that_says_so(projects: Served) -> None:
-    """It keeps like a 200 does."""
     answer = projects.ask(f"{PATH}?zip_code=90028")
     assert (answer.status, answer.json()["code"]) == (404, "no_matching_records")
     assert answer.json()["detail"] == (
@@ -220,7 +215,6 @@ def test_filters_leave_those_that_pass_all_of_them(projects: Served, filters: di
 
 
 def test_a_cursor_is_bound_to_its_filters(projects: Served) -> None:
-    """In any order and letter case they are the same."""
     _, body = ask(projects, **MISSOURI, status="completed", project_type="Housing", limit=5)
     cursor = str(body["next_cursor"])
     assert ask(projects, project_type="HOUSING", status="Completed", **MISSOURI, cursor=cursor)[0] == 200
@@ -230,7 +224,6 @@ def test_a_cursor_is_bound_to_its_filters(projects: Served) -> None:
 
 
 def test_a_filtered_answer_is_cached_and_another_one(projects: Served) -> None:
-    """The same filters written otherwise are the same entry."""
     plain = projects.ask(f"{PATH}?zip_code=36436")
     projects.ask(f"{PATH}?zip_code=36436&status=permitted")
     again = projects.ask(f"{PATH}?status=PERMITTED&zip_code=36436")
@@ -267,7 +260,6 @@ def test_projects_are_counted_as_an_area_of_their_own(projects: Served) -> None:
 
 
 def test_a_release_without_projects_does_not_have_the_path(worker: Served) -> None:
-    """With any method; and the index does not list it. Without a key it is a 401, as everywhere."""
     for method in ("GET", "HEAD", "POST"):
         answer = worker.ask(f"{PATH}?zip_code=36436", method)
         assert answer.status == 404

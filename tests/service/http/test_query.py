@@ -65,7 +65,6 @@ def outcome(query: bytes) -> tuple[LocationQuery | None, ApiError | None]:
     ],
 )
 def test_what_is_not_safe_to_guess_is_a_400(query: str, code: str, parameter: str | None, says: str) -> None:
-    """With its code, the wrong parameter, and a detail that helps."""
     error = refusal(query)
     assert (error.code, error.parameter) == (code, parameter)
     assert says in (error.detail or "zip_code, or city_name and state_code")
@@ -94,7 +93,6 @@ def test_a_hint_shows_nothing_unprintable() -> None:
     ],
 )
 def test_what_is_safe_is_forgiven(query: str, parsed: LocationQuery) -> None:
-    """Trimmed, in any case; unknown parameters are ignored, whatever they hold."""
     assert parse_location(query.encode(), states_with) == parsed
 
 
@@ -122,13 +120,11 @@ def test_what_is_safe_is_forgiven(query: str, parsed: LocationQuery) -> None:
     ],
 )
 def test_a_near_miss_names_the_correction(query: str, says: str) -> None:
-    """Also where another parameter is right."""
     assert says in (refusal(query).detail or "")
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_parser(query: bytes) -> None:
-    """Every query string is a valid query or a documented 400."""
     parsed, error = outcome(query)
     if error is not None:
         assert error.code in ("missing_parameter", "invalid_parameter", "duplicate_parameter")
@@ -157,7 +153,6 @@ def test_any_text_survives_encoding_or_is_refused(text: str) -> None:
     ],
 )
 def test_a_400_has_the_members_of_every_error(worker: Served, query: str, code: str, parameter: str | None) -> None:
-    """`parameter` comes last, and only where one is wrong."""
     answer = worker.ask(f"{FORECAST}?{query}")
     body = answer.json()
     members = ["type", "title", "status", "detail", "code", "request_id", *(["parameter"] if parameter else [])]

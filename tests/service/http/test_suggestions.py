@@ -103,7 +103,6 @@ def test_a_parameter_is_known_by_its_other_names(name: str, parameter: str | Non
 def test_unknown_parameters_name_those_that_were_meant(
     unknown: list[tuple[str, str]], known: tuple[str, ...], said: str | None
 ) -> None:
-    """With values that work as they are sent; without one where what was given cannot be it."""
     assert suggestions.suggest_parameters(unknown, known) == said
 
 

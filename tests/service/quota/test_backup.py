@@ -49,7 +49,6 @@ async def flushed(worker: UsageWorker, *key_ids: str) -> None:
 
 
 async def test_a_store_that_came_back_from_an_older_copy_gets_what_it_lacks(usage: UsageWorker) -> None:
-    """Also if the copy is from before its generation was noted."""
     await flushed(usage, *["a"] * 5)
     older = await usage.client.dump(counts_name("a", "2026-11"))
     assert older is not None
@@ -75,7 +74,6 @@ async def test_a_batch_that_is_sent_again_after_an_import_counts_once(usage: Usa
 
 
 async def test_an_import_beside_flushes_counts_everything_once(usage: UsageWorker, other: UsageWorker) -> None:
-    """Two workers store what they count while two imports run."""
     await flushed(usage, *["a"] * 10)
     records = await export(usage)
     await usage.client.flushall()
@@ -90,7 +88,6 @@ async def test_an_import_beside_flushes_counts_everything_once(usage: UsageWorke
 
 
 async def test_a_dry_run_says_what_would_be_added(usage: UsageWorker) -> None:
-    """And writes nothing, not even the generation."""
     await flushed(usage, *["a"] * 5)
     records = await export(usage)
     assert (await restore_usage(usage.redis, BEGUN, records, dry_run=True)).added == 0
@@ -126,7 +123,6 @@ async def test_a_store_that_is_emptied_during_an_import_is_reported(tmp_path: Pa
 
 
 async def test_damaged_counts_are_left_out_of_a_backup_and_reported(usage: UsageWorker) -> None:
-    """Of another type, or no number; the rest is there."""
     await flushed(usage, "a", "b")
     await usage.client.hset(counts_name("a", "2026-11"), "19:forecast:answered", "x")
     await usage.client.set(counts_name("c", "2026-11"), "x")
@@ -138,7 +134,6 @@ async def test_damaged_counts_are_left_out_of_a_backup_and_reported(usage: Usage
 
 
 async def test_a_damaged_record_of_the_store_stops_no_other(usage: UsageWorker) -> None:
-    """Nothing is added to it, and it is named."""
     await flushed(usage, "a", "b")
     records = await export(usage)
     await usage.client.flushall()
@@ -148,7 +143,6 @@ async def test_a_damaged_record_of_the_store_stops_no_other(usage: UsageWorker) 
 
 
 async def test_a_record_of_any_size_comes_back(usage: UsageWorker) -> None:
-    """In parts, none of which is a line too long for a file."""
     figures = {f"20:area{number}:answered": number + 1 for number in range(5000)}
     await usage.client.hset(counts_name("a", "2026-11"), items=[part for pair in figures.items() for part in pair])
     records = await export(usage)

@@ -18,11 +18,9 @@ from service.quota.gcra import Decision, allowed, refused
     ],
 )
 def test_the_remaining_requests_may_be_spread_over_the_reset_time(rate: Rate, remaining: int, reset: int) -> None:
-    """Without being limited; with nothing left, it is the time in which one request comes."""
     assert allowed(rate, remaining) == Decision(True, remaining, reset, 0)
 
 
 @pytest.mark.parametrize(("seconds", "reported"), [(0.0, 1), (0.001, 1), (1.0, 1), (1.001, 2), (360.0, 360)])
 def test_a_refusal_says_a_whole_second_that_is_late_enough(seconds: float, reported: int) -> None:
-    """At least one."""
     assert refused(seconds) == Decision(False, 0, reported, reported)

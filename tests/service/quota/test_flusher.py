@@ -30,7 +30,6 @@ async def test_a_lost_reply_costs_only_its_own_part(usage: UsageWorker, monkeypa
 
 
 async def test_a_damaged_record_stops_no_other(usage: UsageWorker, caplog: pytest.LogCaptureFixture) -> None:
-    """It is reported once, and its counts are stored when it is mended."""
     await usage.client.hset(RECORD, "20:forecast:answered", "many")
     for _ in range(3):
         count(usage, "a", "b")
@@ -48,7 +47,6 @@ async def test_a_damaged_record_stops_no_other(usage: UsageWorker, caplog: pytes
 
 @pytest.mark.parametrize("name", [RECORD, sequences_name("a")])
 async def test_a_record_of_another_type_stops_no_other(usage: UsageWorker, name: str) -> None:
-    """The counts, or the sequences."""
     await usage.client.set(name, "x")
     count(usage, "a", "b")
     await usage.flusher.flush()
@@ -61,7 +59,6 @@ async def test_a_record_of_another_type_stops_no_other(usage: UsageWorker, name:
 
 
 async def test_an_unexpected_reply_is_no_confirmation(usage: UsageWorker) -> None:
-    """The batch is sent again, and counts once."""
     count(usage)
     usage.redis.spoiled = lambda replies: replies.replace(b"*6\r\n:1\r\n:1", b"*6\r\n:1\r\n+many")
     assert await usage.flusher.flush()
@@ -84,7 +81,6 @@ async def test_fewer_replies_than_batches_are_an_outage(usage: UsageWorker) -> N
 
 
 async def test_counts_are_stored_by_themselves(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And again after an outage."""
     monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
     usage.flusher.start()
     count(usage)
@@ -105,7 +101,6 @@ async def test_counts_are_stored_by_themselves(usage: UsageWorker, monkeypatch: 
 async def test_a_defect_in_one_flush_is_not_the_end(
     usage: UsageWorker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged, and the next one goes on."""
     monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
     broken = True
 
@@ -125,7 +120,6 @@ async def test_a_defect_in_one_flush_is_not_the_end(
 
 
 async def test_stopping_stores_everything(usage: UsageWorker, tmp_path: Path) -> None:
-    """Also what was counted while an older batch was not confirmed, and through a short outage; nothing is spooled."""
     usage.redis.fates.extend(["reply lost", "not run", "not run"])
     count(usage)
     await usage.flusher.flush()
@@ -146,7 +140,6 @@ async def test_stopping_waits_for_the_flush_under_way(usage: UsageWorker) -> Non
 
 
 async def test_midnight_between_two_flushes_divides_counts_by_day(usage: UsageWorker) -> None:
-    """And by month, in one batch."""
     usage.clock.now += 10 * 86_400
     count(usage)
     usage.clock.now += 86_400
@@ -172,7 +165,6 @@ async def stored_one_by_one(worker: UsageWorker, number: int) -> None:
 async def test_what_the_store_lost_is_stored_in_the_next_flush(
     usage: UsageWorker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of a key in use; the log says so."""
     await stored_one_by_one(usage, 5)
     await has_lost(usage)
     await stored_one_by_one(usage, 1)
@@ -183,7 +175,6 @@ async def test_what_the_store_lost_is_stored_in_the_next_flush(
 
 @pytest.mark.parametrize("first", ["flush", "quota"])
 async def test_a_loss_that_a_flush_and_a_quota_find_at_once_is_no_refusal(usage: UsageWorker, first: str) -> None:
-    """Whoever is second has nothing to take back."""
     await stored_one_by_one(usage, 3)
     await has_lost(usage)
     count(usage)
@@ -225,7 +216,6 @@ async def test_after_an_outage_all_keys_are_looked_for(usage: UsageWorker) -> No
 
 
 async def test_a_quota_counts_what_the_store_lost(usage: UsageWorker) -> None:
-    """Until it is stored again, it is known here."""
     quota = Quota(10, "month")
     await usage.quotas.prime("a")
     await stored_one_by_one(usage, 5)

@@ -19,7 +19,6 @@ RECORD = counts_name("a", "2026-11")
 async def test_a_worker_that_runs_takes_over_what_appears(
     usage: UsageWorker, other: UsageWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It looks again and again, not only when it starts."""
     monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
     monkeypatch.setattr(orphaned_usage, "LOOK_SECONDS", 0.01)
     other.flusher.start()
@@ -37,7 +36,6 @@ async def test_a_worker_that_runs_takes_over_what_appears(
 async def test_a_file_that_cannot_be_taken_keeps_none_of_the_others(
     usage: UsageWorker, other: UsageWorker, tmp_path: Path, bad: bytes | None
 ) -> None:
-    """Whatever is in it, or in the place of its lock."""
     usage.redis.away = True
     count(usage)
     await usage.flusher.stop(seconds=0.02)
@@ -52,7 +50,6 @@ async def test_a_file_that_cannot_be_taken_keeps_none_of_the_others(
 async def test_two_that_take_over_the_same_count_it_once(
     usage: UsageWorker, other: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """At the same time, and one after the other from a copy that came back."""
     usage.redis.away = True
     count(usage)
     await usage.flusher.flush()
@@ -91,7 +88,6 @@ async def test_a_spooled_batch_never_overtakes_one_that_was_refused(
 async def test_a_spool_that_cannot_be_written_is_reported(
     usage: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With how much is lost: nothing else is left to do."""
     (tmp_path / FOLDER).write_text("a file where the folder should be")
     usage.redis.away = True
     count(usage, "a", "a", "b")
@@ -126,7 +122,6 @@ async def test_a_take_over_that_takes_long_delays_no_flush(
 async def test_waiting_counts_are_spooled_while_the_store_is_unreachable(
     usage: UsageWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what comes after it; when all of it is stored the file is gone."""
     monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
     monkeypatch.setattr(flusher, "SPOOL_AFTER_SECONDS", 0.01)
     usage.redis.away = True
@@ -144,7 +139,6 @@ async def test_waiting_counts_are_spooled_while_the_store_is_unreachable(
 
 
 async def test_what_is_refused_is_spooled_and_nothing_else(usage: UsageWorker, tmp_path: Path) -> None:
-    """A damaged record of one key makes no other's usage wait."""
     await usage.client.hset(RECORD, "20:forecast:answered", "many")
     count(usage, "a", "b")
     await usage.flusher.flush()
@@ -163,7 +157,6 @@ async def test_what_is_refused_is_spooled_and_nothing_else(usage: UsageWorker, t
 async def test_a_spool_that_cannot_be_written_meanwhile_is_reported_once(
     usage: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Counts go on waiting in memory."""
     (tmp_path / FOLDER).write_text("a file where the folder should be")
     await usage.client.set(RECORD, "x")
     count(usage)

@@ -18,7 +18,6 @@ rates = st.builds(
 
 
 def test_a_full_bucket_grants_its_burst_and_then_the_rate() -> None:
-    """100 at once, then one each 2 ms."""
     rate = Rate(500, 1, 100)
     first = decide(None, rate, NOW, 100)
     assert (first.granted, first.remaining, first.retry_after) == (100, 0, 0)
@@ -28,14 +27,12 @@ def test_a_full_bucket_grants_its_burst_and_then_the_rate() -> None:
 
 
 def test_part_of_what_is_wanted_is_granted() -> None:
-    """And it says when there will be one more."""
     outcome = decide(None, Rate(10, 60, 3), NOW, 5)
     assert (outcome.granted, outcome.remaining, outcome.retry_after) == (3, 0, 6 * SECOND)
 
 
 @given(rates, st.integers(0, 10**8), st.integers(1, 10**6))
 def test_what_is_refused_costs_nothing(rate: Rate, passed: int, wanted: int) -> None:
-    """However often it is asked, the bucket is the same."""
     empty = decide(None, rate, NOW, pace_of(rate).burst).bucket
     refusal = decide(empty, rate, NOW, wanted)
     assert (refusal.granted, refusal.bucket) == (0, empty)
@@ -44,7 +41,6 @@ def test_what_is_refused_costs_nothing(rate: Rate, passed: int, wanted: int) -> 
 
 @given(rates)
 def test_retry_after_is_the_first_moment_that_grants(rate: Rate) -> None:
-    """Not a microsecond before."""
     refusal = decide(decide(None, rate, NOW, pace_of(rate).burst).bucket, rate, NOW, 1)
     assert refusal.retry_after > 0
     assert decide(refusal.bucket, rate, NOW + refusal.retry_after - 1, 1).granted == 0
@@ -53,7 +49,6 @@ def test_retry_after_is_the_first_moment_that_grants(rate: Rate) -> None:
 
 @given(rates, st.lists(st.tuples(st.integers(0, 3 * SECOND), st.integers(1, 2000)), min_size=1, max_size=60))
 def test_no_window_grants_more_than_burst_and_rate(rate: Rate, calls: list[tuple[int, int]]) -> None:
-    """From any call to any later one."""
     pace = pace_of(rate)
     now, bucket, granted = NOW, None, []
     for passed, wanted in calls:
@@ -71,7 +66,6 @@ def test_no_window_grants_more_than_burst_and_rate(rate: Rate, calls: list[tuple
 
 @given(rates, st.integers(1, 50))
 def test_a_caller_that_keeps_to_the_rate_is_never_refused(rate: Rate, times: int) -> None:
-    """Not even with a spent burst."""
     pace = pace_of(rate)
     bucket, now = decide(None, rate, NOW, pace.burst).bucket, NOW
     for _ in range(times):
@@ -92,7 +86,6 @@ def test_a_clock_that_goes_back_blocks_for_one_request_at_most(back: int) -> Non
 
 
 def test_a_clock_that_goes_ahead_fills_the_bucket_once() -> None:
-    """No more than the burst."""
     rate = Rate(10, 1, 5)
     spent = decide(None, rate, NOW, 5).bucket
     assert decide(spent, rate, NOW + 3600 * SECOND, 100).granted == 5
@@ -117,7 +110,6 @@ def test_a_new_rate_holds_from_the_next_request(before: Rate, after: Rate) -> No
 
 
 def test_a_bucket_of_another_age_is_full() -> None:
-    """What was granted long ago is paid for."""
     assert decide(Bucket(0), Rate(10, 1, 5), NOW, 9).granted == 5
 
 
@@ -139,7 +131,6 @@ def test_nothing_cannot_be_asked_for(wanted: int) -> None:
 
 @given(rates, st.integers(0, 1000), st.integers(2, 100))
 def test_all_or_nothing(rate: Rate, spent: int, wanted: int) -> None:
-    """Fewer than wanted grant none and cost nothing; so many are there at the moment that is named, and not before."""
     pace = pace_of(rate)
     if wanted > pace.burst:
         return

@@ -24,7 +24,6 @@ def errors(redis: LossyStore) -> LastErrors:
 
 
 async def test_no_key_is_stored_wherever_it_was_put(errors: LastErrors) -> None:
-    """Path and query arrive masked; a client that sends a key as a request id finds it masked, too."""
     await keep(errors, msgspec.structs.replace(failed(1), request_id="phf_live_0B1zQmX4ktLw_secret"))
     assert await kept(errors) == ["phf_live_********"]
 
@@ -43,7 +42,6 @@ async def test_of_a_key_no_more_wait_than_are_kept(redis: LossyStore, errors: La
 
 
 async def test_a_full_queue_drops_and_counts(errors: LastErrors, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until the next flush."""
     monkeypatch.setattr(last_errors, "MOST_WAITING", 3)
     await keep(errors, *(failed(number, f"k{number}") for number in range(5)))
     assert errors.dropped == 2
@@ -53,7 +51,6 @@ async def test_a_full_queue_drops_and_counts(errors: LastErrors, monkeypatch: py
 
 
 async def test_errors_for_an_unreachable_store_are_dropped_after_one_try(redis: LossyStore, errors: LastErrors) -> None:
-    """Of however many keys; nothing waits for its return."""
     redis.away = True
     await keep(errors, *(failed(number, f"k{number}") for number in range(50)))
     assert (errors.dropped, redis.calls) == (50, 1)
@@ -67,7 +64,6 @@ async def test_errors_for_an_unreachable_store_are_dropped_after_one_try(redis: 
 async def test_why_the_store_refuses_is_logged_once(
     redis: LossyStore, errors: LastErrors, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And again only after it took some."""
     await redis.call(lambda client: client.set("e:{a}", "x"))
     with caplog.at_level(logging.WARNING, "forecast.errors"):
         for key_id in ("a", "a", "b", "a"):
@@ -80,7 +76,6 @@ async def test_why_the_store_refuses_is_logged_once(
 async def test_errors_are_stored_soon_and_at_the_end(
     redis: LossyStore, errors: LastErrors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has to ask for it."""
     assert redis._client is not None
     reader = LastErrors(LossyStore(redis._client))
     await errors.start()

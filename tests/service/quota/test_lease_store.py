@@ -47,7 +47,6 @@ async def test_after_an_unexpected_reply_nothing_is_believed(reply: Any) -> None
     ("reply", "lease"), [([3, 2, 0, 9, 1], Lease(3, 2, 0)), ([2, 0, 100_000, 9, 1], Lease(2, 0, 100_000))], ids=repr
 )
 async def test_an_expected_reply_is_believed(reply: Any, lease: Lease) -> None:
-    """All, or a part and when there will be more."""
     store, answers = await answered(reply)
     assert await asyncio.gather(*answers) == [lease, Lease(3, 2, 0)]
     assert store.line.is_open

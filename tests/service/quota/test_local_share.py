@@ -20,13 +20,11 @@ def test_a_worker_grants_its_part_of_burst_and_rate() -> None:
 
 
 def test_a_share_is_never_nothing() -> None:
-    """A burst of less than one for each worker is one for each; and no number of workers divides by nothing."""
     assert LocalShare().take(Rate(1, 3600, 1), 4, 0.0).granted == 1
     assert granted(LocalShare(), RATE, 0, 0.0, 0.1) == 40 + 9
 
 
 def test_what_was_granted_is_owed_until_the_rate_has_refilled_it() -> None:
-    """After that nothing is."""
     share = LocalShare()
     assert share.debt(0.0) == 0
     for _ in range(10):
@@ -37,7 +35,6 @@ def test_what_was_granted_is_owed_until_the_rate_has_refilled_it() -> None:
 
 
 def test_what_was_paid_is_not_owed_again() -> None:
-    """Only what came later."""
     share = LocalShare()
     for _ in range(10):
         share.take(RATE, 4, 0.0)
@@ -59,7 +56,6 @@ def test_it_begins_with_its_part_of_what_was_left(remaining: int, passes: int) -
 
 
 def test_what_was_left_has_refilled_since() -> None:
-    """At this worker's rate, up to its burst."""
     share = LocalShare()
     share.set_remaining(0, 0.0)
     assert sum(share.take(RATE, 4, 0.2).granted for _ in range(20)) == 5
@@ -68,7 +64,6 @@ def test_what_was_left_has_refilled_since() -> None:
 
 
 def test_a_new_number_of_workers_holds_from_the_next_request() -> None:
-    """The share becomes smaller, never negative."""
     share = LocalShare()
     assert granted(share, RATE, 1, 0.0, 1.0) == pytest.approx(40 + 100, abs=1)
     assert granted(share, RATE, 4, 1.0, 1.0) == pytest.approx(25, abs=1)

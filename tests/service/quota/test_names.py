@@ -20,7 +20,6 @@ from service.quota.names import (
 
 
 def test_days_are_counted_from_1970() -> None:
-    """As the clock's seconds are."""
     assert date_of(0) == date(1970, 1, 1)
     assert date_of(day_of(date(2026, 11, 20))) == date(2026, 11, 20)
     assert day_of(date(2026, 11, 20)) == 1795176000 // 86_400
@@ -33,14 +32,12 @@ def test_records_of_a_key_lie_together() -> None:
 
 
 def test_what_is_written_is_read() -> None:
-    """Names and fields."""
     assert parse_counts_name(counts_name("abc", "2026-11")) == CountsName("abc", "2026-11")
     assert parse_field(field_name(date(2026, 11, 5), "forecast", "answered")) == Field(5, "forecast", "answered")
 
 
 @pytest.mark.parametrize("name", ["u:{abc}", "u:{abc}:2026-13", "u:{abc}:2026-1", "k:{abc}:2026-11", "u:{}:2026-11"])
 def test_other_names_are_no_records_of_usage(name: str) -> None:
-    """Whatever else lies under the prefix."""
     assert parse_counts_name(name) is None
 
 

@@ -85,7 +85,6 @@ async def scene() -> Scene:
 
 
 async def test_all_requests_that_wait_share_one_read_and_go_on_when_it_ends(scene: Scene) -> None:
-    """The next one causes another."""
     for name in ("first", "second"):
         await scene.wait(name)
     [question] = scene.store.asked
@@ -98,8 +97,6 @@ async def test_all_requests_that_wait_share_one_read_and_go_on_when_it_ends(scen
 
 
 async def test_a_request_that_went_on_may_wait_again_at_once(scene: Scene) -> None:
-    """Where little is left, each must."""
-
     async def twice() -> None:
         await scene.guard.prime("a")
         await scene.prime("again")
@@ -114,7 +111,6 @@ async def test_a_request_that_went_on_may_wait_again_at_once(scene: Scene) -> No
 
 
 async def test_a_request_that_waited_too_long_goes_on_and_the_answer_is_taken_when_it_comes(scene: Scene) -> None:
-    """Meanwhile the next ones neither wait nor read."""
     scene.count(3)
     await scene.wait("first", 0.01)
     await eventually(lambda: scene.went_on == ["first"])
@@ -144,7 +140,6 @@ async def test_an_unreachable_store_leaves_the_known_totals(scene: Scene) -> Non
 
 
 async def test_what_waits_is_stored_with_the_question(scene: Scene) -> None:
-    """And counts once, whichever of this answer and the flusher's is first."""
     scene.count(2)
     await scene.wait("first")
     [question] = scene.store.asked

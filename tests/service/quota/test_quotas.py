@@ -37,7 +37,6 @@ def count(worker: UsageWorker, times: int = 1) -> None:
 
 
 async def test_a_key_must_be_primed_once(usage: UsageWorker) -> None:
-    """Its total may be anything; after that nothing is asked."""
     assert usage.quotas.check("a", MANY, usage.clock.now) is None
     await usage.quotas.prime("a")
     calls = usage.redis.calls
@@ -47,7 +46,6 @@ async def test_a_key_must_be_primed_once(usage: UsageWorker) -> None:
 
 
 async def test_many_that_wait_for_a_total_read_it_once(usage: UsageWorker) -> None:
-    """And whoever goes away takes it from nobody."""
     waiting = [asyncio.create_task(usage.quotas.prime("a")) for _ in range(20)]
     await asyncio.sleep(0)
     waiting[0].cancel()
@@ -57,7 +55,6 @@ async def test_many_that_wait_for_a_total_read_it_once(usage: UsageWorker) -> No
 
 
 async def test_what_was_counted_here_is_known_at_once(usage: UsageWorker) -> None:
-    """Before the flush, during it and after it: never missing, never twice."""
     assert await state(usage) == QuotaState(
         used=0, remaining=10, resets_in=10 * 86_400 + 43_200, window=30 * 86_400, exhausted=False, warn_from=8
     )
@@ -74,7 +71,6 @@ async def test_what_was_counted_here_is_known_at_once(usage: UsageWorker) -> Non
 
 
 async def test_what_others_counted_is_known_with_the_next_flush(usage: UsageWorker, other: UsageWorker) -> None:
-    """Whether or not this worker counted anything itself."""
     assert ((await state(usage)).used, (await state(other)).used) == (0, 0)
     count(usage, 4)
     await usage.flusher.flush()
@@ -88,7 +84,6 @@ async def test_what_others_counted_is_known_with_the_next_flush(usage: UsageWork
 
 
 async def test_a_total_that_is_old_is_read_again(usage: UsageWorker, other: UsageWorker) -> None:
-    """With one round trip; of keys that were not requested nothing is read."""
     await state(usage)
     count(other, 4)
     await other.flusher.flush()
@@ -137,7 +132,6 @@ async def test_a_clock_that_was_set_back_makes_no_total_young(usage: UsageWorker
 
 
 async def test_when_little_is_left_each_request_asks(usage: UsageWorker, other: UsageWorker) -> None:
-    """And what this worker counted is stored with the question, so that others know it."""
     quota = parse_quota("3/day")
     await state(usage, quota)
     count(usage)
@@ -148,7 +142,6 @@ async def test_when_little_is_left_each_request_asks(usage: UsageWorker, other: 
 
 
 async def test_a_part_of_what_is_left_is_let_pass_without_asking(usage: UsageWorker) -> None:
-    """A quarter of it, divided among the workers."""
     await state(usage, MANY)
     usage.quotas._workers = lambda: 5
     await usage.quotas.prime("a")
@@ -160,7 +153,6 @@ async def test_a_part_of_what_is_left_is_let_pass_without_asking(usage: UsageWor
 
 
 async def test_what_was_let_pass_last_is_stored_soon(usage: UsageWorker) -> None:
-    """Though no request comes again, and no flush is due."""
     await state(usage, parse_quota("1/day"))
     count(usage)
     await eventually(lambda: not usage.counters.waiting())
@@ -168,7 +160,6 @@ async def test_what_was_let_pass_last_is_stored_soon(usage: UsageWorker) -> None
 
 
 async def test_what_is_exhausted_stays_so_without_asking(usage: UsageWorker) -> None:
-    """Until the period ends or the terms change."""
     await state(usage, DAILY)
     count(usage, 10)
     usage.clock.now += 3600
@@ -209,7 +200,6 @@ async def test_a_level_is_logged_by_the_one_worker_that_reached_it(
 
 
 async def test_warning_and_exhaustion(usage: UsageWorker) -> None:
-    """From the soft level on, and from the last request on; what remains is never below zero."""
     seen = []
     for _ in range(12):
         found = await state(usage)
@@ -220,7 +210,6 @@ async def test_warning_and_exhaustion(usage: UsageWorker) -> None:
 
 
 async def test_a_day_begins_at_midnight_in_utc(usage: UsageWorker) -> None:
-    """With nobody doing anything about it; of the month the days are kept."""
     await state(usage)
     count(usage, 6)
     await usage.flusher.flush()
@@ -236,7 +225,6 @@ async def test_a_day_begins_at_midnight_in_utc(usage: UsageWorker) -> None:
 
 
 async def test_a_month_begins_on_its_first_day(usage: UsageWorker) -> None:
-    """Counts of the old one that were not stored in time belong to the old one."""
     await state(usage)
     count(usage, 10)
     assert (await state(usage)).exhausted
@@ -328,7 +316,6 @@ async def test_a_worker_that_never_heard_of_a_key_spends_a_share_of_its_quota(on
 
 
 async def test_memory_for_totals_is_bounded(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever was known longest is primed again."""
     monkeypatch.setattr(quotas, "_MOST_KNOWN", 3)
     for key_id in "abcd":
         await usage.quotas.prime(key_id)
@@ -337,7 +324,6 @@ async def test_memory_for_totals_is_bounded(usage: UsageWorker, monkeypatch: pyt
 
 
 async def test_requests_that_go_together_need_as_many_left(usage: UsageWorker) -> None:
-    """More than the share that passes without a question, but not more than is left."""
     assert (await usage.quotas.standing("a", DAILY, 8)).remaining == 10
     count(usage, 8)
     assert (await usage.quotas.standing("a", DAILY, 3)).remaining == 2
@@ -356,7 +342,6 @@ async def test_requests_that_go_together_are_taken_from_what_needs_no_question(u
 
 @given(st.integers(1, 100_000), st.integers(1, 90), st.integers(0, 20))
 def test_what_needs_no_other_look_needs_no_warning(size: int, share: int, before: int) -> None:
-    """Of a quota of any size, shortly before its share is used: with each of these answers, less than that is."""
     quota, known = Quota(size, "day", warn_at=share / 100), QuotaReading(Totals(TODAY, 0, 0))
     used = max(0, quota.warn_from - before)
     known.adopt(quota, TODAY, TODAY + 1)

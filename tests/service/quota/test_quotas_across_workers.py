@@ -116,7 +116,6 @@ def test_a_quota_is_hardly_exceeded(tmp_path: Path, quota: str, per_second: floa
 
 @pytest.mark.parametrize("connections", [1, 8, 32], ids=str)
 def test_connections_that_ask_without_a_pause_hardly_exceed_it(tmp_path: Path, connections: int) -> None:
-    """By one request for each, which is then under way."""
     workers = simulate(tmp_path, "100/day", lambda workers: workers.callers(connections, 2))
     assert 100 <= len(workers.passed) <= 100 + connections
 
@@ -151,7 +150,6 @@ def test_what_a_worker_may_use_before_it_asks_is_its_part_of_what_is_left(tmp_pa
 
 
 def test_a_hot_key_seldom_waits(tmp_path: Path) -> None:
-    """Far from its end, not one request in a thousand, and flushes are what is asked."""
     workers = simulate(tmp_path, "1000000/day", lambda workers: workers.drive(4000, 5))
     assert len(workers.passed) == workers.asked
     assert workers.waited <= workers.asked / 1000

@@ -34,7 +34,6 @@ async def test_a_hot_key_rarely_calls_redis_and_no_request_waits(worker: OneWork
 
 
 async def test_a_key_that_comes_seldom_is_asked_for_once_a_second(worker: OneWorker) -> None:
-    """Its rate is high enough for a few tokens that are kept so long."""
     fast = Rate(2000, 1, 100)
     await worker.drive(fast, 5, 2)
     worker.leases.calls.clear()
@@ -59,7 +58,6 @@ async def test_a_lease_is_no_more_than_demand_and_rate_allow(worker: OneWorker) 
 
 
 async def test_a_refusal_is_remembered_and_costs_no_call(worker: OneWorker) -> None:
-    """Until the moment that the answer named; then it is asked again, and granted."""
     assert await worker.take(SLOW, 11) == 10
     worker.leases.calls.clear()
     worker.clock.now += 0.09
@@ -86,7 +84,6 @@ async def test_of_a_crowd_over_its_rate_one_asks_for_each_token_that_comes(worke
 
 
 async def test_who_asks_for_a_token_in_vain_leaves_the_next_one_to_others(worker: OneWorker) -> None:
-    """Nobody is refused for an answer that was lost."""
     hourly = Rate(10, 3600, 10)
     assert await worker.take(hourly, 11) == 10
     worker.clock.now += 361
@@ -98,7 +95,6 @@ async def test_who_asks_for_a_token_in_vain_leaves_the_next_one_to_others(worker
 
 
 async def test_a_refusal_says_how_long(worker: OneWorker) -> None:
-    """In whole seconds, as the partner's clock goes on."""
     hourly = Rate(10, 3600, 10)
     assert await worker.take(hourly, 10) == 10
     assert await worker.limiter.take("k", hourly) == Decision(False, 0, 360, 360)
@@ -107,7 +103,6 @@ async def test_a_refusal_says_how_long(worker: OneWorker) -> None:
 
 
 async def test_requests_of_a_moment_share_a_call(worker: OneWorker) -> None:
-    """The first asks at once, and one call asks for all the others; those who came first pass."""
     decisions = await asyncio.gather(*(worker.limiter.take("k", SLOW) for _ in range(12)))
     assert worker.leases.calls == [("k", 1), ("k", 11)]
     assert [decision.allowed for decision in decisions] == [True] * 10 + [False] * 2
@@ -115,7 +110,6 @@ async def test_requests_of_a_moment_share_a_call(worker: OneWorker) -> None:
 
 
 async def test_requests_during_a_call_wait_for_it(worker: OneWorker) -> None:
-    """The ones that it did not ask for have the next, in their order."""
     worker.leases.holding = True
     first = asyncio.create_task(worker.limiter.take("k", SLOW))
     await settled()
@@ -145,7 +139,6 @@ async def test_a_caller_that_goes_away_takes_nothing_from_the_others(worker: One
 
 
 async def test_tokens_are_renewed_early_and_never_too_many(worker: OneWorker) -> None:
-    """Nobody waits; a worker of four holds at most its quarter of 5 %."""
     rate = Rate(20_000, 1, 20_000)
     await worker.drive(rate, 2000, 1)
     token_lease = worker.limiter.token_lease("k")
@@ -160,14 +153,12 @@ async def test_tokens_are_renewed_early_and_never_too_many(worker: OneWorker) ->
 
 
 async def test_a_token_not_spent_is_lost_in_time(worker: OneWorker) -> None:
-    """Then the next request asks again."""
     await worker.drive(FAST, 400, 1)
     worker.clock.now += LIFE_SECONDS
     assert worker.limiter.try_take("k", FAST) is None
 
 
 async def test_keys_know_nothing_of_one_another(worker: OneWorker) -> None:
-    """One at its limit, another not."""
     assert await worker.take(SLOW, 11) == 10
     assert await worker.take(SLOW, 3, key_id="other") == 3
 
@@ -180,7 +171,6 @@ async def test_keys_know_nothing_of_one_another(worker: OneWorker) -> None:
 async def test_a_new_rate_holds_from_the_next_request(
     worker: OneWorker, before: Rate, after: Rate, passes: int
 ) -> None:
-    """A refusal and tokens under the old one say nothing any more; the same rate changes nothing."""
     await worker.take(before, 101)
     worker.leases.buckets.clear()
     worker.leases.calls.clear()
@@ -206,7 +196,6 @@ async def test_a_rate_raised_during_a_call_is_not_refused_for_the_old_one(worker
 
 
 async def test_without_redis_each_worker_grants_its_share() -> None:
-    """Of four: a quarter of the burst, then of the rate; the callers of the failed call included."""
     worker = OneWorker(workers=4)
     worker.leases.away = True
     first = await asyncio.gather(*(worker.limiter.take("k", FAST) for _ in range(30)))
@@ -232,7 +221,6 @@ async def test_a_refusal_without_redis_says_when(worker: OneWorker) -> None:
 
 
 async def test_an_outage_brings_a_key_at_its_limit_no_burst() -> None:
-    """It goes on with its rate."""
     worker = OneWorker(workers=1)
     await worker.drive(FAST, 2000, 1)
     worker.leases.away = True
@@ -251,7 +239,6 @@ async def test_the_end_of_an_outage_brings_no_second_burst() -> None:
 
 
 async def test_an_unsteady_redis_brings_no_bursts() -> None:
-    """Gone and back again each second, for ten seconds: the burst and the rate, as ever."""
     worker = OneWorker(workers=1)
     passed = 0
     for second in range(10):
@@ -280,21 +267,18 @@ async def test_an_answer_lost_now_and_then_keeps_the_rate() -> None:
 
 
 async def test_a_failed_renewal_leaves_the_tokens_that_there_are(worker: OneWorker) -> None:
-    """They are spent first, then the share."""
     await worker.drive(FAST, 400, 1)
     worker.leases.away = True
     assert await worker.take(FAST, 20) == 20
 
 
 async def test_what_is_held_of_many_keys_is_bounded(worker: OneWorker) -> None:
-    """The ones used last are kept."""
     for number in range(REMEMBERED_KEYS * 2):
         worker.limiter.try_take(str(number), SLOW)
     assert len(worker.limiter._token_leases) <= REMEMBERED_KEYS
 
 
 async def test_stopping_waits_for_the_call_under_way(worker: OneWorker) -> None:
-    """It is not cancelled half-way."""
     worker.leases.holding = True
     waiting = asyncio.create_task(worker.limiter.take("k", SLOW))
     await settled()
@@ -307,7 +291,6 @@ async def test_stopping_waits_for_the_call_under_way(worker: OneWorker) -> None:
 
 
 async def test_requests_that_go_together_pass_as_a_whole_or_not_at_all(worker: OneWorker) -> None:
-    """A refusal takes nothing, and says what is left and when all of them may pass."""
     assert (await worker.limiter.take_together("k", SLOW, 7)).remaining == 3
     assert await worker.limiter.take_together("k", SLOW, 5) == Decision(False, 3, 1, 1)
     assert await worker.take(SLOW, 4) == 3
@@ -316,7 +299,6 @@ async def test_requests_that_go_together_pass_as_a_whole_or_not_at_all(worker: O
 
 
 async def test_a_refusal_of_one_holds_for_several(worker: OneWorker) -> None:
-    """Without a call, and until there are enough for all of them."""
     assert await worker.take(SLOW, 11) == 10
     calls = len(worker.leases.calls)
     assert await worker.limiter.take_together("k", SLOW, 9) == Decision(False, 0, 1, 1)
@@ -336,7 +318,6 @@ async def test_tokens_that_are_held_serve_several_at_once(worker: OneWorker) -> 
 
 
 async def test_several_at_once_get_this_worker_s_share_while_redis_is_unreachable(worker: OneWorker) -> None:
-    """Again as a whole or not at all."""
     worker.leases.away = True
     assert not (await worker.limiter.take_together("k", FAST, 26)).allowed
     assert (await worker.limiter.take_together("k", FAST, 25)).allowed

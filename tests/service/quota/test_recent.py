@@ -4,7 +4,6 @@ from service.quota.rates import Recent
 
 
 def test_what_is_used_stays_while_others_come_and_go() -> None:
-    """However many they are; and they are never more than it may hold."""
     recent: Recent[int] = Recent(100, 60)
     recent.put("used", 1, 0)
     for number in range(5000):
@@ -15,7 +14,6 @@ def test_what_is_used_stays_while_others_come_and_go() -> None:
 
 
 def test_what_is_idle_is_forgotten_in_time() -> None:
-    """After the given time it may be, after twice that it is, as soon as anything else is remembered."""
     recent: Recent[int] = Recent(100, 60)
     recent.put("idle", 1, 0)
     recent.put("b", 2, 59)
@@ -27,7 +25,6 @@ def test_what_is_idle_is_forgotten_in_time() -> None:
 
 
 def test_a_value_found_again_is_young_again() -> None:
-    """It outlives the next change of generations."""
     recent: Recent[int] = Recent(100, 60)
     recent.put("a", 1, 0)
     for now in range(50, 1000, 50):

@@ -19,7 +19,6 @@ def report(usage: UsageWorker) -> UsageReport:
 
 
 async def test_a_key_is_reported_by_day_and_area(usage: UsageWorker, report: UsageReport) -> None:
-    """With every outcome by itself; totals for quotas are no area."""
     for area, outcome, times in (
         ("projects", "answered", 1),
         ("forecast", "answered", 5),
@@ -52,7 +51,6 @@ async def test_a_key_is_reported_by_day_and_area(usage: UsageWorker, report: Usa
 
 
 async def test_only_the_days_asked_for_are_reported(usage: UsageWorker, report: UsageReport) -> None:
-    """First and last included, over the end of a year."""
     for _ in range(60):
         usage.counters.count("a", "forecast", "answered")
         usage.clock.now += 86_400
@@ -63,7 +61,6 @@ async def test_only_the_days_asked_for_are_reported(usage: UsageWorker, report: 
 
 
 async def test_the_keys_of_a_month_are_found_once(usage: UsageWorker, report: UsageReport) -> None:
-    """Among many other records."""
     keys = [f"{number:012}" for number in range(1500)]
     for key_id in keys:
         usage.counters.count(key_id, "forecast", "answered")
@@ -77,7 +74,6 @@ async def test_the_keys_of_a_month_are_found_once(usage: UsageWorker, report: Us
 
 
 async def test_many_keys_come_in_the_order_asked_for(usage: UsageWorker, report: UsageReport) -> None:
-    """More than are read at once; a key without usage has no row."""
     keys = [f"{number:012}" for number in reversed(range(120))]
     for key_id in sorted(keys):
         usage.counters.count(key_id, "forecast", "answered")
@@ -121,7 +117,6 @@ async def test_outcomes_of_a_later_version_are_left_alone(usage: UsageWorker, re
 
 
 async def test_an_unreachable_store_is_reported(usage: UsageWorker, report: UsageReport) -> None:
-    """Nothing is known then, which is not nothing."""
     usage.redis.away = True
     with pytest.raises(StoreUnavailable):
         await report.of_key("a", FIRST, LAST)

@@ -45,7 +45,6 @@ def spool(tmp_path: Path) -> Spool:
 
 
 def test_what_is_written_is_read(spool: Spool) -> None:
-    """With the worker's id and numbers, which make it safe to store twice."""
     path = left(spool, "w")
     [(found, spooled)] = waiting(spool)
     assert (found, spooled.worker_id, spooled.keys) == (path, "w", KEYS)
@@ -53,7 +52,6 @@ def test_what_is_written_is_read(spool: Spool) -> None:
 
 
 def test_a_data_folder_without_a_spool_is_empty(spool: Spool) -> None:
-    """Most have none."""
     assert list(waiting(spool)) == []
 
 
@@ -66,7 +64,6 @@ def test_what_an_older_version_left_has_days_and_no_hours(spool: Spool) -> None:
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"worker_id": 1}', b"\xff", NEGATIVE])
 def test_a_damaged_file_is_set_aside(spool: Spool, caplog: pytest.LogCaptureFixture, damage: bytes) -> None:
-    """It is reported once, stays for an operator, and stops no other."""
     path = left(spool, "w")
     path.write_bytes(damage)
     left(spool, "other")
@@ -87,7 +84,6 @@ def test_a_file_that_is_too_old_is_set_aside(spool: Spool, tmp_path: Path) -> No
 
 
 def test_a_file_that_another_took_away_is_skipped(spool: Spool) -> None:
-    """Between looking and reading."""
     first, _ = left(spool, "a"), left(spool, "b")
     found = waiting(spool)
     assert next(found)[0] == first
@@ -96,7 +92,6 @@ def test_a_file_that_another_took_away_is_skipped(spool: Spool) -> None:
 
 
 def test_an_unreadable_file_is_reported_and_left(spool: Spool, caplog: pytest.LogCaptureFixture) -> None:
-    """Another instance may be able to."""
     path = left(spool, "w")
     path.unlink()
     path.mkdir()
@@ -139,7 +134,6 @@ def test_a_lock_that_a_killed_worker_left_is_removed_in_the_end(spool: Spool, tm
 
 
 def test_what_a_killed_worker_had_begun_to_write_goes_with_its_file(tmp_path: Path) -> None:
-    """Nobody else would ever remove it."""
     spool = Spool(tmp_path)
     path = spool.write("w", {})
     spool.leave("w")

@@ -42,7 +42,6 @@ def test_a_request_counts_as_what_became_of_it(status: int, outcome: str, counte
 
 
 def test_counts_of_a_key_leave_as_one_batch(counters: UsageCounters) -> None:
-    """By day, area and outcome; other keys have batches of their own."""
     counters.count("a", "forecast", "answered")
     counters.count("a", "forecast", "answered")
     counters.count("a", "forecast", "rejected")
@@ -58,7 +57,6 @@ def test_counts_of_a_key_leave_as_one_batch(counters: UsageCounters) -> None:
 
 
 def test_the_day_is_that_of_the_end_of_a_request_in_utc(counters: UsageCounters, clock: Clock) -> None:
-    """A second before midnight, and at midnight."""
     clock.now = (DAY + 1) * 86_400 - 1.0
     counters.count("a", "forecast", "answered")
     clock.now += 1
@@ -69,7 +67,6 @@ def test_the_day_is_that_of_the_end_of_a_request_in_utc(counters: UsageCounters,
 
 
 def test_hours_of_a_day_are_counted_apart_and_added_up(counters: UsageCounters, clock: Clock) -> None:
-    """In one batch, also if some of it was spooled before the rest was counted."""
     clock.now = DAY * 86_400 + 9 * 3_600.0
     counters.count("a", "forecast", "answered", 2)
     counters.to_spool()
@@ -86,7 +83,6 @@ def test_hours_of_a_day_are_counted_apart_and_added_up(counters: UsageCounters, 
 
 
 def test_a_batch_stays_as_it_was_until_it_is_confirmed(counters: UsageCounters) -> None:
-    """What is counted meanwhile waits for the next number."""
     counters.count("a", "forecast", "answered")
     first = counters.to_send()
     counters.count("a", "forecast", "answered")
@@ -100,7 +96,6 @@ def test_a_batch_stays_as_it_was_until_it_is_confirmed(counters: UsageCounters) 
 
 
 def test_a_late_confirmation_of_an_older_batch_is_of_no_use(counters: UsageCounters) -> None:
-    """It says nothing about the newer one."""
     counters.count("a", "forecast", "answered")
     [(_, first)] = counters.to_send()
     counters.confirm("a", first.number)
@@ -111,7 +106,6 @@ def test_a_late_confirmation_of_an_older_batch_is_of_no_use(counters: UsageCount
 
 
 def test_billable_is_what_waits_and_what_is_under_way(counters: UsageCounters, clock: Clock) -> None:
-    """Of the days asked for, and without what costs nothing."""
     for outcome in OUTCOMES:
         counters.count("a", "forecast", outcome)
     assert counters.billable("a", DAY, DAY + 1) == 3
@@ -124,7 +118,6 @@ def test_billable_is_what_waits_and_what_is_under_way(counters: UsageCounters, c
 
 
 def test_memory_does_not_grow_with_requests(counters: UsageCounters) -> None:
-    """However many are counted while nothing can be stored."""
     for _ in range(10_000):
         counters.count("a", "forecast", "answered")
     counters.to_send()
@@ -138,5 +131,4 @@ def test_memory_does_not_grow_with_requests(counters: UsageCounters) -> None:
 
 
 def test_counts_of_workers_are_separate() -> None:
-    """Also those of one machine that follow each other."""
     assert len({UsageCounters().worker_id for _ in range(100)}) == 100

@@ -42,7 +42,6 @@ def reply(call: int, total: int = 1, outcome: int = 1) -> bytes:
 
 
 async def test_a_reply_is_that_to_its_call(server: WiredStore) -> None:
-    """However replies are cut. Totals alone are asked for in the same way."""
     wire, (a, b), (first, second) = await adding(server, "a", "b")
     replies = reply(first, 5) + reply(second, 7, outcome=2)
     wire.arrive(replies, range(len(replies)))
@@ -76,7 +75,6 @@ async def test_a_refusal_is_of_its_call_alone(server: WiredStore) -> None:
 
 @pytest.mark.parametrize("ends", ["all", "lost", "cancelled"])
 async def test_batches_that_are_added_together_have_each_its_own_reply(server: WiredStore, ends: str) -> None:
-    """If one is missing, all are sent again, which is safe."""
     usage = UsageStore(server)
     task = asyncio.create_task(usage.add("w", [("a", ONE), ("b", ONE)], DAY))
     await settled()
@@ -99,7 +97,6 @@ async def test_batches_that_are_added_together_have_each_its_own_reply(server: W
 
 
 async def test_a_store_whose_id_is_damaged_is_asked_all_the_same(server: WiredStore) -> None:
-    """It goes back with the next call."""
     kept = ConfirmedBatches()
     wire, (task,), (call,) = await adding(server, "a", kept=kept)
     wire.arrive(reply(call).replace(b"id", b"\xff\xfe"))

@@ -9,7 +9,6 @@ from service.redis.breaker import FAILURES_TO_OPEN, CircuitBreaker
 @example([False, False, True] * 10)  # a lost packet opens nothing, nor do two
 @given(st.lists(st.booleans(), max_size=60))
 def test_it_is_open_after_failures_in_a_row_until_the_next_success(outcomes: list[bool]) -> None:
-    """And tells of every change, once."""
     reported: list[bool] = []
     breaker = CircuitBreaker(reported.append)
     row, expected, changes = 0, False, []

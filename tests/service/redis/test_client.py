@@ -75,7 +75,6 @@ async def _fails(store: RedisStore) -> tuple[float, bool]:
 
 
 async def test_a_role_that_cannot_be_asked_for_is_no_failure(store: RedisStore, server: ValkeyProcess) -> None:
-    """Nobody needs the server at the moment; whoever does finds out, and is counted."""
     server.stall()
     looks = store._looks
     await eventually(lambda: store._looks >= looks + 5)
@@ -116,7 +115,6 @@ async def test_a_server_that_is_not_there_costs_no_more_than_the_budget(
 
 
 async def test_a_stalled_server_costs_the_budget_and_comes_back(server: ValkeyProcess, store: RedisStore) -> None:
-    """Stopped in mid-conversation; within 2 s of going on it is used again, and answers what was asked."""
     await store.call(lambda client: client.set("x", b"1"))
     server.stall()
     try:
@@ -129,7 +127,6 @@ async def test_a_stalled_server_costs_the_budget_and_comes_back(server: ValkeyPr
 
 
 async def test_a_server_that_is_replaced_is_used_again(server: ValkeyProcess, store: RedisStore) -> None:
-    """Killed, and started again at the same place: within 2 s."""
     server.kill()
     await _opens_within(store, BUDGET)
     server.start()
@@ -137,7 +134,6 @@ async def test_a_server_that_is_replaced_is_used_again(server: ValkeyProcess, st
 
 
 async def test_a_server_that_comes_after_us_is_found_without_a_request(short_folder: Path) -> None:
-    """It is watched for, so that health is true of now."""
     server = ValkeyProcess(short_folder / "late")
     store = _store(server.url)
     await store.start()
@@ -153,7 +149,6 @@ async def test_a_server_that_comes_after_us_is_found_without_a_request(short_fol
 async def test_an_outage_is_logged_once_with_its_end(
     server: ValkeyProcess, store: RedisStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not per request; and where it was."""
     caplog.set_level(logging.INFO, "forecast.redis")
     server.kill()
     for _ in range(10):
@@ -191,7 +186,6 @@ async def test_more_calls_than_connections_wait_for_one_and_open_nothing(server:
 
 
 def test_a_url_that_is_none_is_an_error_at_once() -> None:
-    """When the instance starts, not with the first request."""
     with pytest.raises(ValueError, match="Redis URL"):
         open_client("http://example.test", timeout=BUDGET)
 

@@ -60,7 +60,6 @@ async def test_a_server_that_refuses_is_left_alone(
 async def test_a_server_that_goes_on_refusing_is_warned_of_once(
     refusing: Refusing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Not every minute."""
     monkeypatch.setattr(invalidation, "_REFUSED_SECONDS", 0.01)
     listener = listening_to(refusing.port, lambda _: None)
     listener.start()
@@ -70,7 +69,6 @@ async def test_a_server_that_goes_on_refusing_is_warned_of_once(
 
 
 async def test_a_server_that_never_answers_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each try ends after the timeout."""
     monkeypatch.setattr(invalidation, "_RECONNECT_SECONDS", 0.01)
     tries = 0
 

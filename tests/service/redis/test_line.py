@@ -55,7 +55,6 @@ async def unavailable(answers: list["asyncio.Future[bytes | None]"]) -> set[str]
 
 
 async def test_calls_of_one_turn_are_one_write(store: WiredStore) -> None:
-    """Each has its own reply. Those of another turn do not wait for the replies."""
     wire = await opened(store)
     writes = wire.writes
     first = get(store, "a", "b", "a")
@@ -79,7 +78,6 @@ async def test_a_cancelled_caller_does_not_affect_others(store: WiredStore) -> N
 
 
 async def test_calls_wait_for_the_connection(store: WiredStore) -> None:
-    """One is opened for all of them."""
     store.opening.clear()
     answers = get(store, "a", "b")
     await settled()
@@ -108,7 +106,6 @@ async def test_a_defect_in_opening_leaves_no_caller_waiting(store: WiredStore, m
 
 
 async def test_a_lost_connection_costs_the_calls_under_way(store: WiredStore) -> None:
-    """It is one failure, however many there were. The next call opens another one."""
     wire = await opened(store)
     answers = get(store, *(f"k{number}" for number in range(500)))
     await settled()
@@ -120,7 +117,6 @@ async def test_a_lost_connection_costs_the_calls_under_way(store: WiredStore) ->
 
 
 async def test_a_connection_lost_while_idle_is_no_failure(store: WiredStore) -> None:
-    """Servers close those that are idle."""
     wire = await opened(store)
     wire.connection.connection_lost(None)
     assert store.healthy
@@ -141,7 +137,6 @@ async def test_a_refusal_keeps_the_connection_and_the_circuit(store: WiredStore)
 
 @pytest.mark.parametrize("lost", ["silence", "nonsense", "end", "not opened", "loading"])
 async def test_failures_in_a_row_open_the_circuit_and_calls_fail_at_once(store: WiredStore, lost: str) -> None:
-    """When it closes again, calls are sent again."""
     store.timeout = 0.01 if lost == "silence" else 60
     store.gone = lost == "not opened"
     for _ in range(FAILURES_TO_OPEN):
@@ -175,7 +170,6 @@ async def test_an_open_connection_is_not_used_while_the_circuit_is_open(store: W
 
 @pytest.mark.parametrize("when", ["under way", "opening", "not sent"])
 async def test_stopping_leaves_no_caller_waiting(store: WiredStore, when: str) -> None:
-    """Nor any later caller."""
     if when == "opening":
         store.opening.clear()
     answers = get(store, "a", "b")
@@ -188,7 +182,6 @@ async def test_stopping_leaves_no_caller_waiting(store: WiredStore, when: str) -
 
 
 async def test_a_store_that_moved_leaves_its_connection(store: WiredStore, caplog: pytest.LogCaptureFixture) -> None:
-    """Calls under way fail, which is no failure of the store; the next one goes to the new place."""
     caplog.set_level(logging.WARNING)
     wire = await opened(store)
     answers = get(store, "a")
@@ -224,7 +217,6 @@ async def test_a_server_that_is_not_the_primary_refuses(store: WiredStore, said:
 
 @pytest.mark.parametrize("loads", [False, True])
 async def test_a_server_that_does_not_know_a_script_is_sent_it(store: WiredStore, loads: bool) -> None:
-    """By whichever command the user may use; other calls do not notice."""
     script = Script("service.quota", FILE, loads=loads)
     wire = await opened(store)
     answer, [other] = script.send(store, (1, "key", "argument"), anything), get(store, "a")
@@ -246,7 +238,6 @@ async def test_a_server_that_does_not_know_a_script_is_sent_it(store: WiredStore
 
 
 async def test_a_server_that_does_not_learn_a_script_refuses(store: WiredStore) -> None:
-    """It is sent once for each call."""
     wire = await opened(store)
     answer = Script("service.quota", FILE, loads=True).send(store, (1, "key"), anything)
     await settled()

@@ -78,7 +78,6 @@ def replies(values: list[Value]) -> bytes:
 
 @given(st.lists(VALUES, min_size=1, max_size=20), st.data())
 def test_values_arrive_whole_and_in_order_however_the_replies_are_cut(values: list[Value], data: st.DataObject) -> None:
-    """Absent, empty, and such as look like replies themselves."""
     stream = replies(values)
     cuts = data.draw(st.lists(st.integers(1, len(stream)), max_size=12))
 
@@ -93,7 +92,6 @@ def test_values_arrive_whole_and_in_order_however_the_replies_are_cut(values: li
 
 
 async def test_a_call_does_not_end_before_the_last_byte_of_its_reply() -> None:
-    """At every offset, and at all of them."""
     stream = encoded(b"\r\n$1\r\nx\r\n")
     for cut in range(1, len(stream)):
         sender = Sender()
@@ -105,7 +103,6 @@ async def test_a_call_does_not_end_before_the_last_byte_of_its_reply() -> None:
 
 
 async def test_a_command_is_what_redis_understands() -> None:
-    """Words with their lengths in bytes, whatever they are made of; calls that are sent together are one write."""
     sender = Sender()
     words = ("SET", "n\xfc", b"\xff\r\n", 60)
     sender.wire.connection.send([call_of("", words, value), call_of("", ("GET", "x"), value)])
@@ -120,7 +117,6 @@ async def test_words_that_cannot_be_sent_are_no_call() -> None:
 
 @pytest.mark.parametrize("cut", range(48))
 async def test_an_error_is_of_one_call_alone(cut: int) -> None:
-    """Those before and after it have their values, and the connection stays."""
     sender = Sender()
     sender.send(3)
     stream = encoded(b"1") + b"-NOPERM No permissions to run 'get'\r\n" + encoded(b"3")
@@ -130,8 +126,6 @@ async def test_an_error_is_of_one_call_alone(cut: int) -> None:
 
 
 async def test_a_caller_that_cannot_read_its_reply_keeps_it_from_no_other(caplog: pytest.LogCaptureFixture) -> None:
-    """It is that caller's defect; the connection stays."""
-
     def broken(_: object) -> None:
         raise RuntimeError("a defect")
 
@@ -154,7 +148,6 @@ async def test_a_caller_that_has_gone_leaves_its_reply_to_no_other() -> None:
 
 
 async def test_the_reply_to_a_command_sent_ahead_is_ignored() -> None:
-    """Whatever it is; the next one answers the call."""
     sender = Sender()
     for ahead in (b"+OK\r\n", b"-NOPERM no\r\n"):
         call = call_of("k", ("GET", "k"), value)
@@ -167,7 +160,6 @@ async def test_the_reply_to_a_command_sent_ahead_is_ignored() -> None:
 
 @pytest.mark.parametrize("begun", [b"-ERR ", b"*", b"$", b"$1000000000\r\n"])
 async def test_a_reply_that_does_not_end_is_not_gathered(begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would fill the memory until the timeout."""
     monkeypatch.setattr(pipelined, "_MOST_REPLY_BYTES", 5_000)
     sender = Sender()
     sender.send()
@@ -206,8 +198,6 @@ async def test_an_unexpected_reply_ends_the_connection_and_every_call_that_waits
 
 @given(st.binary(min_size=1, max_size=60), st.lists(st.integers(1, 60), max_size=4))
 def test_whatever_arrives_every_call_ends_once(noise: bytes, cuts: list[int]) -> None:
-    """Any bytes, then the end of the connection."""
-
     async def talk() -> None:
         sender = Sender()
         sender.send(3)
@@ -243,7 +233,6 @@ async def test_the_beginning_of_a_reply_behind_the_last_one_answers_no_call(begu
 
 @pytest.mark.parametrize("arrived", [b"", b"$", b"$300\r\n", b"$300\r\nxxx"])
 async def test_silence_is_not_waited_for_longer_than_the_timeout(arrived: bytes) -> None:
-    """Also in mid reply: every call ends, and the connection."""
     sender = Sender(timeout=0.02)
     sender.send(3)
     sender.wire.arrive(arrived)
@@ -261,7 +250,6 @@ async def test_a_connection_without_calls_is_not_ended_by_time() -> None:
 
 
 async def test_a_connection_that_is_lost_in_mid_reply_ends_every_call() -> None:
-    """Wherever it breaks off."""
     stream = replies(MIXED)
     for cut in range(len(stream)):
         sender = Sender()

@@ -17,7 +17,6 @@ async def client() -> AsyncIterator[FakeAsyncRedis]:
 
 
 async def test_every_name_that_matches_is_found(client: FakeAsyncRedis) -> None:
-    """Whatever it is made of, and no other; in more steps than one."""
     ours = {b"u:%d" % number for number in range(50)} | {b"u:\xff"}
     await client.mset(dict.fromkeys(ours | {b"k:1", b"u"}, "x"))
     steps = [names async for names in RedisStore("a store", "redis://fake", client).scan("u:*", 10)]
@@ -26,7 +25,6 @@ async def test_every_name_that_matches_is_found(client: FakeAsyncRedis) -> None:
 
 
 async def test_a_store_that_fails_ends_it() -> None:
-    """Nobody takes a part for all."""
     server = FakeServer()
     client = FakeAsyncRedis(server=server)
     store = RedisStore("a store", "redis://fake", client)

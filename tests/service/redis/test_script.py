@@ -45,14 +45,12 @@ async def client() -> AsyncIterator[Sent]:
 
 
 async def test_evaluating_needs_no_script_that_is_known(client: Sent) -> None:
-    """For users without the right to EVALSHA."""
     script = Script("service.quota", "lease.lua")
     assert [reply[0] for reply in await script.evaluate(client, CALLS)] == [1, 3, 1]
     assert client.commands == ["EVAL"] * 3
 
 
 async def test_a_missing_reply_makes_all_unknown(client: Sent) -> None:
-    """Nobody can say to which call each of the others belongs."""
     client.loses = True
     with pytest.raises(StoreUnavailable, match=r"lease\.lua: 3 calls sent, 2 answered"):
         await Script("service.quota", "lease.lua").evaluate(client, CALLS)

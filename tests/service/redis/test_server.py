@@ -42,7 +42,6 @@ def but(**changes: object) -> ServerFacts:
     ],
 )
 def test_a_server_that_keeps_keys(server: ServerFacts) -> None:
-    """Nothing is said of it."""
     assert wrong_for_keys(server) == []
 
 
@@ -59,13 +58,11 @@ def test_a_server_that_keeps_keys(server: ServerFacts) -> None:
     ],
 )
 def test_a_server_that_does_not(server: ServerFacts, word: str) -> None:
-    """One thing is said, with what to do."""
     (said,) = wrong_for_keys(server)
     assert word in said
 
 
 def test_a_cache_makes_room() -> None:
-    """Beside the keys, what has a time to live: they have none."""
     assert wrong_for_cache(KEEPS) == wrong_for_cache(but(policy="allkeys-lfu", maxmemory=1)) == []
     assert "allkeys-lfu" in wrong_for_cache(but(maxmemory=1))[0]
     assert "volatile-lfu" in wrong_for_cache(but(maxmemory=1), shared=True)[0]
@@ -73,7 +70,6 @@ def test_a_cache_makes_room() -> None:
 
 
 async def test_a_user_that_may_not_ask_is_no_problem(short: Path) -> None:
-    """Neither of the two questions, or the second alone; the store is not taken for away."""
     process = ValkeyProcess(short / "v", appendonly=True).start()
     try:
         with BlockingRedis.from_url(process.url) as client:

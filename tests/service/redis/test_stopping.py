@@ -41,8 +41,6 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_listener_stops_at_any_moment(silent: str) -> None:
-    """A server that does not answer must not keep a worker from ending."""
-
     async def live(seconds: float) -> None:
         listener = InvalidationListener(Primary(silent), "k:", lambda _: None, timeout=TIMEOUT)
         listener.start()
@@ -54,8 +52,6 @@ async def test_a_listener_stops_at_any_moment(silent: str) -> None:
 
 
 async def test_a_store_stops_at_any_moment(silent: str) -> None:
-    """While it probes, too."""
-
     async def live(seconds: float) -> None:
         store = RedisStore("cache", silent, open_client(silent, timeout=TIMEOUT))
         await store.start()

@@ -54,7 +54,7 @@ def test_the_gaps_of_a_sample_give_each_request_the_same_chance() -> None:
 
 
 def test_errors_alike_are_one_line_with_a_count() -> None:
-    """One at once, so that no request waits; the rest together. The sum of the counts is the number of errors."""
+    """One at once, so that no request waits for it; the rest together. The sum of the counts is the number of errors."""
     reported = Told()
     for number in range(1000):
         reported.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
@@ -67,7 +67,6 @@ def test_errors_alike_are_one_line_with_a_count() -> None:
 
 
 def test_errors_that_differ_have_lines_of_their_own() -> None:
-    """By status, code, area, and whose they are."""
     reported = Told()
     others = [
         FAILED,
@@ -96,7 +95,6 @@ def test_many_kinds_of_errors_are_bounded() -> None:
 
 
 def test_a_request_is_found_by_its_id_although_its_line_was_folded() -> None:
-    """What is long ago is forgotten."""
     reported = Told()
     for number in range(20_000):
         reported.now = number / 10
@@ -119,7 +117,6 @@ def test_a_flood_of_errors_alike_pushes_out_no_other() -> None:
 
 
 def test_a_json_line_is_like_those_of_the_rest_of_the_log() -> None:
-    """Members that say nothing are left out."""
     line = msgspec.json.decode(json_line(ANSWERED))
     assert list(line)[:5] == ["time", "level", "logger", "message", "pid"]
     assert (line["level"], line["logger"], line["message"]) == ("info", "forecast.access", "GET /v1/x 200")
@@ -131,7 +128,6 @@ def test_a_json_line_is_like_those_of_the_rest_of_the_log() -> None:
 
 @pytest.mark.parametrize("line_of", [json_line, text_line])
 def test_no_line_can_be_forged_and_no_key_is_in_one(line_of: Callable[[AccessLogEntry], bytes]) -> None:
-    """What callers send is foreign text."""
     foreign = "a\n\x1b[31mb phf_live_abc_def"
     line = line_of(msgspec.structs.replace(ANSWERED, query=foreign, path=f"/{foreign}"))
     assert line.count(b"\n") == 1

@@ -37,7 +37,6 @@ def metered(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def test_a_key_opens_the_areas_of_its_terms_and_no_other(metered: Served, settings: Settings) -> None:
-    """Index, description and usage belong to no area."""
     caller = Caller(metered, settings, Terms(areas=("forecast",)))
     assert caller.ask(GOOD).status == 200
     refused = caller.ask(PROJECT)
@@ -51,7 +50,6 @@ def test_a_key_opens_the_areas_of_its_terms_and_no_other(metered: Served, settin
 
 
 def test_beyond_its_rate_a_key_gets_retry_after(metered: Served, settings: Settings) -> None:
-    """The burst passes, the next does not; the index goes on."""
     caller = Caller(metered, settings, Terms(rate=RARE))
     assert [caller.ask().status for _ in range(3)] == [200, 200, 429]
     answer = caller.ask()
@@ -65,7 +63,6 @@ def test_beyond_its_rate_a_key_gets_retry_after(metered: Served, settings: Setti
 
 
 def test_every_answer_to_a_limited_key_says_what_is_left(metered: Served, settings: Settings) -> None:
-    """200, 304, 404 and 400 alike."""
     caller = Caller(metered, settings, Terms(rate=MANY))
     first = caller.ask()
     targets = (f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=x")
@@ -80,7 +77,6 @@ def test_every_answer_to_a_limited_key_says_what_is_left(metered: Served, settin
 
 
 def test_a_quota_ends_with_its_last_billable_answer(metered: Served, settings: Settings) -> None:
-    """200 and 304 use it up, 404 and 400 do not."""
     caller = Caller(metered, settings, Terms(quota=Quota(3, "month")))
     first = caller.ask()
     for target in (f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=x"):
@@ -105,7 +101,6 @@ def test_what_a_quota_refuses_takes_nothing_from_the_rate(metered: Served, setti
 
 
 def test_usage_has_the_outcome_of_every_request(metered: Served, settings: Settings) -> None:
-    """By area; what is not of an area is not counted, and a wrong key never is."""
     caller = Caller(metered, settings, Terms(areas=("forecast",)))
     first = caller.ask()
     caller.ask(method="HEAD")

@@ -105,7 +105,6 @@ async def test_unchanged_headers_are_not_written_again(scene: Scene) -> None:
 
 
 async def test_a_written_header_does_not_outlive_its_second(scene: Scene) -> None:
-    """The time to the end of the period is counted down."""
     key = await scene.primed(QUOTA)
     allowance = scene.passes(key)
     before = of_quota(allowance)[1]
@@ -125,7 +124,6 @@ async def test_a_written_header_does_not_outlive_its_second(scene: Scene) -> Non
     ids=["warns at half", "used up", "warns amid what needs no look"],
 )
 async def test_the_answer_that_reaches_the_level_of_a_warning_says_so(scene: Scene, quota: Quota, passed: int) -> None:
-    """Or it is the refusal of a quota that is used up."""
     key = await scene.primed(quota)
     for _ in range(passed):
         allowance = await scene.passes_in_the_end(key)
@@ -137,7 +135,6 @@ async def test_the_answer_that_reaches_the_level_of_a_warning_says_so(scene: Sce
 
 @pytest.mark.parametrize("warn_at", [0.0002, 0.0015, 0.01])
 async def test_the_remaining_quota_without_a_warning_needs_none(scene: Scene, warn_at: float) -> None:
-    """Though a thousandth less may be told than there is."""
     quota = Quota(1_000_000, "month", warn_at=warn_at)
     key = await scene.primed(quota)
     for _ in range(500):
@@ -157,7 +154,6 @@ async def test_terms_that_changed_hold_from_the_next_request(scene: Scene) -> No
 
 
 async def test_a_tally_counts_for_its_day_and_until_it_is_stored(scene: Scene) -> None:
-    """Nothing is added to what was sent, and nothing to yesterday."""
     key = key_with(Terms())
     counters, clock = scene.usage.counters, scene.usage.clock
     today = int(clock.now // 86_400)
@@ -191,7 +187,6 @@ async def test_a_tally_counts_for_its_hour(scene: Scene) -> None:
 
 
 async def test_a_refusal_is_kept_while_it_holds_and_counts_for_its_hour(scene: Scene) -> None:
-    """A key without the area gets the same bytes again, until its record changes."""
     key, clock = key_with(Terms(areas=("projects",))), scene.usage.clock
     clock.now += 3_600 - clock.now % 3_600 - 0.3
     first = None
@@ -210,7 +205,6 @@ async def test_a_refusal_is_kept_while_it_holds_and_counts_for_its_hour(scene: S
 
 
 async def test_no_request_passes_before_a_token_was_leased(scene: Scene) -> None:
-    """However often it is asked; and with a token, once for each."""
     key = key_with(Terms(rate=Rate(1000, 1, 2)))
     assert [scene.admit(key) for _ in range(3)] == [None] * 3
     assert (await scene.limiter.take("a", key.terms.rate)).allowed  # type: ignore[arg-type]
@@ -221,7 +215,6 @@ async def test_no_request_passes_before_a_token_was_leased(scene: Scene) -> None
 
 
 async def test_an_expired_token_lets_no_request_pass(scene: Scene) -> None:
-    """Nor is one taken past the moment at which it is time to renew, without saying so."""
     key = key_with(Terms(rate=Rate(1000, 1, 1000)))
     assert (await scene.limiter.take("a", key.terms.rate)).allowed  # type: ignore[arg-type]
     token_lease = scene.limiter.token_lease("a")

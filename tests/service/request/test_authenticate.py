@@ -50,7 +50,6 @@ async def test_an_ended_key_gets_the_time_of_its_end(steps: Steps) -> None:
 
 @pytest.mark.parametrize("waits", [False, True])
 async def test_a_good_key_is_the_request_s(steps: Steps, waits: bool) -> None:
-    """Each request is counted, wherever the verdict came from."""
     steps.keys.waits = waits
     for _ in range(3):
         request = request_for()
@@ -78,20 +77,17 @@ async def test_a_key_is_trimmed_and_an_empty_one_is_missing(steps: Steps) -> Non
 
 
 async def test_a_fault_of_syntax_comes_before_the_key(steps: Steps) -> None:
-    """Also where the key is known to be good."""
     assert await authenticated(steps, request_for()) is None
     refusal = refused(await authenticated(steps, request_for(headers=((b"x-api-key", KEY.encode()),))))
     assert (refusal.status, refusal.outcome) == (400, "bad_request")
 
 
 async def test_a_public_path_needs_no_key(steps: Steps) -> None:
-    """The documentation, whatever is sent as a key."""
     for key in (None, "another"):
         assert await authenticated(steps, request_for(OPEN, key=key)) is None
 
 
 async def test_a_test_key_s_request_has_no_live_target(steps: Steps) -> None:
-    """Though a live key asked for the same line a moment ago; and the key is judged each time."""
     assert await steps.pipeline.run(steps.begin(request_for()))  # type: ignore[misc]
     for _ in range(2):
         request = request_for(key=TEST_KEY)

@@ -105,7 +105,6 @@ def comparable(answer: Answer, method: str) -> Answer:
 )
 @given(sent=SENT)
 def test_whatever_is_sent_both_doors_answer_the_same(doors: Doors, sent: tuple[str, str, str, str, list[str]]) -> None:
-    """And count the same."""
     method, target, version, key, lines = sent
     data = request(target, doors.keys[key], *lines, method=method, version=version)
     if target.startswith("/v1/releases/current/forecast.parquet") and method == "GET":
@@ -147,7 +146,6 @@ def test_usage_counts_the_same_through_each_door(doors: Doors, through: str, tar
 
 
 def test_an_answer_under_another_server_carries_what_ours_carries(doors: Doors) -> None:
-    """The request's id, what is left of the limits, and the mark of a test answer."""
     status, headers, body = doors.call(scope_of(request(TARGETS[0], doors.keys["metered"]), "GET", "1.1"))
     names = [name for name, _ in headers]
     assert status == 200

@@ -10,7 +10,6 @@ from service.request.errors import CODES, ApiError, problem, problem_of
 
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_every_error_has_the_same_members(code: str) -> None:
-    """RFC 9457's, the code and the request's id; the title is the phrase of the status."""
     response = problem(code)
     lines, sent = response.whole(b"r1")
     body = json.loads(sent)
@@ -27,7 +26,6 @@ def test_every_error_has_the_same_members(code: str) -> None:
 
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_every_status_has_the_headers_that_it_calls_for(code: str) -> None:
-    """Our own scheme with 401, the methods with 405, when to come back with 429 and 503; no error is stored."""
     response = problem(code)
     headers = dict(response.headers)
     assert headers[b"cache-control"] == b"no-store"
@@ -37,18 +35,15 @@ def test_every_status_has_the_headers_that_it_calls_for(code: str) -> None:
 
 
 def test_a_wrong_parameter_is_named() -> None:
-    """It is the last member, and absent otherwise."""
     assert list(json.loads(problem("invalid_parameter", parameter="zip_code").whole(b"")[1]))[-1] == "parameter"
 
 
 def test_a_cache_control_of_its_own_replaces_no_store() -> None:
-    """There is one Cache-Control in every answer."""
     response = problem("no_matching_records", headers=((b"cache-control", b"private"),))
     assert [value for name, value in response.headers if name == b"cache-control"] == [b"private"]
 
 
 def test_an_api_error_says_what_it_is_and_nothing_else_says_anything() -> None:
-    """An exception's text is for the log alone."""
     assert json.loads(problem_of(ApiError("not_found", "Look elsewhere.")).whole(b"")[1])["detail"] == "Look elsewhere."
     response = problem_of(ValueError("/etc/secret"))
     assert response.status == 500

@@ -97,7 +97,6 @@ def shown(documented: Served, capfd: pytest.CaptureFixture[str]) -> Iterator[lis
 def test_a_key_in_the_address_is_shown_in_no_error_and_no_log(
     documented: Served, shown: list[str], form_of: str
 ) -> None:
-    """The first time, and again: then another way may answer."""
     for place in PLACES:
         for method in ("GET", "GET", "HEAD", "GET"):
             answer = documented.ask(place.format(FORMS[form_of]), method)

@@ -74,7 +74,6 @@ def test_a_release_whose_files_are_lost_is_stood_in_for_by_the_one_before(failin
 def test_what_only_the_current_release_has_is_a_503_and_what_is_wrong_stays_wrong(
     failing: tuple[Served, str, bool],
 ) -> None:
-    """Whatever the release before knew: it does not know the first of these ZIP codes."""
     for zip_code, error in (
         ("36437", (503, "unavailable")),
         ("99999", (404, "no_matching_records")),
@@ -87,8 +86,6 @@ def test_what_only_the_current_release_has_is_a_503_and_what_is_wrong_stays_wron
 def test_a_look_up_that_is_busy_or_slow_is_not_repeated_elsewhere(
     failing: tuple[Served, str, bool], monkeypatch: pytest.MonkeyPatch, kind: type[LookupFailure]
 ) -> None:
-    """It would be so all the more."""
-
     async def entries(area: str, keys: Sequence[str]) -> list[bytes]:
         raise kind("no")
 

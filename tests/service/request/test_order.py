@@ -32,7 +32,6 @@ def test_the_parameters_come_before_the_match(worker: Served) -> None:
 
 @pytest.mark.parametrize("path", [GOOD, f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=1", "/v1/", "/nowhere"])
 def test_head_answers_as_get_without_the_body(worker: Served, path: str) -> None:
-    """Same status, same headers, Content-Length included; the connection stays in step."""
     varying = ("date", "x-request-id", "cache-status")
     with worker.wire() as wire:
         full = wire.send(worker.head(path)).answer()
@@ -48,7 +47,6 @@ def test_head_answers_as_get_without_the_body(worker: Served, path: str) -> None
     "path", ["/v1/population-housing-forecast/?zip_code=36436", "/v1", "/v1/", "/v1/openapi.json/"]
 )
 def test_a_trailing_slash_answers_the_same(worker: Served, path: str) -> None:
-    """Never a redirect."""
     without = worker.ask(path.replace("/?", "?").rstrip("/"))
     answer = worker.ask(path)
     assert (answer.status, answer.body) == (200, without.body)
@@ -77,7 +75,6 @@ def test_a_trailing_slash_answers_the_same(worker: Served, path: str) -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("ask", [Served.ask, Served.ask_by_wire], ids=["application", "connection"])
 def test_an_encoded_separator_is_none(worker: Served, ask: Callable[[Served, str], Answer], path: str) -> None:
-    """Each of these names no endpoint, however often it was asked for."""
     for _ in range(3):
         answer = ask(worker, path)
         assert (answer.status, answer.json()["code"]) in {(404, "not_found"), (400, "bad_request")}
@@ -101,7 +98,6 @@ def test_an_encoded_letter_is_that_letter(worker: Served, path: str) -> None:
     ],
 )
 def test_a_usable_request_id_is_echoed_and_any_other_is_replaced(worker: Served, sent: str, is_usable: bool) -> None:
-    """In the header, and in the body of an error. One that could not be logged or searched for safely becomes ours."""
     for path in (GOOD, "/nowhere"):
         answer = worker.ask(path, X_Request_Id=sent)
         given = answer.header("x-request-id") or ""
@@ -111,6 +107,5 @@ def test_a_usable_request_id_is_echoed_and_any_other_is_replaced(worker: Served,
 
 
 def test_no_answer_names_its_server(worker: Served) -> None:
-    """Neither ours nor the parser's."""
     answers = [worker.ask(GOOD), worker.ask("/nowhere"), worker.ask(GOOD, key=None), worker.ask("http://x/")]
     assert all(answer.header("server") is None for answer in answers)

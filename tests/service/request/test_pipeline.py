@@ -19,7 +19,6 @@ def code_of(response: Response) -> str:
 
 
 async def test_a_hit_in_memory_is_answered_without_a_task(steps: Steps) -> None:
-    """The first request looks up, and waits; the next one is answered inline, with the same bytes."""
     first = steps.pipeline.run(steps.begin(request_for()))
     assert isinstance(first, asyncio.Task)
     assert (await first).body == BODY
@@ -33,7 +32,6 @@ async def test_a_hit_in_memory_is_answered_without_a_task(steps: Steps) -> None:
 
 
 async def test_a_request_that_waits_twice_goes_on_in_the_same_task(steps: Steps) -> None:
-    """For its key, then for its entry; each step runs once."""
     steps.keys.waits = True
     tasks: list[object] = []
 
@@ -49,7 +47,6 @@ async def test_a_request_that_waits_twice_goes_on_in_the_same_task(steps: Steps)
 
 
 async def test_an_error_of_a_waiting_step_ends_the_request(steps: Steps) -> None:
-    """Steps behind it do not run."""
     steps.keys.waits = True
     waiting = steps.pipeline.run(steps.begin(request_for(key="another")))
     assert isinstance(waiting, asyncio.Task)
@@ -58,7 +55,6 @@ async def test_an_error_of_a_waiting_step_ends_the_request(steps: Steps) -> None
 
 
 async def test_a_look_up_goes_on_when_its_caller_has_gone(steps: Steps) -> None:
-    """The next one finds the entry in memory."""
     go = asyncio.Event()
 
     async def fill() -> bytes:
@@ -84,7 +80,6 @@ async def test_a_look_up_goes_on_when_its_caller_has_gone(steps: Steps) -> None:
 async def test_an_exception_in_a_step_is_a_500_that_shows_nothing(
     steps: Steps, where: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log has the exception, and the request's id."""
     steps.keys.waits = where == "in a task"
 
     steps.error = RuntimeError("secret of the inside")
@@ -99,7 +94,6 @@ async def test_an_exception_in_a_step_is_a_500_that_shows_nothing(
 async def test_whatever_is_no_look_up_in_live_data_is_dispatched_once_it_is_checked(
     steps: Steps, path: str, key: str | None
 ) -> None:
-    """To the application: other endpoints, the documentation, and everything of test keys."""
     request = request_for(path, key=key)
     assert await steps.answer(request) is DISPATCH
     assert request.is_checked
@@ -108,13 +102,11 @@ async def test_whatever_is_no_look_up_in_live_data_is_dispatched_once_it_is_chec
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_what_is_refused_is_never_dispatched(steps: Steps, method: str) -> None:
-    """Without a key nobody learns which paths and methods there are."""
     for path in (OTHER, PATH, "/nowhere"):
         assert code_of(await steps.answer(request_for(path, method=method, key=None))) == "missing_api_key"
 
 
 async def test_the_checks_have_one_order(steps: Steps) -> None:
-    """Syntax, key, path, method, entitlement, parameters, match: the first that fails answers."""
     steps.keys.keys["elsewhere"] = key_with(Terms(areas=("projects",)))
     body = ((b"content-length", b"1"),)
     for expected, request in (
@@ -140,7 +132,6 @@ async def test_the_application_s_checks_are_the_same_steps(steps: Steps) -> None
 
 
 async def test_a_traced_request_has_a_span_for_each_step(tmp_path: Path) -> None:
-    """Also where no step waits; the answer is the same."""
     tracer = KeptTracer(1.0)
     steps = Steps(tmp_path, tracer)
     await steps.answer(request_for())
@@ -156,7 +147,6 @@ async def test_a_traced_request_has_a_span_for_each_step(tmp_path: Path) -> None
 
 
 async def test_while_it_drains_every_answer_is_the_last_of_its_connection(steps: Steps) -> None:
-    """So that clients come back on a connection to another worker."""
     heads = []
     for draining in (False, True):
         steps.pipeline.draining = draining
@@ -174,7 +164,6 @@ async def test_while_it_drains_every_answer_is_the_last_of_its_connection(steps:
 async def test_the_last_step_of_a_traced_request_names_the_error_that_it_ends_with(
     tmp_path: Path, path: str, query: bytes, last: dict[str, str]
 ) -> None:
-    """Of a request that is dispatched the application has the answer."""
     request = request_for(path, query)
     await Steps(tmp_path, KeptTracer(1.0)).answer(request)
     assert request.trace is not None

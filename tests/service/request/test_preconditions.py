@@ -42,7 +42,6 @@ VALIDATED = (
 @pytest.mark.parametrize("target", VALIDATED)
 @pytest.mark.parametrize("coding", ["identity", "gzip"])
 def test_if_match_holds_for_the_strong_tag_of_the_answer_alone(worker: Served, target: str, coding: str) -> None:
-    """The same for every endpoint, however the answer is encoded, and however often it was answered before."""
     for _ in range(3):
         whole = worker.ask(target, Accept_Encoding=coding)
         tag = whole.header("etag") or ""
@@ -226,8 +225,6 @@ def test_the_outcome_is_that_of_the_standard(
     ranges: str | None,
     if_range: str | tuple[int | None, str] | None,
 ) -> None:
-    """Of every combination of conditions, ranges and If-Range."""
-
     def sent(text: str | None) -> bytes | None:
         return text.encode("latin-1") if text is not None else None
 

@@ -53,7 +53,6 @@ def test_a_key_without_limits_has_no_fields() -> None:
 
 
 def test_what_is_not_known_is_not_claimed() -> None:
-    """A quota whose standing is unknown is left out of both fields; so is a rate that was not asked."""
     assert limit_headers(RATE, allowed(RATE, 1), QUOTA, None) == limit_headers(RATE, allowed(RATE, 1))
     assert limit_headers(RATE, None, QUOTA, STANDING) == limit_headers(None, None, QUOTA, STANDING)
 
@@ -69,7 +68,6 @@ def test_a_refusal_names_its_policy_and_when_to_come_back(standing: QuotaState |
 
 
 def test_an_exhausted_quota_says_when_the_next_period_begins() -> None:
-    """At least in a second."""
     headers = dict(quota_exhausted_headers(RATE, QUOTA, standing_of(0, 0, 86_400)))
     assert headers[b"ratelimit"] == b'"quota";r=0;t=1'
     assert headers[b"retry-after"] == b"1"
@@ -79,7 +77,6 @@ def test_an_exhausted_quota_says_when_the_next_period_begins() -> None:
     "rate", [Rate(1, 3600, 1), Rate(999_999_999, 1, 10**9), RATE], ids=["slowest", "fastest", "usual"]
 )
 def test_every_field_is_a_structured_list(rate: Rate) -> None:
-    """Also with the largest numbers that terms may have: 15 digits."""
     quota = Quota(10**15 - 1, "month")
     for headers in (
         limit_headers(rate, allowed(rate, rate.burst), quota, standing_of(10**15 - 1, 1, 31 * 86_400)),

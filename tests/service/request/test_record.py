@@ -26,7 +26,6 @@ def counted(steps: Steps, name: str) -> dict[tuple[str, ...], int]:
 
 
 async def test_requests_are_counted_by_area_status_and_outcome(steps: Steps) -> None:
-    """A path that there is not never becomes a label of its own."""
     for request in (
         request_for(),
         request_for(),
@@ -54,7 +53,6 @@ async def test_answers_are_counted_for_the_release_that_they_are_of(steps: Steps
 
 
 async def test_a_key_s_usage_has_what_became_of_its_requests(steps: Steps) -> None:
-    """For data alone. An answer from memory counts as any other does, and so does an error from the negative cache."""
     for query in (b"id=1", b"id=1", b"id=1", b"id=0", b"id=0", b"id=x"):
         await answered(steps, request_for(query=query))
     index = steps.begin(request_for("/v1/"))
@@ -65,7 +63,6 @@ async def test_a_key_s_usage_has_what_became_of_its_requests(steps: Steps) -> No
 
 
 async def test_a_request_that_counts_as_several_is_one_request_and_so_many_answers(steps: Steps) -> None:
-    """Each by its own outcome; without an answer it has no tier."""
     request = steps.begin(request_for())
     assert await steps.pipeline.check(request) is None
     request.found = Found(CacheEntry.of(b"{}"), "near", "r1")
@@ -78,7 +75,6 @@ async def test_a_request_that_counts_as_several_is_one_request_and_so_many_answe
 
 
 async def test_a_line_has_what_was_asked_in_canonical_form(steps: Steps) -> None:
-    """An error has it as it was sent."""
     await answered(steps, request_for(query=b"id=007"))
     await answered(steps, request_for(query=b"id=x"))
     first, second = steps.watch.lines
@@ -105,7 +101,6 @@ async def test_a_line_is_short_whatever_was_asked(steps: Steps) -> None:
 
 
 async def test_whatever_ends_with_an_error_is_kept_for_a_good_key(steps: Steps) -> None:
-    """Whichever side failed; without a good key, nothing, and of a test key nothing."""
     for request in (
         request_for(),
         request_for(query=b"id=x"),
@@ -132,7 +127,6 @@ async def test_requests_of_test_keys_are_counted_apart(steps: Steps) -> None:
 
 
 async def test_what_is_refused_at_the_connection_is_counted_and_logged_as_other_requests_are(steps: Steps) -> None:
-    """With its own status and where it came from."""
     assert steps.recorder.refusal("uri_too_long", b"r1", "192.0.2.1").status == 414
     (line,) = steps.watch.lines
     assert (line.status, line.outcome, line.request_id, line.address) == (414, "uri_too_long", "r1", "192.0.2.1")
@@ -140,7 +134,6 @@ async def test_what_is_refused_at_the_connection_is_counted_and_logged_as_other_
 
 
 async def test_a_record_outlives_what_a_request_becomes(steps: Steps) -> None:
-    """Its line is made later, if at all."""
     request = request_for(query=b"id=x")
     await answered(steps, request)
     make = AccessRecord.of(request, 400, "invalid_parameter", 0.25)
@@ -152,7 +145,6 @@ async def test_a_record_outlives_what_a_request_becomes(steps: Steps) -> None:
 
 
 async def test_an_error_has_the_query_as_it_was_sent_however_often(steps: Steps) -> None:
-    """Also where an answer to the same line is known in its canonical form."""
     await answered(steps, request_for(query=b"id=007"))
     steps.keys.keys[KEY] = key_with(Terms(areas=("projects",)))
     steps.keys.good_for = 0.0

@@ -13,7 +13,6 @@ def read(*headers: Header, method: str = "GET", version: str = "1.1") -> Request
 
 
 def test_repeated_headers_are_refused_or_joined() -> None:
-    """Keys and hosts must be sent once; lists are joined; two request ids are none."""
     host, key = (b"host", b"a"), (b"x-api-key", b"1")
     request = read(
         *(host, key, (b"accept-encoding", b"br"), (b"accept-encoding", b"gzip")),
@@ -47,7 +46,6 @@ def test_only_http_1_0_may_leave_the_host_out() -> None:
 
 
 def test_a_new_request_id_is_usable_and_unique() -> None:
-    """It would be accepted if it were sent back."""
     made = {new_request_id() for _ in range(10_000)}
     assert len(made) == 10_000
     assert all(re.fullmatch(rb"[A-Za-z0-9._-]{1,64}", one) for one in made)

@@ -21,7 +21,6 @@ def failed(steps: Steps, query: bytes) -> Response:
 
 
 def test_a_line_that_was_resolved_is_not_read_again(steps: Steps) -> None:
-    """The same target answers, until the release changes."""
     _, first = resolved(steps)
     _, again = resolved(steps)
     assert again.target is first.target is not None
@@ -34,7 +33,6 @@ def test_a_line_that_was_resolved_is_not_read_again(steps: Steps) -> None:
 
 
 def test_other_words_for_the_same_query_have_the_same_entry(steps: Steps) -> None:
-    """Each with the header fields of its own."""
     _, plain = resolved(steps)
     _, other = resolved(steps, b"id=01")
     assert plain.target is not None
@@ -70,7 +68,6 @@ def test_a_target_of_a_release_that_is_no_longer_current_is_not_kept(steps: Step
 
 
 def test_without_a_release_the_answer_says_why(steps: Steps) -> None:
-    """503, and nothing is kept."""
     steps.follower.current = None
     assert failed(steps, b"id=1").outcome == "unavailable"
     steps.follower.unpublished = True
@@ -100,7 +97,6 @@ def test_a_request_for_another_endpoint_is_the_application_s(steps: Steps) -> No
 
 
 def test_a_request_without_a_plain_line_is_resolved_each_time(steps: Steps) -> None:
-    """Its line cannot be compared with another one's."""
     for _ in range(2):
         request = request_for()
         request.line = b""
@@ -110,7 +106,6 @@ def test_a_request_without_a_plain_line_is_resolved_each_time(steps: Steps) -> N
 
 
 def test_lines_are_bounded(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By number; the oldest go first."""
     monkeypatch.setattr("service.request.resolve.MOST_TARGETS", 3)
     steps.resolver = Resolver(steps.follower)
     steps.resolver.switch("r1")
@@ -119,7 +114,6 @@ def test_lines_are_bounded(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_query_is_resolved_in_any_release_that_may_answer(steps: Steps) -> None:
-    """As in the previous one, if the current one fails. A path without a look-up has none to resolve."""
     request = steps.begin(request_for(query=b"id=2"))
     release = type("Release", (), {"id": "r0"})()
     resolution = steps.resolver.in_release(request, release)

@@ -23,7 +23,6 @@ def etag(answer: Answer) -> str:
 
 
 def test_an_answer_carries_what_caches_need(worker: Served) -> None:
-    """A strong ETag, private and short-lived, and what it varies with."""
     answer = worker.ask(SMALL)
     assert etag(answer).startswith('"')
     assert answer.header("cache-control") == "private, max-age=60"
@@ -41,7 +40,6 @@ def test_an_answer_carries_what_caches_need(worker: Served) -> None:
     ],
 )
 def test_cache_status_names_the_tier_and_the_reason(tier: Tier, bypassed: bool, said: bytes) -> None:
-    """A cache that could not be asked is a bypass, not a miss."""
     found = Found(CacheEntry.of(b"{}"), tier, "r1", bypassed=bypassed)
     response = CachePolicy(60).found_response(Request(0.0, b""), found)
     assert dict(response.headers)[b"cache-status"] == said
@@ -51,7 +49,6 @@ def test_cache_status_names_the_tier_and_the_reason(tier: Tier, bypassed: bool, 
 
 
 def test_a_caller_who_has_the_bytes_gets_a_304(worker: Served) -> None:
-    """With all that a 304 must repeat, and no body. test_preconditions.py has the forms of the condition."""
     full = worker.ask(SMALL)
     with worker.wire() as wire:
         answer = wire.send(worker.head(SMALL, If_None_Match=etag(full))).answer()
@@ -66,7 +63,6 @@ def test_a_caller_who_has_the_bytes_gets_a_304(worker: Served) -> None:
 
 
 def test_gzip_is_sent_where_it_is_asked_for_and_worth_it(worker: Served) -> None:
-    """It unpacks to the plain answer; its ETag is another, because the bytes are."""
     plain, packed = worker.ask(LARGE), worker.ask(LARGE, Accept_Encoding="gzip, deflate, br")
     assert (plain.header("content-encoding"), packed.header("content-encoding")) == (None, "gzip")
     assert gzip.decompress(packed.body) == plain.body
@@ -76,7 +72,6 @@ def test_gzip_is_sent_where_it_is_asked_for_and_worth_it(worker: Served) -> None
 
 
 def test_each_coding_has_its_own_304(worker: Served) -> None:
-    """The ETag of one coding does not confirm the bytes of another."""
     tags = {coding: etag(worker.ask(LARGE, Accept_Encoding=coding)) for coding in ("gzip", "identity")}
     for coding, tag in tags.items():
         for other in tags:
@@ -108,14 +103,11 @@ def test_accept_encoding_is_weighed(header: bytes, accepted: bool) -> None:
 
 
 def test_max_age_is_settable() -> None:
-    """Zero is a value, too."""
     response = CachePolicy(0).own_response(Request(0.0, b""), CacheEntry.of(b"{}"), "r1")
     assert (b"cache-control", b"private, max-age=0") in response.headers
 
 
 def test_an_etag_is_a_digest_of_the_bytes() -> None:
-    """Equal bytes, equal tags; nothing else goes into it."""
-
     def tag_of(body: bytes, release: str) -> bytes:
         response = CachePolicy(0).own_response(Request(0.0, b""), CacheEntry.of(body), release)
         return dict(response.headers)[b"etag"]
@@ -126,7 +118,6 @@ def test_an_etag_is_a_digest_of_the_bytes() -> None:
 @pytest.mark.parametrize("body", [b"{}", b'{"total_results":1}' * 100, b""], ids=["small", "large", "empty"])
 @pytest.mark.parametrize("coding", [None, b"gzip"])
 def test_prepared_header_lines_equal_freshly_written_ones(body: bytes, coding: bytes | None) -> None:
-    """Of every release and entry, whatever was answered before: nothing of another one is left in them."""
     policy = CachePolicy(60)
     target = Target(Route(area="forecast"), "forecast", "/x", "", "r1", b"", "answered")
     for release in ("r1", "r2", "r1"):

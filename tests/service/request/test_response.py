@@ -11,7 +11,6 @@ from tests.support.asgi import exchange
 
 @pytest.mark.parametrize(("status", "length"), [(200, [b"2"]), (404, [b"2"]), (304, [])])
 async def test_the_length_is_always_sent_except_of_what_has_no_body(status: int, length: list[bytes]) -> None:
-    """And the request has the outcome, to be recorded with."""
     request = Request(0.0, b"r1")
     response = Response.of(status, (JSON,), b"{}", "refused")
     scope: dict[str, Any] = {SCOPE_KEY: request}
@@ -21,7 +20,6 @@ async def test_the_length_is_always_sent_except_of_what_has_no_body(status: int,
 
 
 async def test_a_response_can_be_sent_again() -> None:
-    """What a server or the application adds to one sending is not in the next."""
     response = Response.of(200, (JSON,), b"{}", "answered")
     scope: dict[str, Any] = {SCOPE_KEY: Request(0.0, b"r1")}
     (await exchange(response, **scope))[0]["headers"].append((b"x-request-id", b"1"))

@@ -19,7 +19,6 @@ def routed(steps: Steps, path: str, method: str = "GET", *, test: bool = False) 
     [(PATH, AREA), (f"{PATH}/", AREA), (OTHER, "index"), (OPEN, NO_AREA), ("/nowhere", NO_AREA), ("/", NO_AREA)],
 )
 def test_a_request_counts_in_the_area_of_its_path(steps: Steps, path: str, area: str) -> None:
-    """Before anything is checked, so that it is counted there in any case. A slash at the end changes nothing."""
     assert routed(steps, path)[0].area == area
 
 
@@ -44,7 +43,6 @@ def test_a_path_that_is_nearly_right_gets_a_suggestion(steps: Steps) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "TRACE", "get", "Head", "FOO", "M-SEARCH"])
 def test_another_method_is_a_405(steps: Steps, method: str) -> None:
-    """Also where a GET of the same line was answered before."""
     assert steps.resolver.resolve(steps.begin(request_for())) is None
     for path in (PATH, OTHER, OPEN):
         refusal = refused(routed(steps, path, method)[1])
@@ -64,7 +62,6 @@ def test_an_area_that_the_release_lacks_is_not_there(steps: Steps) -> None:
 
 
 def test_a_test_key_finds_the_paths_of_test_data_alone(steps: Steps) -> None:
-    """Also where the release lacks the area."""
     steps.lacking.add(AREA)
     assert routed(steps, PATH, test=True)[1] is None
     assert routed(steps, OPEN, test=True)[1] is None

@@ -36,7 +36,6 @@ def counted(samples: list[Sample], kind: str) -> dict[str, int]:
 
 
 def test_few_answers_are_all_sighted() -> None:
-    """So that a quiet instance has rankings too."""
     watch = Logged()
     assert answer(watch, [ANSWERED] * 10) == 10
     seen = watch.samples.take()
@@ -60,7 +59,6 @@ def test_of_many_answers_a_sample_stands_for_all(period: int) -> None:
 
 
 def test_the_log_has_its_own_sample() -> None:
-    """It does not depend on that of the rankings, and can be changed at any time."""
     watch = Logged(share=0.1, uniform=Random(5).random)
     have_passed(watch, 25_000)
     watch.lines.clear()
@@ -77,7 +75,6 @@ def test_the_log_has_its_own_sample() -> None:
 
 
 def test_a_slow_answer_is_logged_whatever_the_sample() -> None:
-    """Unless nothing is to be logged."""
     for errors, lines in ((True, 1), (False, 0)):
         watch = Logged(errors=errors, slow=0.5)
         have_passed(watch, 25_000)
@@ -91,7 +88,6 @@ def test_a_slow_answer_is_logged_whatever_the_sample() -> None:
 
 
 def test_traces_have_their_own_sample() -> None:
-    """Of errors as of other requests."""
     tracer = KeptTracer(0.1)
     watch = Logged(uniform=Random(7).random, tracer=tracer)
     traced = 0
@@ -105,7 +101,6 @@ def test_traces_have_their_own_sample() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_what_is_logged_and_traced_says_so(share: float) -> None:
-    """The line has the trace's id; a line of a request that is not traced has none."""
     tracer = KeptTracer(share)
     watch = Logged(share=1.0, tracer=tracer)
     for request in (ANSWERED, FAILED):
@@ -124,7 +119,6 @@ def test_without_a_tracer_nothing_is_traced() -> None:
 
 
 def test_out_of_turn_every_error_is_logged_and_everything_sighted() -> None:
-    """A 404 under what was asked, a 429 under its key, a 401 under where it came from, with the reason."""
     watch = Logged()
     for request in (
         msgspec.structs.replace(ANSWERED, tier="warehouse"),
@@ -146,7 +140,6 @@ def test_out_of_turn_every_error_is_logged_and_everything_sighted() -> None:
 
 
 def test_made_up_names_cannot_fill_the_memory() -> None:
-    """Neither by their number nor by their length."""
     samples = Samples()
     for number in range(10 * MOST_NAMES):
         samples.add("unknown", f"{number}" + "x" * 10_000)

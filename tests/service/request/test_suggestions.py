@@ -100,12 +100,10 @@ def test_keys_and_paths_are_corrected_over_the_wire(worker: Served, documented: 
 
 
 def test_what_the_release_lacks_is_no_correction(worker: Served) -> None:
-    """Development projects, here."""
     assert "development-projects" not in worker.ask("/v1/development-project").json()["detail"]
 
 
 def test_a_space_in_the_address_is_named(worker: Served) -> None:
-    """The parser stops there."""
     with worker.wire() as wire:
         answer = wire.send(worker.head(f"{FORECAST}?city_name=San Francisco&state_code=CA")).answer()
     assert problem(answer) == (400, "bad_request")

@@ -70,7 +70,6 @@ def statuses(answers: list[Answered]) -> dict[int, int]:
 
 
 async def test_any_number_wait_for_one_read_of_a_quota(steps: Steps) -> None:
-    """And each is told what is left."""
     limit(steps, Terms(quota=Quota(10**9, "month")))
     before = steps.usage.redis.calls
     answers = await crowd(steps)
@@ -80,7 +79,6 @@ async def test_any_number_wait_for_one_read_of_a_quota(steps: Steps) -> None:
 
 
 async def test_as_many_pass_as_are_left_of_a_quota_however_many_wait(steps: Steps) -> None:
-    """The others get the 429."""
     limit(steps, Terms(quota=Quota(100, "month", warn_at=1.0)))
     answers: list[Answered] = []
     for _ in range(4):
@@ -121,7 +119,6 @@ def test_a_warning_begins_with_the_answer_that_uses_the_share(size: int, share: 
 
 
 async def test_a_crowd_without_tokens_waits_for_few_leases(steps: Steps) -> None:
-    """A token for each."""
     limit(steps, Terms(rate=Rate(1000, 1, 1000)))
     assert statuses(await crowd(steps)) == {200: MANY}
     assert len(steps.leases.calls) < 10
@@ -137,7 +134,6 @@ async def test_a_refused_request_costs_no_look_up(steps: Steps) -> None:
 
 
 async def test_a_request_takes_one_token_however_often_it_waits(steps: Steps) -> None:
-    """Also if its look-up fails."""
     limit(steps, Terms(rate=Rate(3, 86_400, 3)))
     steps.fill = fail
     assert [(await ask(steps, request_for())).status for _ in range(4)] == [503, 503, 503, 429]
@@ -145,7 +141,6 @@ async def test_a_request_takes_one_token_however_often_it_waits(steps: Steps) ->
 
 @pytest.mark.parametrize("terms", [Terms(areas=("projects",)), Terms(rate=Rate(1, 86_400, 1))], ids=["403", "429"])
 async def test_a_refusal_is_the_same_bytes_for_whatever_is_asked_for(steps: Steps, terms: Terms) -> None:
-    """While it holds; no query is read for it."""
     limit(steps, terms)
     await ask(steps, request_for())
     first, *others = [await ask(steps, request_for(query=b"id=%d" % number)) for number in range(2, 6)]
@@ -175,7 +170,6 @@ class Held:
 
 
 async def test_requests_for_the_same_share_a_look_up(steps: Steps) -> None:
-    """In whichever words; each is counted as one."""
     held = Held(steps)
     asking = [asyncio.create_task(crowd(steps, 20, query)) for query in (b"id=1", b"id=01")]
     await eventually(lambda: held.begun == 1)
@@ -190,7 +184,6 @@ async def test_requests_for_the_same_share_a_look_up(steps: Steps) -> None:
     ("error", "status"), [(LookupFailure("damaged"), 503), (RuntimeError("secret"), 500)], ids=["failure", "defect"]
 )
 async def test_all_waiting_requests_get_the_same_error(steps: Steps, error: Exception, status: int) -> None:
-    """The next request looks up again."""
     held = Held(steps)
     held.error = error
     asking = asyncio.create_task(crowd(steps, 20))
@@ -226,7 +219,6 @@ async def test_a_request_that_waited_for_its_key_is_answered_from_the_release_of
 
 
 async def test_every_miss_is_in_the_rankings(steps: Steps) -> None:
-    """However many hits there are beside, of which few are looked at."""
     for number in range(1, 20):
         for _ in range(10):
             await ask(steps, request_for(query=b"id=%d" % number))
@@ -237,7 +229,6 @@ async def test_every_miss_is_in_the_rankings(steps: Steps) -> None:
 async def test_operators_learn_of_a_look_up_that_fails(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With the release and the cause, for a while. It is logged once, not for each of them."""
     assert steps.look_ups.problem is None
     steps.fill = fail
     monkeypatch.setattr("service.request.look_up._PROBLEM_SECONDS", 0.0)
@@ -283,7 +274,6 @@ async def test_while_leases_are_unreachable_a_worker_lets_its_share_pass(steps: 
 
 
 async def test_an_answer_of_the_previous_release_counts_as_what_it_is_there(steps: Steps) -> None:
-    """It may have no figures where the current one has some."""
     bodies = [b"", BODY]
 
     async def fill() -> bytes:
@@ -315,7 +305,6 @@ async def test_what_is_near_of_the_previous_release_is_not_looked_up_again(steps
 
 
 async def test_a_look_up_that_works_ends_the_doubt(steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the worker can answer anybody, after look-ups that failed."""
     monkeypatch.setattr("service.request.lookup_watch.DOUBT_SECONDS", 0.0)
     monkeypatch.setattr("service.request.lookup_watch.QUIET_SECONDS", 0.0)
     held = Held(steps)

@@ -24,7 +24,6 @@ async def asked(doors: Doors, name: str) -> Connection:
 async def test_the_time_in_which_a_request_waits_for_its_key_counts(
     doors: Doors, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """In the metric, and so in the slow log and the trace."""
     app = doors.running.app
     store, waited = app.verifier._store, 0.05
     look_up = store.find
@@ -48,7 +47,6 @@ async def test_the_time_in_which_a_request_waits_for_its_key_counts(
 @pytest.mark.parametrize("waits", [False, True])
 @in_worker
 async def test_who_asks_with_a_wrong_key_and_hangs_up_counts(doors: Doors, waits: bool) -> None:
-    """A scan shows, although no client reads its answers."""
     app = doors.running.app
     if waits:
         app.verifier._wrong.clear()

@@ -39,7 +39,6 @@ def counted(running: Served) -> dict[tuple[str, ...], int]:
 
 
 def test_near_hits_and_misses_are_counted(settings: Settings) -> None:
-    """Without a call for each; a 404 asks no cache."""
     with served(settings) as running:
         for zip_code in ("36436", "36436", "90028", "36436", "99999"):
             running.forecast(zip_code=zip_code)
@@ -56,7 +55,6 @@ def test_a_near_cache_that_is_off_counts_nothing(settings: Settings) -> None:
 def test_the_near_cache_follows_the_releases(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a switch nothing of the older release is answered; once nobody can need it any more, it is dropped."""
     monkeypatch.setattr(following, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(following, "_RETIRE_AFTER_SECONDS", 0.01)
     monkeypatch.setattr(near_cache, "_TIDY_SECONDS", 0.01)

@@ -10,8 +10,6 @@ from tests.support.served import FORECAST, served, with_keys
 
 
 def test_a_worker_that_stops_closes_its_own_connections(settings: Settings) -> None:
-    """Those that tokens and totals come by."""
-
     async def issue(store: KeyStore) -> str:
         return (await store.issue("acme", "", None, Terms(rate=Rate(10, 1, 10), quota=Quota(100, "day"))))[0]
 

@@ -96,7 +96,6 @@ GET = f"GET {FORECAST}"
 
 
 def test_each_tier_has_its_spans(traced: Traced, settings: Settings) -> None:
-    """From the warehouse to the worker's memory; each a part of the one around it, within its time."""
     target = f"{FORECAST}?city_name=springfield&state_code=IL"
     filled = traced.ask(target, key=Caller(traced.running, settings, Terms()).key)
     steps = [(name, GET) for name in ("authenticate", "route", "admit", "resolve", "look_up")]
@@ -150,7 +149,6 @@ def test_each_tier_has_its_spans(traced: Traced, settings: Settings) -> None:
 
 @pytest.mark.parametrize("tier", ["near", "shared"])
 def test_an_answer_that_is_traced_is_the_same(traced: Traced, tier: str) -> None:
-    """Byte for byte, but for the date."""
     target = f"{FORECAST}?zip_code=09001"
 
     def answered() -> Answer:
@@ -172,7 +170,6 @@ def test_an_answer_that_is_traced_is_the_same(traced: Traced, tier: str) -> None
 
 
 def test_a_caller_s_trace_is_taken_over(traced: Traced) -> None:
-    """The log line has the same id."""
     target = f"{FORECAST}?zip_code=36436"
     spans = traced.ask(target, Traceparent=f"00-{TRACE}-{CALLER}-01", X_Request_Id="taken")
     assert spans.server is not None
@@ -186,7 +183,6 @@ def test_a_caller_s_trace_is_taken_over(traced: Traced) -> None:
 
 
 def test_the_request_s_span_follows_the_conventions(traced: Traced) -> None:
-    """Those for HTTP servers; what is ours is named so."""
     traced.ask(f"{FORECAST}/?zip_code=36436-0001", X_Request_Id="r-2")
     release = traced.running.app.follower.current
     assert release is not None
@@ -232,7 +228,6 @@ def test_errors_are_traced(traced: Traced) -> None:
 
 
 def test_no_key_is_in_a_span(traced: Traced) -> None:
-    """Whether it was sent where it belongs or by mistake in the path, the query, the id or the context."""
     for target, headers in (
         (f"{FORECAST}?zip_code=36436&x={KEYLIKE}", {}),
         (f"/{KEYLIKE}", {}),
@@ -248,7 +243,6 @@ def test_no_key_is_in_a_span(traced: Traced) -> None:
 
 
 def test_all_spans_say_whose_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The instance and the worker; the standard variables win."""
     monkeypatch.setenv("OTEL_SERVICE_NAME", "forecast-eu")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
     exporter = InMemorySpanExporter()
@@ -311,7 +305,6 @@ class Silent(SpanExporter):
 
 
 def test_more_than_can_wait_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest ones, without a look at them."""
     monkeypatch.setattr(tracer_module, "_MOST_WAITING", 512)
     collector = Silent()
     tracer = SpanTracer(1.0, collector)
@@ -335,7 +328,6 @@ def test_wrong_variables_are_reported_and_requests_are_served(
 
 
 def test_a_silent_collector_holds_up_no_end() -> None:
-    """Nor a request: the event loop never waits for it."""
     collector = Silent()
     tracer = SpanTracer(1.0, collector)
     for _ in range(600):  # more than a batch

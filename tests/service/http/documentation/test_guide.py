@@ -36,7 +36,6 @@ def run(command: list[str], to: Served) -> str:
 
 @pytest.mark.parametrize("block", _CONSOLE)
 def test_what_is_typed_into_a_shell_works(documented: Served, block: str) -> None:
-    """And prints what the guide says, where it says so."""
     lines = block.splitlines()
     typed = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
     printed = run(["bash", "-c", _STRICT + "\n".join(typed)], documented)
@@ -79,7 +78,6 @@ def test_it_has_every_language_of_the_quick_start() -> None:
 
 
 def test_every_heading_and_code_of_the_text_is_on_the_page() -> None:
-    """Headings with the anchors that links name; comments for editors are not shown."""
     page = render_guide(About())
     assert anchors(GUIDE) - {"for-partners"} == set(re.findall(r'<h\d id="([^"]+)"', page))
     assert all(f"<code>{code}</code>" in page for code in CODES)
@@ -107,7 +105,6 @@ def test_it_runs_no_script() -> None:
 
 
 def test_it_names_the_instances_address_and_whom_to_ask() -> None:
-    """Where the operator told them."""
     page = render_guide(About("https://data.example", "help@data.example"))
     assert "http://127.0.0.1:8000" not in page
     assert "BASE=https://data.example KEY=" in page

@@ -6,7 +6,6 @@ from service.request.errors import CODES
 
 
 def test_without_swagger_ui_the_text_is_all_there_is() -> None:
-    """It has every path, parameter and code, and runs no script."""
     document = describe_api()
     page = render_reference(document, with_swagger=False)
     for path, item in document["paths"].items():
@@ -18,7 +17,6 @@ def test_without_swagger_ui_the_text_is_all_there_is() -> None:
 
 
 def test_with_swagger_ui_the_text_is_there_until_it_has_come() -> None:
-    """And for whoever runs no scripts."""
     document = describe_api()
     page = render_reference(document, with_swagger=True)
     assert "/docs/swagger-ui-bundle.js" in page

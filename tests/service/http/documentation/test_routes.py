@@ -17,14 +17,12 @@ _ASSETS = ["/docs/style.css", "/docs/reference.js", "/docs/swagger-ui-bundle.js"
 
 @pytest.mark.parametrize("path", ["/docs/", "/docs/reference", "/docs/openapi.json", "/docs/style.css"])
 def test_it_is_off_by_default(worker: Served, path: str) -> None:
-    """And as unknown as any other path."""
     assert worker.ask(path, key=None).status == 401
     assert worker.ask(path).status == 404
 
 
 @pytest.mark.parametrize("path", ["/docs", "/docs/"])
 def test_the_guide_needs_no_key_and_loads_its_stylesheet_alone(documented: Served, path: str) -> None:
-    """HTML that a browser may keep for a while."""
     answer = documented.ask(path, key=None)
     assert (answer.status, answer.header("content-type")) == (200, "text/html; charset=utf-8")
     policy = set((answer.header("content-security-policy") or "").split("; "))
@@ -34,7 +32,6 @@ def test_the_guide_needs_no_key_and_loads_its_stylesheet_alone(documented: Serve
 
 
 def test_the_reference_has_a_policy_of_its_own(documented: Served) -> None:
-    """Its scripts are files of this service, and it talks to this service alone."""
     policy = documented.ask("/docs/reference", key=None).header("content-security-policy") or ""
     parts = dict(part.split(" ", 1) for part in policy.split("; "))
     assert (parts["default-src"], parts["script-src"], parts["connect-src"]) == ("'none'", "'self'", "'self'")
@@ -43,7 +40,6 @@ def test_the_reference_has_a_policy_of_its_own(documented: Served) -> None:
 
 @pytest.mark.parametrize("path", _ASSETS)
 def test_what_the_pages_load_is_there_without_a_key(documented: Served, path: str) -> None:
-    """Compressed where a browser accepts it; what it has is not sent again."""
     if "swagger" in path:
         needs_brought(REFERENCE)
     plain = documented.ask(path, key=None)
@@ -55,7 +51,6 @@ def test_what_the_pages_load_is_there_without_a_key(documented: Served, path: st
 
 
 def test_the_description_is_the_one_that_keys_get_without_data(documented: Served) -> None:
-    """Generators of clients read it from a plain address. Its examples are made up."""
     answer = documented.ask("/docs/openapi.json", key=None)
     assert answer.header("content-type") == "application/json"
     document = answer.json()
@@ -73,13 +68,11 @@ def test_nothing_else_is_public(documented: Served, path: str) -> None:
 
 
 def test_it_takes_no_other_method(documented: Served) -> None:
-    """As every endpoint."""
     assert documented.ask("/docs/", "POST", key=None).status == 405
     assert documented.ask("/docs/", "HEAD", key=None).status == 200
 
 
 def test_all_files_together_are_small() -> None:
-    """Every worker holds them; a visitor of the guide loads a few kilobytes."""
     files = read_documentation(About(guide=True))
     assert sum(len(file.body) + len(file.gzipped) for file in files.values()) < 3 << 20
     assert len(files["/docs"].gzipped) + len(files["/docs/style.css"].gzipped) < 40_000

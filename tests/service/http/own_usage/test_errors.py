@@ -40,7 +40,6 @@ def reported(caller: Caller, number: int) -> list[dict[str, Any]]:
 
 
 def test_a_key_sees_its_last_errors_with_their_request_ids(worker: Served, settings: Settings) -> None:
-    """Newest first, refusals before the endpoint included; nothing that went well, and nothing of others."""
     caller, other = Caller(worker, settings, Terms(areas=("forecast",))), Caller(worker, settings, Terms())
     wrong: list[tuple[str, str, Answer]] = []
     for method, target in (
@@ -75,7 +74,6 @@ def test_a_key_sees_its_last_errors_with_their_request_ids(worker: Served, setti
 
 
 def test_asking_is_neither_counted_nor_limited(worker: Served, settings: Settings) -> None:
-    """A key that is over its rate learns so."""
     caller = Caller(worker, settings, Terms(rate=parse_rate("1/h")))
     assert [caller.ask().status for _ in range(3)] == [200, 429, 429]
     errors = reported(caller, 2)
@@ -98,7 +96,6 @@ def test_asking_is_neither_counted_nor_limited(worker: Served, settings: Setting
     ],
 )
 def test_a_wrong_query_gets_an_error(worker: Served, query: str, code: str) -> None:
-    """With the bounds of this endpoint."""
     answer = worker.ask(f"{ERRORS}?{query}")
     assert problem(answer) == (400, code)
     if code == "invalid_parameter":
@@ -125,8 +122,6 @@ async def ask(read: ReadErrors, query: str = "") -> Any:
 
 @pytest.mark.parametrize(("query", "number"), [("", 20), ("limit=1", 1), ("limit=100", 100)])
 async def test_as_many_of_the_newest_are_listed_as_requested(query: str, number: int) -> None:
-    """By default 20."""
-
     async def read(_: str) -> tuple[OwnError, ...]:
         return errors_of(MOST_KEPT)
 
@@ -167,7 +162,6 @@ class Store:
 
 
 async def test_many_requests_of_a_key_share_one_read() -> None:
-    """A client that goes away ends it for no other; what was read is used again for a moment."""
     store = Store()
     reader = ErrorReader(store.read)
     waiting = [asyncio.create_task(reader.newest("a", b"")) for _ in range(50)]
@@ -194,7 +188,6 @@ async def test_what_was_read_is_read_again_before_long() -> None:
 
 
 async def test_a_read_that_failed_is_not_used_again() -> None:
-    """The next one may succeed."""
     store = Store()
     store.free.set()
     reader = ErrorReader(store.read)

@@ -77,7 +77,6 @@ def test_an_answer_is_json_that_no_cache_keeps(worker: Served, path: str) -> Non
 
 
 async def test_a_key_sees_its_own_usage(usage: UsageWorker) -> None:
-    """Exactly the contract's members; a 200 without figures is an answer, and a 429 is among the rejected."""
     await counted(usage)
     usage.counters.count("a", "forecast", "limited")
     await usage.flusher.flush()
@@ -93,14 +92,12 @@ async def test_a_key_sees_its_own_usage(usage: UsageWorker) -> None:
 
 
 async def test_a_key_without_limits_has_none(usage: UsageWorker) -> None:
-    """And without requests no days."""
     body = await by_day(usage)
     assert body["limits"] == {"rate": None, "quota": None, "remaining": None}
     assert body["days"] == []
 
 
 async def test_what_remains_is_of_the_current_period(usage: UsageWorker) -> None:
-    """Of the day or of the month, whichever days the query names, and never below zero."""
     await counted(usage)
     usage.clock.now += 86_400
     usage.counters.count("a", "forecast", "answered")
@@ -132,7 +129,6 @@ async def test_only_the_days_of_the_query_are_there(usage: UsageWorker) -> None:
     ],
 )
 def test_the_period_that_a_query_means(query: bytes, period: tuple[str, str]) -> None:
-    """The current month so far by default; an empty parameter counts as absent."""
     first, last = (date.fromisoformat(day) for day in period)
     assert read_days(query, TODAY) == Period(first, last)
 
@@ -163,7 +159,6 @@ def test_an_error_names_the_parameter_and_what_to_write(query: bytes, code: str,
 
 
 async def test_a_key_sees_its_own_hours(usage: UsageWorker) -> None:
-    """Of today and the day before; a 200 without figures is an answer, and a 429 is rejected and limited."""
     for hours, outcomes in ((-13, ("not_modified",)), (0, ("answered", "answered_empty", "limited", "rejected"))):
         usage.clock.now += hours * 3600
         for outcome in outcomes:
@@ -210,7 +205,6 @@ def test_hours_are_kept_for_eight_days() -> None:
 
 
 async def test_the_description_is_true(usage: UsageWorker) -> None:
-    """Its examples and the answers have the form of its schemas."""
     _, schemas = msgspec.json.schema_components((Usage, UsageByHour), ref_template="#/components/schemas/{name}")
     await counted(usage)
     answers = (await by_day(usage, terms=Terms(quota=parse_quota("10/day"))), await by_hour(usage))
@@ -224,7 +218,6 @@ async def test_the_description_is_true(usage: UsageWorker) -> None:
 
 
 async def test_while_the_store_is_unreachable_or_damaged_usage_is_unavailable(usage: UsageWorker) -> None:
-    """No other figures are shown instead, and the next request tries again."""
     reader = own(usage)
     usage.redis.away = True
     for read in (reader.by_day, reader.by_hour):
@@ -241,7 +234,6 @@ async def test_while_the_store_is_unreachable_or_damaged_usage_is_unavailable(us
 
 
 async def test_many_requests_for_the_same_days_share_one_read(usage: UsageWorker) -> None:
-    """And so do those of the next moment. Other days, other terms and other keys have reads of their own."""
     reader = own(usage)
     before = usage.redis.calls
     first, *others = [asyncio.create_task(reader.by_day(KEY, b"")) for _ in range(50)]

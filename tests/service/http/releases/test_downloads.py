@@ -69,8 +69,6 @@ async def test_the_part_arrives_whole(sender: Downloads, file: Path, part: Part)
 
 
 async def test_a_reader_that_has_gone_ends_it(sender: Downloads, file: Path) -> None:
-    """And its request ends, so that it is counted."""
-
     async def gone() -> Any:
         return {"type": "http.disconnect"}
 

@@ -48,7 +48,6 @@ def test_a_test_key_gets_the_documented_answer_and_a_header_that_says_so(tester:
 
 
 def test_a_test_answer_has_the_headers_of_a_live_one(tester: Caller) -> None:
-    """In the same order, beside the one that tells them apart; so has a 304, and a 404."""
     etag = tester.ask().header("etag") or ""
     live_etag = tester.worker.ask(GOOD).header("etag") or ""
     nothing = f"{FORECAST}?zip_code=99999"
@@ -60,13 +59,11 @@ def test_a_test_answer_has_the_headers_of_a_live_one(tester: Caller) -> None:
 
 
 def test_live_answers_do_not_say_that_they_are_test_answers(worker: Served) -> None:
-    """Nor do they fail on purpose."""
     assert worker.ask(GOOD, x_test_error="internal").header("x-test-answer") is None
     assert worker.ask(GOOD, x_test_error="internal").status == 200
 
 
 def test_a_test_key_never_gets_live_data_however_hot_it_is(tester: Caller) -> None:
-    """On one connection, after a live answer by the pipeline."""
     live = tester.worker.ask(GOOD).json()
     example = msgspec.json.decode(msgspec.json.encode(EXAMPLE))
     assert live != example
@@ -84,7 +81,6 @@ def test_a_test_key_knows_no_place_of_the_live_release_alone(tester: Caller) -> 
 
 
 def test_names_match_as_those_of_live_data_do(tester: Caller) -> None:
-    """Folding, aliases, a city of several ZIP codes, hints."""
     found = tester.ask(f"{FORECAST}?city_name=springfield&state_code=il").json()
     assert [entry["location"]["zip_code"] for entry in found["zip_codes"]] == ["62701", "62702", "62703", "62704"]
     assert tester.ask(f"{FORECAST}?city_name=St.+Louis&state_code=mo").json()["total_results"] == 1
@@ -100,7 +96,6 @@ def test_a_large_test_answer_is_compressed(tester: Caller) -> None:
 
 
 def test_test_projects_come_in_pages(tester: Caller) -> None:
-    """By city, ZIP code, and cursor, although the live release has none."""
     assert tester.worker.ask(f"{PROJECTS}?zip_code=94103").status == 404
     query, found, cursor = f"{PROJECTS}?city_name=San+Francisco&state_code=CA&limit=2", [], ""
     while cursor is not None:
@@ -132,7 +127,6 @@ def test_a_test_key_takes_nothing_from_what_is_remembered_for_others(tester: Cal
 
 
 def test_the_documented_places_are_there(tester: Caller) -> None:
-    """Each ZIP code and city of the table, and each ZIP code of the table of errors."""
     guide = GUIDE.read_text(encoding="utf-8")
     section = guide[guide.index("## Test keys") : guide.index("## Asking for a place")]
     places, _, errors = section.partition("Figures and projects are made up")
@@ -152,7 +146,6 @@ def test_the_index_of_a_test_key_is_of_its_own_release(tester: Caller) -> None:
 
 
 def test_the_description_of_a_test_key_is_of_what_it_gets(tester: Caller) -> None:
-    """No releases, and any error on purpose; whoever has a live key is told of neither."""
     paths = tester.ask("/v1/openapi.json").json()["paths"]
     assert not [path for path in paths if "releases" in path]
     assert all("default" in one["get"]["responses"] for one in paths.values())
@@ -172,7 +165,6 @@ def test_what_has_no_test_data_is_not_there(tester: Caller) -> None:
 
 
 def test_test_keys_pass_the_same_checks(tester: Caller, settings: Settings) -> None:
-    """Parameters, methods, areas, rates."""
     assert problem(tester.ask(f"{FORECAST}?zip_code=1")) == (400, "invalid_parameter")
     assert problem(tester.ask(GOOD, "POST")) == (405, "method_not_allowed")
     limited = Caller(tester.worker, settings, Terms(("forecast",), Rate(1, 3600, 2)), test=True)
@@ -188,7 +180,6 @@ def test_a_key_that_says_it_is_another_kind_of_key_is_none(tester: Caller) -> No
 
 
 def test_nothing_that_a_test_key_asks_for_is_counted(tester: Caller, settings: Settings) -> None:
-    """Neither as usage, nor off its quota, nor in the figures that alarms look at."""
     limited = Caller(tester.worker, settings, Terms(quota=Quota(2, "day")), test=True)
     before = tester.worker.app.telemetry.sum(REQUESTS)
     tested = tester.worker.app.telemetry.sum(TEST_REQUESTS)
@@ -202,7 +193,6 @@ def test_nothing_that_a_test_key_asks_for_is_counted(tester: Caller, settings: S
 
 
 def test_nothing_is_kept_of_a_test_key_s_errors(tester: Caller) -> None:
-    """It is told fixed ones; live or not, no key is told those of another."""
     assert tester.ask(f"{FORECAST}?zip_code=1").status == 400
     assert tester.ask(x_test_error="internal").status == 500
     body = tester.ask("/v1/usage/errors?limit=1").json()
@@ -218,7 +208,6 @@ def test_nothing_is_kept_of_a_test_key_s_errors(tester: Caller) -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_every_error_can_be_had_on_purpose(tester: Caller, code: str) -> None:
-    """Everywhere, with what it has in earnest."""
     for target in (GOOD, "/v1/", "/v1/usage"):
         answer = tester.ask(target, x_test_error=code)
         assert problem(answer) == (CODES[code][0], code)
@@ -235,14 +224,12 @@ def test_every_error_can_be_had_on_purpose(tester: Caller, code: str) -> None:
 
 @pytest.mark.parametrize(("zip_code", "code"), ERROR_ZIPS.items())
 def test_clients_that_send_no_header_ask_by_zip_code(tester: Caller, zip_code: str, code: str) -> None:
-    """Also beside a city, and as ZIP+4; the status is its end."""
     for more in ("", "-1234", "&city_name=x&state_code=AL"):
         answer = tester.ask(f"{FORECAST}?zip_code={zip_code}{more}")
         assert problem(answer) == (int(zip_code), code)
 
 
 def test_a_limit_on_purpose_looks_as_one_in_earnest(tester: Caller, settings: Settings) -> None:
-    """With the key's own limits, if it has any."""
     answer = tester.ask(x_test_error="rate_limited")
     assert answer.header("ratelimit") == '"rate";r=0;t=1'
     assert answer.header("ratelimit-policy") == '"rate";q=10;w=1'
@@ -262,7 +249,6 @@ def test_a_limit_on_purpose_looks_as_one_in_earnest(tester: Caller, settings: Se
 
 
 def test_the_error_that_the_guide_asks_for_is_shown_with_its_headers(tester: Caller) -> None:
-    """As typed into a shell."""
     (block,) = [one for one in blocks(GUIDE, "console") if "TEST_KEY" in one]
     environment = {"PATH": os.defpath, "BASE": f"http://127.0.0.1:{tester.worker.port}", "TEST_KEY": tester.key}
     curl_here = f'curl() {{ command {shlex.join(curl())} "$@"; }}\n'

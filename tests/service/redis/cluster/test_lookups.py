@@ -67,7 +67,6 @@ def gets(node: NodeDouble) -> int:
 
 
 async def test_each_name_is_found_at_its_node(cluster: ClusterDouble, asker: Asker) -> None:
-    """Those of one turn travel together, one write to each node, and nobody gets another's value."""
     names = [f"c:{number}" for number in range(40)]
     fill(cluster, names[:30])
     await asker.many(names)  # the connections are open from now on
@@ -79,7 +78,6 @@ async def test_each_name_is_found_at_its_node(cluster: ClusterDouble, asker: Ask
 
 
 async def test_a_slot_that_moved_is_followed_once(cluster: ClusterDouble, asker: Asker) -> None:
-    """The next look-up goes to its new node at once, before any new map is known."""
     old, new = cluster.owner(NAME), cluster.other(NAME)
     await asker.one(NAME)
     cluster.known = cluster.slots()
@@ -118,7 +116,6 @@ async def test_an_unknown_node_is_found_by_a_redirection(cluster: ClusterDouble,
 
 
 async def test_look_ups_that_are_sent_round_in_circles_come_to_an_end(cluster: ClusterDouble, asker: Asker) -> None:
-    """Long before their time is up. The circuits stay closed: the nodes answer."""
     first, second, _ = cluster.nodes
     first.says = lambda words: f"MOVED 1 {second.node}" if words[0] == "GET" else None
     second.says = lambda words: f"ASK 1 {first.node}" if words[0] == "GET" else None
@@ -134,7 +131,6 @@ async def test_look_ups_that_are_sent_round_in_circles_come_to_an_end(cluster: C
     ["CLUSTERDOWN The cluster is down", "TRYAGAIN x", "NOPERM no", "MOVED", "MOVED 1 ?:1"],
 )
 async def test_every_other_error_reaches_its_own_caller(cluster: ClusterDouble, asker: Asker, error: str) -> None:
-    """Those before and after it have their values, and no circuit opens."""
     node = cluster.nodes[0]
     before, wrong, after = cluster.names_of(node, 3)
     fill(cluster, [before, wrong, after])
@@ -149,7 +145,6 @@ async def test_every_other_error_reaches_its_own_caller(cluster: ClusterDouble, 
 async def test_a_node_that_is_silent_costs_its_slots_their_budget_and_others_nothing(
     cluster: ClusterDouble, hurried: Asker
 ) -> None:
-    """Then its circuit is open, and no request waits for it. When it answers again, it is asked again."""
     silent, *others = cluster.nodes
     mine, theirs = cluster.names_of(silent, 3), [cluster.names_of(node, 1)[0] for node in others]
     fill(cluster, [*mine, *theirs])
@@ -193,7 +188,6 @@ async def test_a_late_reply_reaches_no_other_caller(cluster: ClusterDouble, stor
 async def test_a_connection_that_ends_in_mid_reply_is_one_failure(
     cluster: ClusterDouble, store: ClusterStore, asker: Asker
 ) -> None:
-    """However many look-ups it had. The next one opens another, and finds."""
     node = cluster.nodes[0]
     names = cluster.names_of(node, 50)
     fill(cluster, names)
@@ -211,7 +205,6 @@ async def test_a_connection_that_ends_in_mid_reply_is_one_failure(
 async def test_a_node_that_was_replaced_on_its_address_is_used_again(
     cluster: ClusterDouble, store: ClusterStore, asker: Asker
 ) -> None:
-    """Its idle connection ended, which is no failure; others did not notice."""
     node = cluster.nodes[0]
     (name,) = cluster.names_of(node, 1)
     fill(cluster, [name])
@@ -223,7 +216,6 @@ async def test_a_node_that_was_replaced_on_its_address_is_used_again(
 
 
 async def test_a_slot_without_a_node_fails_at_once(cluster: ClusterDouble, asker: Asker) -> None:
-    """And looked for."""
     store = asker.store
     cluster.known = [each for each in cluster.slots() if each[0] != 0]
     store._old.set()
@@ -238,7 +230,6 @@ async def test_a_slot_without_a_node_fails_at_once(cluster: ClusterDouble, asker
 
 
 async def test_stopping_leaves_no_caller_waiting(cluster: ClusterDouble, asker: Asker) -> None:
-    """Nor any later caller."""
     cluster.nodes[0].goes.clear()
     (name,) = cluster.names_of(cluster.nodes[0], 1)
     [waiting] = asker.send(name)

@@ -28,7 +28,6 @@ ASKED = Node("h1", 7000)
     ],
 )
 def test_a_name_has_the_slot_of_the_specification(name: str, slot: int) -> None:
-    """That of its tag, if it has one."""
     assert slot_of(name) == slot
 
 
@@ -70,7 +69,6 @@ def test_a_map_says_who_has_which_slot() -> None:
     ],
 )
 def test_what_is_no_map_is_an_error(said: Any) -> None:
-    """Whatever it is."""
     with pytest.raises(ValueError, match=r"."):
         slot_map(said, ASKED)
 
@@ -95,12 +93,10 @@ def test_what_is_no_map_is_an_error(said: Any) -> None:
     ],
 )
 def test_a_redirection_names_a_node(error: str, there: Redirect | None) -> None:
-    """Whatever names none is an error like any other."""
     assert redirect(error, ASKED) == there
 
 
 @given(st.text())
 def test_no_error_breaks_the_reader_of_redirections(error: str) -> None:
-    """Nor any text behind the word."""
     redirect(error, ASKED)
     redirect(f"MOVED 1 {error}", ASKED)

@@ -44,7 +44,6 @@ async def test_names_are_removed_except_on_an_unreachable_node(cluster: ClusterD
 
 
 async def test_an_error_is_the_reply_to_its_command_alone(cluster: ClusterDouble, store: ClusterStore) -> None:
-    """And a circle of redirections is one."""
     first, second, _ = cluster.nodes
     name = cluster.names_of(first, 1)[0]
     first.says = lambda words: f"MOVED 1 {second.node}" if words[:2] == ["SET", name] else None
@@ -57,7 +56,6 @@ async def test_an_error_is_the_reply_to_its_command_alone(cluster: ClusterDouble
 
 
 async def test_a_node_that_is_gone_fails_its_own_commands(cluster: ClusterDouble, store: ClusterStore) -> None:
-    """If there are no others, the call fails as that of one server does."""
     gone = cluster.nodes[0]
     mine, theirs = cluster.names_of(gone, 1)[0], cluster.names_of(cluster.nodes[1], 1)[0]
     await gone.stop()
@@ -71,7 +69,6 @@ async def test_a_node_that_is_gone_fails_its_own_commands(cluster: ClusterDouble
 
 
 async def test_scripts_are_learned_by_each_node(cluster: ClusterDouble, store: ClusterStore) -> None:
-    """And are known there from then on."""
     script = Script("service.quota", "errors.lua")
     calls = [(1, f"e:{{{number}}}", 5, 60, f"x{number}") for number in range(20)]
     assert await gathered(script.send(store, call, anything) for call in calls) == [1] * 20
@@ -89,7 +86,6 @@ async def test_every_server_gets_a_name_of_its_own(cluster: ClusterDouble, store
 
 
 async def test_health_names_unreachable_nodes(cluster: ClusterDouble, store: ClusterStore) -> None:
-    """One node alone does not make the cache away; all of them do."""
     assert (store.healthy, store.is_unreachable, store.unreachable_parts) == (True, False, ())
     gone = cluster.nodes[1]
     await gone.stop()
@@ -111,7 +107,6 @@ async def test_health_names_unreachable_nodes(cluster: ClusterDouble, store: Clu
 async def test_a_failover_is_noticed_without_a_request(
     cluster: ClusterDouble, store: ClusterStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that is unreachable is looked after: the others say who has its slots now."""
     gone, new = cluster.nodes[1], NodeDouble(cluster)
     await gone.stop()
     while store.healthy:
@@ -150,7 +145,6 @@ async def test_a_map_that_makes_no_sense_is_no_map(cluster: ClusterDouble, store
 
 
 async def test_unreachable_seeds_are_skipped(cluster: ClusterDouble) -> None:
-    """And while all are, the store is unreachable, until one is there."""
     for node in cluster.nodes:
         await node.stop()
     store = ClusterStore("cache", cluster.listed, 5.0)
@@ -182,7 +176,6 @@ async def test_a_node_that_lies_does_not_make_connections_without_end(
 
 
 async def test_a_store_that_was_stopped_leaves_no_connection(cluster: ClusterDouble) -> None:
-    """Nor a task."""
     store = ClusterStore("cache", cluster.listed, 5.0)
     await store.start()
     await store.pipelined([setting(name) for name in NAMES])
