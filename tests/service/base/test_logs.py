@@ -66,8 +66,9 @@ def test_json_takes_whatever_is_passed() -> None:
     assert _json(_record("x", path=Path("/x"), error=ValueError("no")))["path"] == "/x"
 
 
-def test_an_exception_is_one_line_of_json() -> None:
+def test_a_trace_is_one_line_of_json_and_keeps_its_lines_in_text() -> None:
     assert "ValueError" in str(_json(_failed())["exception"])
+    assert "\nTraceback" in logs.TextFormatter(colour=True).format(_failed())
 
 
 def test_text_shows_extras_that_the_message_does_not_say() -> None:
@@ -87,10 +88,6 @@ def test_a_path_cannot_forge_a_line_or_speak_to_the_terminal(path: str) -> None:
     line = logs.TextFormatter(colour=False).format(_record("GET %s %d", path, 404))
     assert line.isprintable()
     assert "/x" in line
-
-
-def test_a_trace_keeps_its_lines_in_text() -> None:
-    assert "\nTraceback" in logs.TextFormatter(colour=True).format(_failed())
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ def test_a_later_version_may_say_more() -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        b"",
         b"01",
         b"ff" + SENT[2:],
         SENT + b"-more",
@@ -42,17 +41,13 @@ def test_a_later_version_may_say_more() -> None:
         b"0" + SENT,
     ],
 )
-def test_a_malformed_context_is_ignored(sent: bytes) -> None:
-    assert caller_context([sent]) is None
+def test_a_malformed_or_repeated_context_is_ignored(sent: bytes) -> None:
+    for contexts in ([sent], [SENT, SENT], []):
+        assert caller_context(contexts) is None
     trace = tracing.begin([sent], 0.0)
     assert trace is not None
     assert len(trace.trace_id) == 32
     assert int(trace.trace_id, 16) != int(TRACE, 16)
-
-
-def test_two_contexts_are_none() -> None:
-    assert caller_context([SENT, SENT]) is None
-    assert caller_context([]) is None
 
 
 def test_a_caller_who_does_not_record_is_not_traced() -> None:

@@ -20,13 +20,6 @@ ENTRY = CacheEntry.of(b'{"total_results":1}' * 100)
 
 
 @pytest.fixture
-def server(short: Path) -> Iterator[ValkeyProcess]:
-    running = ValkeyProcess(short / "cache").start()
-    yield running
-    running.kill()
-
-
-@pytest.fixture
 async def store(server: ValkeyProcess) -> AsyncIterator[RedisStore]:
     opened = RedisStore("shared cache", server.url, open_client(server.url, timeout=5))
     yield opened
@@ -76,11 +69,6 @@ async def test_an_unreachable_server_of_a_cluster_is_skipped_and_named(
     assert ([one.entries for one in found.releases], found.complete) == ([1], True)
     assert ["shared cache node b" in why for why in found.away] == [True]
     await gone.stop()
-
-
-async def test_an_empty_cache_holds_nothing(store: RedisStore, client: Any) -> None:
-    found = await survey(store, 1.0, lambda _: None)
-    assert (found.releases, found.complete) == ((), True)
 
 
 async def test_an_entry_is_looked_at_as_a_worker_does(store: RedisStore, client: Any) -> None:

@@ -23,13 +23,6 @@ def test_what_was_stored_comes_back(body: bytes) -> None:
 
 
 @given(st.sampled_from([SMALL, LARGE]), st.data())
-def test_any_flipped_byte_is_a_miss(entry: CacheEntry, data: st.DataObject) -> None:
-    stored = bytearray(encode_entry(entry, KEY))
-    stored[data.draw(st.integers(0, len(stored) - 1))] ^= data.draw(st.integers(1, 255))
-    assert decode(bytes(stored), KEY) is None
-
-
-@given(st.sampled_from([SMALL, LARGE]), st.data())
 def test_a_truncated_or_extended_entry_is_a_miss(entry: CacheEntry, data: st.DataObject) -> None:
     stored = encode_entry(entry, KEY)
     assert decode(stored[: data.draw(st.integers(0, len(stored) - 1))], KEY) is None
@@ -59,11 +52,6 @@ def test_the_bytes_of_an_envelope() -> None:
     stored = encode_entry(CacheEntry(b"body", b"packed", b"e" * 16), b"k" * 16)
     inner = b"e" * 16 + b"\0\0\0\x04" + b"body" + b"packed"
     assert stored == b"phf\x02" + b"k" * 16 + crc32(inner).to_bytes(4, "big") + inner
-
-
-@given(st.binary(max_size=200))
-def test_bytes_that_are_no_entry_are_a_miss(data: bytes) -> None:
-    assert decode(data, KEY) is None
 
 
 def test_an_entry_of_another_key_is_a_miss() -> None:

@@ -21,8 +21,3 @@ def test_a_name_has_the_format_and_the_release_in_it() -> None:
 def test_different_questions_have_different_keys(one: tuple[str, str, str], other: tuple[str, str, str]) -> None:
     assert (cache_key(*one).digest == cache_key(*other).digest) is (one == other)
     assert (cache_key(*one).name == cache_key(*other).name) is (one == other)
-
-
-def test_the_same_query_of_two_releases_has_two_digests() -> None:
-    """An entry filed under a wrong name is noticed by its digest."""
-    assert cache_key("r1", "forecast", "q").digest != cache_key("r2", "forecast", "q").digest

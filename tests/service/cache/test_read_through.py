@@ -86,22 +86,6 @@ async def _stored(scene: Scene, *, instead_of: bytes | None = None) -> None:
     await eventually(stored)
 
 
-async def test_concurrent_cold_requests_fill_once(scene: Scene) -> None:
-    warehouse = Warehouse()
-    fetched = await asyncio.gather(*(scene.cache.fetch(KEY, warehouse) for _ in range(200)))
-    assert {one.entry.body for one in fetched} == {BODY}
-    assert warehouse.fills == 1
-
-
-async def test_what_one_worker_filled_is_a_hit_for_the_next(scene: Scene) -> None:
-    first = await scene.cache.fetch(KEY, Warehouse())
-    await _stored(scene)
-    warehouse = Warehouse(b"never")
-    second = await scene.another_worker().fetch(KEY, warehouse)
-    assert (first.tier, second.tier, second.entry, warehouse.fills) == ("warehouse", "shared", first.entry, 0)
-    assert scene.lookups == [("shared", "miss"), ("warehouse", "hit"), ("shared", "hit")]
-
-
 async def test_a_fill_is_a_step_of_the_request_that_began_it(scene: Scene) -> None:
     traces = [Trace(None, 0.0), Trace(None, 0.0)]
 
@@ -168,7 +152,8 @@ async def test_what_was_found_once_is_near(scene: Scene) -> None:
     near = near_of()
     other = scene.another_worker(near)
     second = await other.fetch(KEY, Warehouse(b"never"))
-    assert (first.tier, second.tier) == ("warehouse", "shared")
+    assert (first.tier, second.tier, second.entry) == ("warehouse", "shared", first.entry)
+    assert scene.lookups == [("shared", "miss"), ("warehouse", "hit"), ("shared", "hit")]
     for one in (scene.near, near):
         found = one.get(KEY.digest)
         assert found is not None

@@ -23,15 +23,6 @@ async def _asked(doors: Doors, *chunks: bytes) -> Connection:
     return connection
 
 
-@pytest.mark.parametrize("other", ["/v1/openapi.json", "two", "half a head"])
-@in_worker
-async def test_a_connection_goes_on_behind_whatever_else_was_asked(doors: Doors, other: str) -> None:
-    hot = request(TARGETS[0], doors.keys["free"])
-    chunks = {"two": [hot + hot], "half a head": [hot[:-9], hot[-9:]]}.get(other, [request(other, doors.keys["free"])])
-    connection = await _asked(doors, hot, *chunks, hot)
-    assert connection.end().count(b"HTTP/1.1 200") == 3 + (other == "two")
-
-
 @pytest.mark.parametrize("doors", ["shared"], indirect=True)
 @in_worker
 async def test_a_defect_in_an_answer_that_waited_ends_the_connection(

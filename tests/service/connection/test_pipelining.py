@@ -10,7 +10,7 @@ from tests.support.doors import Doors
 from tests.support.served import FORECAST, Served
 
 GOOD = f"{FORECAST}?zip_code=36436"
-MANY = 3_000
+MANY = 1_000
 # Kinds of requests, as many in one read as there is room for.
 KINDS = {
     "nobody's": "GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: {id}\r\n\r\n",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from service.base.terms import Terms
 from tests.support.connection import Connection
-from tests.support.doors import SPRINGFIELD, TARGETS, Doors, in_worker, normalised, request
+from tests.support.doors import TARGETS, Doors, in_worker, normalised, request
 from tests.support.served import FORECAST
 from tests.support.waiting import eventually
 
@@ -201,14 +201,6 @@ def test_an_only_request_has_the_answer_of_any_other(
     answer, closed = at_first(doors, data)
     assert normalised(answer) == normalised(doors.send([data]))
     assert b"\r\nconnection: close\r\n" in answer
-    assert closed
-
-
-@pytest.mark.parametrize("lines", [[], ["Connection: keep-alive"]])
-def test_a_request_in_http_1_0_is_its_connection_s_only_one(doors: Doors, lines: list[str]) -> None:
-    data = request(SPRINGFIELD, doors.keys["free"], *lines, version="1.0")
-    answer, closed = at_first(doors, data)
-    assert normalised(answer) == normalised(doors.send([data]))
     assert closed
 
 

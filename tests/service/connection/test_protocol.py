@@ -1,7 +1,5 @@
 """Malformed and unusual requests, and many on one connection: each refused or answered in the contract's form."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.support.problems import refused
@@ -9,12 +7,6 @@ from tests.support.served import FORECAST, Served
 from tests.support.wire import Wire
 
 GOOD = f"{FORECAST}?zip_code=36436"
-
-
-@pytest.fixture
-def wire(worker: Served) -> Iterator[Wire]:
-    with worker.wire() as opened:
-        yield opened
 
 
 # --- malformed: test_framing.py has what the end of a request depends on -----------------------------------------
@@ -88,8 +80,9 @@ def test_refusals_by_the_parser_are_counted(worker: Served, wire: Wire) -> None:
 # --- unusual, and answered ---------------------------------------------------------------------------------------
 
 
-def test_http_1_0_is_answered_and_closed(worker: Served, wire: Wire) -> None:
-    answer = wire.send(f"GET {GOOD} HTTP/1.0\r\nx-api-key: {worker.key}\r\n\r\n").answer()
+@pytest.mark.parametrize("line", ["", "Connection: keep-alive\r\n"])
+def test_http_1_0_is_answered_and_closed(worker: Served, wire: Wire, line: str) -> None:
+    answer = wire.send(f"GET {GOOD} HTTP/1.0\r\nx-api-key: {worker.key}\r\n{line}\r\n").answer()
     assert (answer.status, answer.header("connection")) == (200, "close")
     assert wire.closes()
 
@@ -174,22 +167,3 @@ def test_trailers_without_end_behind_an_empty_body_are_a_431(worker: Served, wir
 
 
 # --- one after the other -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("last", "status", "code"),
-    [
-        ("CONNECT a:443 HTTP/1.1\r\n\r\n", 400, "bad_request"),
-        ("nonsense\r\n\r\n", 400, "bad_request"),
-        ("GET /" + "x" * 9000 + " HTTP/1.1\r\n\r\n", 414, "uri_too_long"),
-        ("GET / HTTP/1.1\r\nX: " + "x" * 17_000 + "\r\n\r\n", 431, "headers_too_large"),
-    ],
-)
-def test_a_refused_request_is_answered_after_those_before_it(
-    worker: Served, wire: Wire, last: str, status: int, code: str
-) -> None:
-    asked = ["a", "b", "c"]
-    wire.send("".join(worker.head(GOOD, X_Request_Id=name) for name in asked) + last + worker.head(GOOD))
-    answers = [wire.answer() for _ in asked]
-    assert [(answer.status, answer.header("x-request-id")) for answer in answers] == [(200, name) for name in asked]
-    refused(wire, status, code)

@@ -69,17 +69,6 @@ async def test_an_unexpected_reply_is_no_confirmation(usage: UsageWorker) -> Non
     assert usage.flusher.problem is None
 
 
-async def test_fewer_replies_than_batches_are_an_outage(usage: UsageWorker) -> None:
-    """Nobody can tell whose is missing."""
-    count(usage, "a", "b")
-    usage.redis.timeout = 0.02
-    usage.redis.spoiled = lambda replies: replies[: replies.rindex(b"*")]
-    assert not await usage.flusher.flush()
-    usage.redis.timeout, usage.redis.spoiled = 60, bytes
-    await usage.flusher.flush()
-    assert (await stored(usage, "a"), await stored(usage, "b")) == (1, 1)
-
-
 async def test_counts_are_stored_by_themselves(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
     usage.flusher.start()
@@ -137,16 +126,6 @@ async def test_stopping_waits_for_the_flush_under_way(usage: UsageWorker) -> Non
     count(usage)
     await usage.flusher.stop()
     assert await stored(usage) == 2
-
-
-async def test_midnight_between_two_flushes_divides_counts_by_day(usage: UsageWorker) -> None:
-    usage.clock.now += 10 * 86_400
-    count(usage)
-    usage.clock.now += 86_400
-    count(usage)
-    await usage.flusher.flush()
-    assert [(str(row.date), row.answered) for row in await usage.rows("a")] == [("2026-11-30", 1), ("2026-12-01", 1)]
-    assert (await usage.store.totals("a", int(usage.clock.now // 86_400))).of_month == 1
 
 
 async def has_lost(worker: UsageWorker, key_id: str = "a") -> None:

@@ -1,6 +1,5 @@
 """QuotaGuard: what a worker knows of a quota, between flushes and across periods."""
 
-import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -43,15 +42,6 @@ async def test_a_key_must_be_primed_once(usage: UsageWorker) -> None:
     for _ in range(100):
         assert usage.quotas.check("a", MANY, usage.clock.now) is not None
     assert usage.redis.calls == calls
-
-
-async def test_many_that_wait_for_a_total_read_it_once(usage: UsageWorker) -> None:
-    waiting = [asyncio.create_task(usage.quotas.prime("a")) for _ in range(20)]
-    await asyncio.sleep(0)
-    waiting[0].cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    assert usage.redis.calls == 1
-    assert usage.quotas.check("a", MONTHLY, usage.clock.now) is not None
 
 
 async def test_what_was_counted_here_is_known_at_once(usage: UsageWorker) -> None:

@@ -54,7 +54,7 @@ def test_the_gaps_of_a_sample_give_each_request_the_same_chance() -> None:
 
 
 def test_errors_alike_are_one_line_with_a_count() -> None:
-    """One at once, so that no request waits for it; the rest together. The sum of the counts is the number of errors."""
+    """The first is logged at once, the rest together. The sum of the counts is the number of errors."""
     reported = Told()
     for number in range(1000):
         reported.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))

@@ -100,12 +100,6 @@ async def test_whatever_is_no_look_up_in_live_data_is_dispatched_once_it_is_chec
     assert steps.resolved == 0
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_what_is_refused_is_never_dispatched(steps: Steps, method: str) -> None:
-    for path in (OTHER, PATH, "/nowhere"):
-        assert code_of(await steps.answer(request_for(path, method=method, key=None))) == "missing_api_key"
-
-
 async def test_the_checks_have_one_order(steps: Steps) -> None:
     steps.keys.keys["elsewhere"] = key_with(Terms(areas=("projects",)))
     body = ((b"content-length", b"1"),)
@@ -144,16 +138,6 @@ async def test_a_traced_request_has_a_span_for_each_step(tmp_path: Path) -> None
     ]
     assert (line.status, response.body) == (200, BODY)
     assert steps.watch.lines[-1].trace_id == trace.trace_id
-
-
-async def test_while_it_drains_every_answer_is_the_last_of_its_connection(steps: Steps) -> None:
-    heads = []
-    for draining in (False, True):
-        steps.pipeline.draining = draining
-        request = request_for()
-        head, _ = steps.pipeline.finish(request, await steps.answer(request), b"")
-        heads.append(head)
-    assert [b"connection: close" in head for head in heads] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -56,11 +56,6 @@ def test_a_target_that_is_no_path_of_ours_is_not_said_to_be_missing(steps: Steps
     assert refusal.outcome == "method_not_allowed"
 
 
-def test_an_area_that_the_release_lacks_is_not_there(steps: Steps) -> None:
-    steps.lacking.add(AREA)
-    assert refused(routed(steps, PATH)[1]).outcome == "not_found"
-
-
 def test_a_test_key_finds_the_paths_of_test_data_alone(steps: Steps) -> None:
     steps.lacking.add(AREA)
     assert routed(steps, PATH, test=True)[1] is None

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from service.base.terms import Quota, Rate, Terms
 from service.request.request import Request
-from service.request.targets import Route
 from tests.support.pipeline import BODY, KEY, Steps, key_with, request_for
 from tests.support.waiting import eventually
 from warehouse.following import PreviousRelease
@@ -69,15 +68,6 @@ def statuses(answers: list[Answered]) -> dict[int, int]:
 # --- for a quota -------------------------------------------------------------------------------------------------
 
 
-async def test_any_number_wait_for_one_read_of_a_quota(steps: Steps) -> None:
-    limit(steps, Terms(quota=Quota(10**9, "month")))
-    before = steps.usage.redis.calls
-    answers = await crowd(steps)
-    assert statuses(answers) == {200: MANY}
-    assert all(answer.left is not None for answer in answers)
-    assert steps.usage.redis.calls - before == 1
-
-
 async def test_as_many_pass_as_are_left_of_a_quota_however_many_wait(steps: Steps) -> None:
     limit(steps, Terms(quota=Quota(100, "month", warn_at=1.0)))
     answers: list[Answered] = []
@@ -116,12 +106,6 @@ def test_a_warning_begins_with_the_answer_that_uses_the_share(size: int, share: 
 
 
 # --- for a token -------------------------------------------------------------------------------------------------
-
-
-async def test_a_crowd_without_tokens_waits_for_few_leases(steps: Steps) -> None:
-    limit(steps, Terms(rate=Rate(1000, 1, 1000)))
-    assert statuses(await crowd(steps)) == {200: MANY}
-    assert len(steps.leases.calls) < 10
 
 
 async def test_a_refused_request_costs_no_look_up(steps: Steps) -> None:
@@ -178,22 +162,6 @@ async def test_requests_for_the_same_share_a_look_up(steps: Steps) -> None:
         assert {(answer.status, answer.body) for answer in answers} == {(200, BODY)}
     assert held.begun == 1
     assert steps.usage.counters.waits == 40
-
-
-@pytest.mark.parametrize(
-    ("error", "status"), [(LookupFailure("damaged"), 503), (RuntimeError("secret"), 500)], ids=["failure", "defect"]
-)
-async def test_all_waiting_requests_get_the_same_error(steps: Steps, error: Exception, status: int) -> None:
-    held = Held(steps)
-    held.error = error
-    asking = asyncio.create_task(crowd(steps, 20))
-    await eventually(lambda: held.begun == 1)
-    held.go.set()
-    answers = await asking
-    assert statuses(answers) == {status: 20}
-    assert not any(b"secret" in answer.body for answer in answers)
-    held.error = None
-    assert (await ask(steps, request_for())).status == 200
 
 
 async def test_an_answer_names_the_release_in_which_it_was_looked_up(steps: Steps) -> None:
@@ -256,23 +224,6 @@ async def test_a_look_up_of_an_older_release_that_fails_says_nothing_of_the_curr
     assert (await ask(steps, request_for())).status == 200
 
 
-async def test_while_quotas_are_unreachable_the_known_total_decides(steps: Steps) -> None:
-    limit(steps, Terms(quota=Quota(10**9, "month")))
-    assert (await ask(steps, request_for())).status == 200
-    steps.usage.redis.away = True
-    steps.usage.clock.now += 30
-    assert statuses(await crowd(steps, 20)) == {200: 20}
-
-
-async def test_while_leases_are_unreachable_a_worker_lets_its_share_pass(steps: Steps) -> None:
-    """So no request is refused for our fault, and no key gets much more than its rate."""
-    limit(steps, Terms(rate=Rate(10, 60, 10)))
-    steps.leases.away = True
-    found = statuses(await crowd(steps, 50))
-    assert set(found) == {200, 429}
-    assert found[200] <= 10
-
-
 async def test_an_answer_of_the_previous_release_counts_as_what_it_is_there(steps: Steps) -> None:
     bodies = [b"", BODY]
 
@@ -315,18 +266,3 @@ async def test_a_look_up_that_works_ends_the_doubt(steps: Steps, monkeypatch: py
     held.error = None
     assert (await ask(steps, request_for(query=b"id=2"))).status == 200
     assert steps.watch_of_look_ups.can_answer
-
-
-async def test_a_request_that_counts_as_several_takes_as_many_tokens_or_none(steps: Steps) -> None:
-    """What could never pass together is told so, and may not be asked for though one alone may."""
-    limit(steps, Terms(rate=Rate(5, 86_400, 5)))
-
-    async def admit(number: int) -> str:
-        request = steps.begin(request_for(query=b"&".join([b"id=1"] * number)))
-        request.route = Route(area="forecast", weigh=lambda query: query.count(b"id="))
-        response = await steps.pipeline.check(request)
-        return "passed" if response is None else response.outcome
-
-    assert [await admit(number) for number in (6, 3, 3, 2, 1)] == [
-        *("invalid_parameter", "passed", "rate_limited", "passed", "rate_limited")
-    ]

@@ -102,12 +102,6 @@ def test_a_wrong_query_gets_an_error(worker: Served, query: str, code: str) -> N
         assert "from 1 to 100. Without it, a page has 20." in answer.json()["detail"]
 
 
-def test_head_and_a_trailing_slash_answer_the_same(worker: Served) -> None:
-    assert worker.ask(f"{ERRORS}/").status == 200
-    assert worker.ask(ERRORS, "HEAD").status == 200
-    assert problem(worker.ask(ERRORS, "POST")) == (405, "method_not_allowed")
-
-
 # --- the endpoint alone ------------------------------------------------------------------------------------------
 
 

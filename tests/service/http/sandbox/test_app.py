@@ -90,11 +90,6 @@ def test_names_match_as_those_of_live_data_do(tester: Caller) -> None:
     assert (empty["population"], empty["location"]["county_name"]) == ([], None)
 
 
-def test_a_large_test_answer_is_compressed(tester: Caller) -> None:
-    answer = tester.ask(f"{FORECAST}?city_name=Springfield&state_code=IL", accept_encoding="gzip")
-    assert answer.header("content-encoding") == "gzip"
-
-
 def test_test_projects_come_in_pages(tester: Caller) -> None:
     assert tester.worker.ask(f"{PROJECTS}?zip_code=94103").status == 404
     query, found, cursor = f"{PROJECTS}?city_name=San+Francisco&state_code=CA&limit=2", [], ""
@@ -114,16 +109,6 @@ def test_batches_and_regions_are_of_test_data_too(tester: Caller) -> None:
         page = tester.ask(f"{FORECAST}/{region}").json()
         found = [entry["location"]["zip_code"] for entry in page["zip_codes"]]
         assert found == ["62701", "62702", "62703", "62704"]
-
-
-def test_a_test_key_takes_nothing_from_what_is_remembered_for_others(tester: Caller) -> None:
-    """A live request is answered from the near cache after a test key asked for the same, as before."""
-    target = f"{FORECAST}?zip_code=36436"
-    for _ in range(2):
-        live = tester.worker.ask(target)
-    assert tester.ask(target).body != live.body
-    again = tester.worker.ask(target)
-    assert (again.body, again.header("cache-status")) == (live.body, "forecast; hit; detail=near")
 
 
 def test_the_documented_places_are_there(tester: Caller) -> None:
@@ -154,11 +139,6 @@ def test_the_description_of_a_test_key_is_of_what_it_gets(tester: Caller) -> Non
     live = tester.worker.ask("/v1/openapi.json").json()["paths"]
     assert "/v1/releases" in live
     assert not [path for path, one in live.items() if "default" in one["get"]["responses"]]
-
-
-def test_what_has_no_test_data_is_not_there(tester: Caller) -> None:
-    assert problem(tester.ask("/nowhere")) == (404, "not_found")
-    assert tester.ask("/nowhere").header("x-test-answer") == "true"
 
 
 # --- checks ------------------------------------------------------------------------------------------------------

@@ -185,36 +185,6 @@ async def test_a_late_reply_reaches_no_other_caller(cluster: ClusterDouble, stor
     assert store.healthy
 
 
-async def test_a_connection_that_ends_in_mid_reply_is_one_failure(
-    cluster: ClusterDouble, store: ClusterStore, asker: Asker
-) -> None:
-    node = cluster.nodes[0]
-    names = cluster.names_of(node, 50)
-    fill(cluster, names)
-    await asker.many(names)
-    node.goes.clear()
-    pending = asyncio.ensure_future(asker.many(names))
-    await eventually(lambda: gets(node) == 100)
-    node.hang_up()
-    assert all(isinstance(value, StoreUnavailable) for value in await pending)
-    node.goes.set()
-    assert not store._nodes[node.node].is_unreachable
-    assert await asker.many(names) == [name.encode() for name in names]
-
-
-async def test_a_node_that_was_replaced_on_its_address_is_used_again(
-    cluster: ClusterDouble, store: ClusterStore, asker: Asker
-) -> None:
-    node = cluster.nodes[0]
-    (name,) = cluster.names_of(node, 1)
-    fill(cluster, [name])
-    assert await asker.one(name) == name.encode()
-    await node.stop()
-    await node.start()
-    await eventually(lambda: _all_found(asker, [name]))
-    assert store.healthy
-
-
 async def test_a_slot_without_a_node_fails_at_once(cluster: ClusterDouble, asker: Asker) -> None:
     store = asker.store
     cluster.known = [each for each in cluster.slots() if each[0] != 0]
