@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from config.settings import Settings
-from service.base.telemetry import REQUESTS
 from service.http.projects import PATH
 from service.request.errors import CODES
 from tests.support.drops import Rows, project, write_drop
@@ -21,7 +20,8 @@ SAINT_LOUIS = [
     project(f"STL-{number:03}", zip_code=None, city_name="Saint Louis", state_code="MO") for number in range(25)
 ]
 OTHER = project("A-2", status="BP Filed", status_date=None, project_type="Mixed Use")
-PROJECTS: Rows = [project("A-1"), OTHER, *SAINT_LOUIS]
+MANY = [project(f"LA-{number:03}", zip_code="90001", city_name="Los Angeles", state_code="CA") for number in range(101)]
+PROJECTS: Rows = [project("A-1"), OTHER, *SAINT_LOUIS, *MANY]
 
 
 def published(data: Path, drop: Path, options: PublishOptions = PublishOptions()) -> str:  # noqa: B008 - frozen
@@ -41,14 +41,15 @@ def projects(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> It
         yield running
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A data folder of the test's own with the same release."""
-    published(tmp_path / "data", write_drop(tmp_path / "drop", projects=PROJECTS))
-    return tmp_path / "data"
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with the same release, which tests replace. The last test withdraws the projects."""
+    folder = tmp_path_factory.mktemp("changing")
+    published(folder / "data", write_drop(folder / "drop", projects=PROJECTS))
+    return folder / "data"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def changing(settings: Settings, data: Path) -> Iterator[Served]:
     with served(msgspec.structs.replace(settings, data_dir=str(data))) as running:
         yield running
@@ -117,12 +118,9 @@ def test_walking_the_pages_finds_each_project_once(projects: Served, limit: int,
     assert found == [row["project_id"] for row in SAINT_LOUIS]
 
 
-def test_without_a_limit_a_page_has_a_hundred(settings: Settings, tmp_path: Path) -> None:
-    drop = write_drop(tmp_path / "drop", projects=[project(f"A-{number:03}") for number in range(101)])
-    published(tmp_path / "data", drop)
-    with served(msgspec.structs.replace(settings, data_dir=str(tmp_path / "data"))) as worker:
-        _, body = ask(worker, zip_code="36436")
-        assert (body["total_results"], body["total_matching"]) == (100, 101)
+def test_without_a_limit_a_page_has_a_hundred(projects: Served) -> None:
+    _, body = ask(projects, zip_code="90001")
+    assert (body["total_results"], body["total_matching"]) == (100, 101)
 
 
 @pytest.mark.parametrize("limit", ["0", "1001", "x", "-1", "1.5", "99999999999999999999", "٣", "1 0"])
@@ -161,8 +159,6 @@ def test_a_cursor_of_another_query_is_a_400(projects: Served) -> None:
     [
         ("", "missing_parameter", None),
         ("limit=5", "missing_parameter", None),
-        ("city_name=x", "missing_parameter", "state_code"),
-        ("zip_code=501", "invalid_parameter", "zip_code"),
         ("zip_code=36436&limit=1&limit=1", "duplicate_parameter", "limit"),
         ("zip_code=36436&cursor=a&cursor=b", "duplicate_parameter", "cursor"),
     ],
@@ -253,12 +249,6 @@ def test_a_filter_that_cannot_be_is_named(projects: Served, filters: dict[str, s
     assert said in str(problem["detail"])
 
 
-def test_projects_are_counted_as_an_area_of_their_own(projects: Served) -> None:
-    before = projects.app.telemetry.sum(REQUESTS, area="projects", status="200")
-    projects.ask(f"{PATH}?zip_code=36436")
-    assert projects.app.telemetry.sum(REQUESTS, area="projects", status="200") == before + 1
-
-
 def test_a_release_without_projects_does_not_have_the_path(worker: Served) -> None:
     for method in ("GET", "HEAD", "POST"):
         answer = worker.ask(f"{PATH}?zip_code=36436", method)
@@ -266,14 +256,6 @@ def test_a_release_without_projects_does_not_have_the_path(worker: Served) -> No
     assert worker.ask(PATH).json()["code"] == "not_found"
     assert worker.ask(PATH, key=None).status == 401
     assert [area["name"] for area in worker.ask("/v1/").json()["areas"]] == ["forecast"]
-
-
-def test_the_path_comes_and_goes_with_releases(changing: Served, data: Path, tmp_path: Path) -> None:
-    assert [area["name"] for area in changing.ask("/v1/").json()["areas"]] == ["forecast", "projects"]
-    drop = write_drop(tmp_path / "newer")
-    options = PublishOptions(withdrawn=("development_projects",))
-    changing.wait_for(published(data, drop, options))
-    assert changing.ask(f"{PATH}?zip_code=36436").json()["code"] == "not_found"
 
 
 def test_a_walk_goes_on_across_a_switch(changing: Served, data: Path, tmp_path: Path) -> None:
@@ -289,3 +271,11 @@ def test_a_walk_goes_on_across_a_switch(changing: Served, data: Path, tmp_path: 
     expected.insert(expected.index("STL-020") + 1, "STL-0201")
     assert ids(rest) == expected
     assert rest["total_matching"] == 27
+
+
+def test_the_path_comes_and_goes_with_releases(changing: Served, data: Path, tmp_path: Path) -> None:
+    assert [area["name"] for area in changing.ask("/v1/").json()["areas"]] == ["forecast", "projects"]
+    drop = write_drop(tmp_path / "newer")
+    options = PublishOptions(withdrawn=("development_projects",))
+    changing.wait_for(published(data, drop, options))
+    assert changing.ask(f"{PATH}?zip_code=36436").json()["code"] == "not_found"

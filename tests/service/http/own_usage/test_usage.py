@@ -139,7 +139,6 @@ def test_the_period_that_a_query_means(query: bytes, period: tuple[str, str]) ->
         (b"from=20261101", "invalid_parameter", "from", "Did you mean 2026-11-01?"),
         (b"from=2026-W47-1", "invalid_parameter", "from", "like 2026-11-01"),
         (b"to=2026-02-30", "invalid_parameter", "to", "like 2026-11-01"),
-        (b"to=2026-11-01T00:00:00Z", "invalid_parameter", "to", "Did you mean 2026-11-01?"),
         (b"to=%ff", "invalid_parameter", "to", "UTF-8"),
         (b"from=2026-11-21", "invalid_parameter", "from", "after today, 2026-11-20"),
         (b"from=2026-11-02&to=2026-11-01", "invalid_parameter", "from", "after to"),
