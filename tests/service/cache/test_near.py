@@ -93,9 +93,6 @@ def test_off_is_off() -> None:
     assert (near.max_bytes, near.entries, near.get(key_of(0).digest)) == (0, 0, None)
 
 
-# --- leaving -----------------------------------------------------------------------------------------------------
-
-
 def test_it_never_holds_more_than_it_may() -> None:
     near = near_of(room=20 * cost_of(ENTRY))
     fill(near, range(100))
@@ -174,9 +171,6 @@ async def test_it_keeps_itself_tidy(monkeypatch: pytest.MonkeyPatch) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.wait(tasks)
-
-
-# --- cost --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("body", "gzipped"), [(300, 0), (3_000, 900)])

@@ -143,9 +143,6 @@ async def test_a_large_answer_is_packed_without_holding_the_loop(scene: Scene) -
     assert 0 < len(again.entry.gzipped) < len(again.entry.body)
 
 
-# --- near --------------------------------------------------------------------------------------------------------
-
-
 async def test_what_was_found_once_is_near(scene: Scene) -> None:
     first = await scene.cache.fetch(KEY, Warehouse())
     await _stored(scene)

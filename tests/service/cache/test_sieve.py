@@ -130,9 +130,6 @@ def test_an_entry_without_cost_is_a_mistake(cost: int) -> None:
         Sieve[int, int](100).put(1, 1, cost)
 
 
-# --- leaving in steps --------------------------------------------------------------------------------------------
-
-
 def test_a_long_walk_is_taken_in_steps() -> None:
     numbers: Sieve[int, int] = Sieve(10_000)
     for key in range(2_200):

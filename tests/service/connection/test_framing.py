@@ -103,8 +103,6 @@ def test_the_cuts_of_a_network_change_no_answer(worker: Served, kind: str) -> No
         assert f'"code":"{code}"'.encode() in written or not code
 
 
-# --- every way to an answer --------------------------------------------------------------------------------------
-
 LINES = [
     [],
     ["Connection: keep-alive"],

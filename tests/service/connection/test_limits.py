@@ -29,9 +29,6 @@ def test_the_limits_are_those_that_the_contract_documents() -> None:
     assert limits.HEAD_SECONDS == 10
 
 
-# --- sizes -------------------------------------------------------------------------------------------------------
-
-
 def test_a_431_reaches_a_client_that_still_sends(worker: Served, wire: Wire) -> None:
     """A connection reset at once would take the answer with it. A smaller header is in test_framing.py."""
     with pytest.raises((BrokenPipeError, ConnectionResetError)):
@@ -66,9 +63,6 @@ def test_an_address_longer_than_eight_kibibytes_is_a_414(worker: Served, wire: W
         refused(wire, 414, "uri_too_long")
 
 
-# --- time --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("later", [False, True])
 def test_an_unfinished_head_is_a_408(worker: Served, short_patience: None, wire: Wire, later: bool) -> None:
     if later:
@@ -98,9 +92,6 @@ def test_an_idle_connection_stays_open_for_the_next_request(worker: Served, wire
     assert wire.send(worker.head(GOOD)).answer().status == 200
     assert wire.is_open(2 * SHORT)
     assert wire.send(worker.head(GOOD)).answer().status == 200
-
-
-# --- connections and readers -------------------------------------------------------------------------------------
 
 
 def test_connections_beyond_the_limit_get_a_503(settings: Settings) -> None:

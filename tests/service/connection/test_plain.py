@@ -174,9 +174,6 @@ async def test_what_is_kept_of_a_request_for_the_log_is_small(doors: Doors, what
     assert (after - before) / 300 < 3_000  # bytes for each
 
 
-# --- a request on a connection of its own ------------------------------------------------------------------------
-
-
 def at_first(doors: Doors, data: bytes) -> tuple[bytes, bool]:
     """What a connection that has sent this when it is accepted gets, and whether it is closed."""
 

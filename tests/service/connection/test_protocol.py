@@ -77,9 +77,6 @@ def test_refusals_by_the_parser_are_counted(worker: Served, wire: Wire) -> None:
     assert counted() == before + 1
 
 
-# --- unusual, and answered ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("line", ["", "Connection: keep-alive\r\n"])
 def test_http_1_0_is_answered_and_closed(worker: Served, wire: Wire, line: str) -> None:
     answer = wire.send(f"GET {GOOD} HTTP/1.0\r\nx-api-key: {worker.key}\r\n{line}\r\n").answer()
@@ -164,6 +161,3 @@ def test_an_empty_body_in_chunks_is_none(worker: Served, wire: Wire, body: str, 
 def test_trailers_without_end_behind_an_empty_body_are_a_431(worker: Served, wire: Wire) -> None:
     wire.send_until_closed(worker.head(GOOD, Transfer_Encoding="chunked") + "0\r\n" + "X-Trailer: x\r\n" * 10_000)
     refused(wire, 431, "headers_too_large")
-
-
-# --- one after the other -----------------------------------------------------------------------------------------

@@ -196,9 +196,6 @@ def test_if_every_look_up_fails_the_batch_does(worker: Served, monkeypatch: pyte
     assert problem(worker.ask(target("62701", "62702", "99999"))) == (503, "unavailable")
 
 
-# --- what it counts as -------------------------------------------------------------------------------------------
-
-
 def test_it_weighs_as_much_as_it_may_ask_for() -> None:
     """Whatever is not ours is a 400, so it may weigh something; too many are one as a whole, and weigh as one."""
     queries = (b"", b"zip_code=1", b"&zip%5Fcode=1&&zip_code=2&", b"a&" * MOST, b"a&" * (MOST + 1))

@@ -45,9 +45,6 @@ async def flushed(worker: UsageWorker, *key_ids: str) -> None:
     assert await worker.flusher.flush()
 
 
-# --- every case by name -----------------------------------------------------------------------------------------
-
-
 async def test_a_store_that_came_back_from_an_older_copy_gets_what_it_lacks(usage: UsageWorker) -> None:
     await flushed(usage, *["a"] * 5)
     older = await usage.client.dump(counts_name("a", "2026-11"))
@@ -119,9 +116,6 @@ async def test_a_store_that_is_emptied_during_an_import_is_reported(tmp_path: Pa
     await usage.client.aclose()
 
 
-# --- damage -----------------------------------------------------------------------------------------------------
-
-
 async def test_damaged_counts_are_left_out_of_a_backup_and_reported(usage: UsageWorker) -> None:
     await flushed(usage, "a", "b")
     await usage.client.hset(counts_name("a", "2026-11"), "19:forecast:answered", "x")
@@ -150,9 +144,6 @@ async def test_a_record_of_any_size_comes_back(usage: UsageWorker) -> None:
     await usage.client.flushall()
     await bring(usage, records)
     assert sum(row.answered for row in await usage.rows("a")) == sum(range(1, 5001))
-
-
-# --- any history ------------------------------------------------------------------------------------------------
 
 
 counting = st.tuples(st.just("count"), st.sampled_from(KEYS), st.sampled_from(OUTCOMES))

@@ -87,27 +87,6 @@ async def test_counts_are_stored_by_themselves(usage: UsageWorker, monkeypatch: 
     await usage.flusher.stop()
 
 
-async def test_a_defect_in_one_flush_is_not_the_end(
-    usage: UsageWorker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
-    broken = True
-
-    def number_call() -> int:
-        if broken:
-            raise RuntimeError("a defect")
-        return 1
-
-    monkeypatch.setattr(usage.quotas, "number_call", number_call)
-    usage.flusher.start()
-    count(usage)
-    await eventually(lambda: "store usage failed" in caplog.text)
-    broken = False
-    await eventually(lambda: not usage.counters.waiting())
-    await usage.flusher.stop()
-    assert await stored(usage) == 1
-
-
 async def test_stopping_stores_everything(usage: UsageWorker, tmp_path: Path) -> None:
     usage.redis.fates.extend(["reply lost", "not run", "not run"])
     count(usage)

@@ -9,20 +9,12 @@ from service.quota.names import (
     CountsName,
     Field,
     counts_name,
-    date_of,
-    day_of,
     day_total,
     field_name,
     parse_counts_name,
     parse_field,
     sequences_name,
 )
-
-
-def test_days_are_counted_from_1970() -> None:
-    assert date_of(0) == date(1970, 1, 1)
-    assert date_of(day_of(date(2026, 11, 20))) == date(2026, 11, 20)
-    assert day_of(date(2026, 11, 20)) == 1795176000 // 86_400
 
 
 def test_records_of_a_key_lie_together() -> None:

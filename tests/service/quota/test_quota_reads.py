@@ -85,8 +85,10 @@ async def scene() -> Scene:
 
 
 async def test_all_requests_that_wait_share_one_read_and_go_on_when_it_ends(scene: Scene) -> None:
-    for name in ("first", "second"):
+    for name in ("cancelled", "first", "second"):
         await scene.wait(name)
+    scene.waiting[0].cancel()
+    await settled()
     [question] = scene.store.asked
     assert scene.went_on == []
     await question.reply(Totals(TODAY, 7, 7))

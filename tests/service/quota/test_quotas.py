@@ -35,15 +35,6 @@ def count(worker: UsageWorker, times: int = 1) -> None:
         worker.counters.count("a", "forecast", "answered")
 
 
-async def test_a_key_must_be_primed_once(usage: UsageWorker) -> None:
-    assert usage.quotas.check("a", MANY, usage.clock.now) is None
-    await usage.quotas.prime("a")
-    calls = usage.redis.calls
-    for _ in range(100):
-        assert usage.quotas.check("a", MANY, usage.clock.now) is not None
-    assert usage.redis.calls == calls
-
-
 async def test_what_was_counted_here_is_known_at_once(usage: UsageWorker) -> None:
     assert await state(usage) == QuotaState(
         used=0, remaining=10, resets_in=10 * 86_400 + 43_200, window=30 * 86_400, exhausted=False, warn_from=8

@@ -20,19 +20,6 @@ def worker() -> OneWorker:
     return OneWorker()
 
 
-async def test_a_hot_key_rarely_calls_redis_and_no_request_waits(worker: OneWorker) -> None:
-    """At 400 requests a second a lease serves about five; renewals run behind the requests."""
-    await worker.drive(FAST, 400, 1)
-    worker.leases.calls.clear()
-    for _ in range(400):
-        worker.clock.now += 1 / 400
-        decision = worker.limiter.try_take("k", FAST)
-        assert decision is not None
-        assert decision.allowed
-        await settled()
-    assert len(worker.leases.calls) < 90
-
-
 async def test_a_key_that_comes_seldom_is_asked_for_once_a_second(worker: OneWorker) -> None:
     fast = Rate(2000, 1, 100)
     await worker.drive(fast, 5, 2)
@@ -48,13 +35,6 @@ async def test_a_slow_key_asks_for_every_request(
     """And leases nothing ahead, however large its burst is and however fast it comes for a moment."""
     assert await worker.drive(rate, per_second, seconds) == per_second * seconds
     assert worker.leases.calls == [("k", 1)] * int(per_second * seconds)
-
-
-async def test_a_lease_is_no_more_than_demand_and_rate_allow(worker: OneWorker) -> None:
-    """A worker of four holds a quarter of what the rate allows in 50 ms."""
-    await worker.drive(FAST, 100, 2)
-    await worker.drive(FAST, 5000, 1)
-    assert max(wanted for _, wanted in worker.leases.calls) <= 1 + 500 * HELD_SECONDS / 4
 
 
 async def test_a_refusal_is_remembered_and_costs_no_call(worker: OneWorker) -> None:
@@ -158,11 +138,6 @@ async def test_a_token_not_spent_is_lost_in_time(worker: OneWorker) -> None:
     assert worker.limiter.try_take("k", FAST) is None
 
 
-async def test_keys_know_nothing_of_one_another(worker: OneWorker) -> None:
-    assert await worker.take(SLOW, 11) == 10
-    assert await worker.take(SLOW, 3, key_id="other") == 3
-
-
 @pytest.mark.parametrize(
     ("before", "after", "passes"),
     [(SLOW, FAST, 100), (FAST, SLOW, 10), (SLOW, Rate(10, 1, 10), 0)],
@@ -218,24 +193,6 @@ async def test_a_refusal_without_redis_says_when(worker: OneWorker) -> None:
     hourly = Rate(10, 3600, 4)
     assert await worker.limiter.take("k", hourly) == Decision(True, 0, 360, 0)
     assert await worker.limiter.take("k", hourly) == Decision(False, 0, 1440, 1440)
-
-
-async def test_an_outage_brings_a_key_at_its_limit_no_burst() -> None:
-    worker = OneWorker(workers=1)
-    await worker.drive(FAST, 2000, 1)
-    worker.leases.away = True
-    assert await worker.drive(FAST, 2000, 1) <= 500 * 1.05
-
-
-async def test_the_end_of_an_outage_brings_no_second_burst() -> None:
-    """What was granted without Redis is charged to the bucket, so that both together are one burst and the rate."""
-    worker = OneWorker(workers=1)
-    worker.leases.away = True
-    passed = await worker.drive(FAST, 5000, 0.2)
-    worker.leases.away = False
-    passed += await worker.drive(FAST, 5000, 2)
-    assert passed <= FAST.burst + 500 * 2.2
-    assert passed >= 0.9 * 500 * 2
 
 
 async def test_an_unsteady_redis_brings_no_bursts() -> None:

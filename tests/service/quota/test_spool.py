@@ -51,10 +51,6 @@ def test_what_is_written_is_read(spool: Spool) -> None:
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_a_data_folder_without_a_spool_is_empty(spool: Spool) -> None:
-    assert list(waiting(spool)) == []
-
-
 def test_what_an_older_version_left_has_days_and_no_hours(spool: Spool) -> None:
     path = left(spool, "w")
     path.write_bytes(WITHOUT_HOURS % datetime.now(UTC).isoformat().encode())

@@ -25,7 +25,6 @@ from tests.support.waiting import PATIENCE, eventually
 Value = bytes | None
 Greeting = Callable[[AbstractConnection], Awaitable[None]]
 VALUES = st.none() | st.binary(max_size=40) | st.sampled_from([b"\r\n", b"$3\r\n", b"-x\r\n*1\r\n"])
-MIXED: list[Value] = [b"a", None, b"", b"\r\n$1\r\nx\r\n", b"b" * 300]
 UNEXPECTED = [
     *(b"*1\r\n$1\r\na\r\n", b"*0\r\n", b"*01\r\n", b"\r\n", b":1\r\n", b":-1\r\n", b">1\r\n+x\r\n"),
     *(b"HTTP/1.1 400 Bad Request\r\n", b"$\r\n", b"$x\r\n", b"$-2\r\n", b"$--1\r\n", b"$-01\r\n"),
@@ -91,17 +90,6 @@ def test_values_arrive_whole_and_in_order_however_the_replies_are_cut(values: li
     asyncio.run(talk())
 
 
-async def test_a_call_does_not_end_before_the_last_byte_of_its_reply() -> None:
-    stream = encoded(b"\r\n$1\r\nx\r\n")
-    for cut in range(1, len(stream)):
-        sender = Sender()
-        sender.send()
-        sender.wire.arrive(stream[:cut])
-        assert sender.outcomes == ["waits"]
-        sender.wire.arrive(stream[cut:])
-        assert sender.outcomes == [b"\r\n$1\r\nx\r\n"]
-
-
 async def test_a_command_is_what_redis_understands() -> None:
     sender = Sender()
     words = ("SET", "n\xfc", b"\xff\r\n", 60)
@@ -137,14 +125,6 @@ async def test_a_caller_that_cannot_read_its_reply_keeps_it_from_no_other(caplog
     assert sender.outcomes == [b"1", "a defect", b"3"]
     assert sender.wire.connection.is_open
     assert "a defect" in caplog.text
-
-
-async def test_a_caller_that_has_gone_leaves_its_reply_to_no_other() -> None:
-    sender = Sender()
-    sender.send(2)
-    sender.calls[0].answer.cancel()
-    sender.wire.arrive(replies([b"1", b"2"]))
-    assert sender.calls[1].answer.result() == b"2"
 
 
 async def test_the_reply_to_a_command_sent_ahead_is_ignored() -> None:
@@ -247,17 +227,6 @@ async def test_a_connection_without_calls_is_not_ended_by_time() -> None:
     sender.wire.arrive(encoded(b"1"))
     await asyncio.sleep(0.06)
     assert sender.wire.connection.is_open
-
-
-async def test_a_connection_that_is_lost_in_mid_reply_ends_every_call() -> None:
-    stream = replies(MIXED)
-    for cut in range(len(stream)):
-        sender = Sender()
-        sender.send(len(MIXED) + 1)
-        sender.wire.arrive(stream[:cut])
-        sender.wire.connection.connection_lost(ConnectionResetError("reset by peer") if cut % 2 else None)
-        assert sender.outcomes[-1] == "reset by peer" if cut % 2 else "the connection was closed"
-        assert "waits" not in sender.outcomes
 
 
 async def test_closing_ends_every_call_once() -> None:

@@ -113,9 +113,6 @@ def test_a_flood_of_errors_alike_pushes_out_no_other() -> None:
     assert found == {"other": 1, "r0": 1, "r999": 1, "r1000": 0, "r19998": 0, "r19999": 1}
 
 
-# --- lines -----------------------------------------------------------------------------------------------------------
-
-
 def test_a_json_line_is_like_those_of_the_rest_of_the_log() -> None:
     line = msgspec.json.decode(json_line(ANSWERED))
     assert list(line)[:5] == ["time", "level", "logger", "message", "pid"]

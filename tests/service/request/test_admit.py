@@ -33,9 +33,6 @@ def metered(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield running
 
 
-# --- entitlement -------------------------------------------------------------------------------------------------
-
-
 def test_a_key_opens_the_areas_of_its_terms_and_no_other(metered: Served, settings: Settings) -> None:
     caller = Caller(metered, settings, Terms(areas=("forecast",)))
     assert caller.ask(GOOD).status == 200
@@ -44,9 +41,6 @@ def test_a_key_opens_the_areas_of_its_terms_and_no_other(metered: Served, settin
     assert "does not include the area projects" in refused.json()["detail"]
     for target in ("/v1/", "/v1/openapi.json", "/v1/usage"):
         assert caller.ask(target).status == 200
-
-
-# --- rates -------------------------------------------------------------------------------------------------------
 
 
 def test_beyond_its_rate_a_key_gets_retry_after(metered: Served, settings: Settings) -> None:
@@ -73,9 +67,6 @@ def test_every_answer_to_a_limited_key_says_what_is_left(metered: Served, settin
         assert (answer.header("ratelimit") or "").startswith('"rate";r=')
 
 
-# --- quotas ------------------------------------------------------------------------------------------------------
-
-
 def test_a_quota_ends_with_its_last_billable_answer(metered: Served, settings: Settings) -> None:
     caller = Caller(metered, settings, Terms(quota=Quota(3, "month")))
     first = caller.ask()
@@ -95,9 +86,6 @@ def test_what_a_quota_refuses_takes_nothing_from_the_rate(metered: Served, setti
     caller = Caller(metered, settings, Terms(rate=RARE, quota=Quota(1, "day")))
     assert caller.ask().status == 200
     assert [problem(caller.ask())[1] for _ in range(3)] == ["quota_exhausted"] * 3
-
-
-# --- usage -------------------------------------------------------------------------------------------------------
 
 
 def test_usage_has_the_outcome_of_every_request(metered: Served, settings: Settings) -> None:

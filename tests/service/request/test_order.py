@@ -27,9 +27,6 @@ def test_the_parameters_come_before_the_match(worker: Served) -> None:
     assert problem(worker.ask(f"{FORECAST}?zip_code=99999&state_code=1")) == (400, "invalid_parameter")
 
 
-# --- methods and paths -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("path", [GOOD, f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=1", "/v1/", "/nowhere"])
 def test_head_answers_as_get_without_the_body(worker: Served, path: str) -> None:
     varying = ("date", "x-request-id", "cache-status")
@@ -50,9 +47,6 @@ def test_a_trailing_slash_answers_the_same(worker: Served, path: str) -> None:
     without = worker.ask(path.replace("/?", "?").rstrip("/"))
     answer = worker.ask(path)
     assert (answer.status, answer.body) == (200, without.body)
-
-
-# --- what every answer carries -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

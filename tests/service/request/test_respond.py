@@ -45,9 +45,6 @@ def test_cache_status_names_the_tier_and_the_reason(tier: Tier, bypassed: bool, 
     assert dict(response.headers)[b"cache-status"] == said
 
 
-# --- If-None-Match -----------------------------------------------------------------------------------------------
-
-
 def test_a_caller_who_has_the_bytes_gets_a_304(worker: Served) -> None:
     full = worker.ask(SMALL)
     with worker.wire() as wire:
@@ -57,9 +54,6 @@ def test_a_caller_who_has_the_bytes_gets_a_304(worker: Served) -> None:
             assert answer.header(name) == full.header(name)
         # the connection is in step: no body was sent
         assert wire.send(worker.head(SMALL)).answer().status == 200
-
-
-# --- gzip --------------------------------------------------------------------------------------------------------
 
 
 def test_gzip_is_sent_where_it_is_asked_for_and_worth_it(worker: Served) -> None:

@@ -77,9 +77,6 @@ def test_of_any_other_path_the_guide_is_named_where_there_is_one() -> None:
     assert "/docs/" in (suggestions.suggest_path("/wp-admin.php", ("/v1", FORECAST), guide=True) or "")
 
 
-# --- over the wire -----------------------------------------------------------------------------------------------
-
-
 def test_a_good_key_that_stands_elsewhere_does_not_count(worker: Served) -> None:
     """In the query string it would end up in logs, and there is no other authentication."""
     in_query = worker.ask(f"{GOOD}&x-api-key={worker.key}&api_key={worker.key}", key=None)

@@ -65,9 +65,6 @@ def statuses(answers: list[Answered]) -> dict[int, int]:
     return dict(Counter(answer.status for answer in answers))
 
 
-# --- for a quota -------------------------------------------------------------------------------------------------
-
-
 async def test_as_many_pass_as_are_left_of_a_quota_however_many_wait(steps: Steps) -> None:
     limit(steps, Terms(quota=Quota(100, "month", warn_at=1.0)))
     answers: list[Answered] = []
@@ -105,9 +102,6 @@ def test_a_warning_begins_with_the_answer_that_uses_the_share(size: int, share: 
     asyncio.run(run())
 
 
-# --- for a token -------------------------------------------------------------------------------------------------
-
-
 async def test_a_refused_request_costs_no_look_up(steps: Steps) -> None:
     """Of a crowd with one token, one asks the warehouse. Nobody's query is even read before it passes."""
     limit(steps, Terms(rate=Rate(1, 86_400, 1)))
@@ -131,9 +125,6 @@ async def test_a_refusal_is_the_same_bytes_for_whatever_is_asked_for(steps: Step
     assert first.status in (403, 429)
     assert all(other == first for other in others)
     assert steps.resolved <= 1
-
-
-# --- for a look-up -----------------------------------------------------------------------------------------------
 
 
 class Held:

@@ -119,17 +119,6 @@ def test_each_tier_has_its_spans(traced: Traced, settings: Settings) -> None:
         "forecast.lookups": 1,
     }
     assert {span.context.trace_id for span in filled.all} == {filled.all[0].context.trace_id}
-    by_id = {span.context.span_id: span for span in filled.all}
-    for span in filled.all:
-        assert span.start_time is not None
-        assert span.end_time is not None
-        assert span.start_time <= span.end_time
-        if span.parent is not None:
-            around = by_id[span.parent.span_id]
-            assert around.start_time is not None
-            assert around.end_time is not None
-            assert around.start_time <= span.start_time
-            assert span.end_time <= around.end_time
 
     near = traced.ask(target)
     assert near.steps == [(GET, ""), *steps, ("respond", GET)]

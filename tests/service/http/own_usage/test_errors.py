@@ -22,9 +22,6 @@ from tests.support.wire import Answer
 ERRORS = "/v1/usage/errors"
 
 
-# --- over HTTP ---------------------------------------------------------------------------------------------------
-
-
 def reported(caller: Caller, number: int) -> list[dict[str, Any]]:
     """The caller's errors, once there are so many."""
     found: list[dict[str, Any]] = []
@@ -102,9 +99,6 @@ def test_a_wrong_query_gets_an_error(worker: Served, query: str, code: str) -> N
         assert "from 1 to 100. Without it, a page has 20." in answer.json()["detail"]
 
 
-# --- the endpoint alone ------------------------------------------------------------------------------------------
-
-
 def errors_of(number: int) -> tuple[OwnError, ...]:
     return (EXAMPLES[0],) * number
 
@@ -134,9 +128,6 @@ async def test_while_the_store_is_unreachable_the_answer_says_so() -> None:
         await ask(read)
     assert refused.value.code == "unavailable"
     assert (refused.value.detail or "").startswith("Your last errors cannot be read at the moment.")
-
-
-# --- how often the store is asked --------------------------------------------------------------------------------
 
 
 class Store:

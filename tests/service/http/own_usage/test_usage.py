@@ -73,9 +73,6 @@ def test_an_answer_is_json_that_no_cache_keeps(worker: Served, path: str) -> Non
     assert answer.header("cache-control") == "no-store"
 
 
-# --- by day ------------------------------------------------------------------------------------------------------
-
-
 async def test_a_key_sees_its_own_usage(usage: UsageWorker) -> None:
     await counted(usage)
     usage.counters.count("a", "forecast", "limited")
@@ -154,9 +151,6 @@ def test_an_error_names_the_parameter_and_what_to_write(query: bytes, code: str,
     assert said in (refused.value.detail or "")
 
 
-# --- by hour -----------------------------------------------------------------------------------------------------
-
-
 async def test_a_key_sees_its_own_hours(usage: UsageWorker) -> None:
     for hours, outcomes in ((-13, ("not_modified",)), (0, ("answered", "answered_empty", "limited", "rejected"))):
         usage.clock.now += hours * 3600
@@ -198,9 +192,6 @@ def test_hours_are_kept_for_eight_days() -> None:
     )
     with pytest.raises(ApiError, match=r"from is after today, 2026-11-20 in UTC"):
         read_recent_days(b"from=2026-11-21", TODAY)
-
-
-# --- both --------------------------------------------------------------------------------------------------------
 
 
 async def test_the_description_is_true(usage: UsageWorker) -> None:

@@ -38,9 +38,6 @@ def left(answer: Answer) -> str | None:
     return answer.header("ratelimit")
 
 
-# --- answers -----------------------------------------------------------------------------------------------------
-
-
 def test_a_test_key_gets_the_documented_answer_and_a_header_that_says_so(tester: Caller) -> None:
     answer = tester.ask()
     assert (answer.status, answer.body) == (200, msgspec.json.encode(EXAMPLE))
@@ -141,9 +138,6 @@ def test_the_description_of_a_test_key_is_of_what_it_gets(tester: Caller) -> Non
     assert not [path for path, one in live.items() if "default" in one["get"]["responses"]]
 
 
-# --- checks ------------------------------------------------------------------------------------------------------
-
-
 def test_test_keys_pass_the_same_checks(tester: Caller, settings: Settings) -> None:
     assert problem(tester.ask(f"{FORECAST}?zip_code=1")) == (400, "invalid_parameter")
     assert problem(tester.ask(GOOD, "POST")) == (405, "method_not_allowed")
@@ -181,9 +175,6 @@ def test_nothing_is_kept_of_a_test_key_s_errors(tester: Caller) -> None:
     errors = tester.worker.app.metering.errors
     tester.worker.run(errors.flush)
     assert tester.worker.run(lambda: errors.of_key(tester.record.key_id)) == ()
-
-
-# --- errors on purpose -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("code", CODES)
