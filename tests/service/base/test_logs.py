@@ -124,9 +124,7 @@ def test_a_key_that_a_caller_put_into_a_path_is_masked(formatter: logging.Format
     assert line.count("phf_live_********") == 3
 
 
-def test_a_request_that_the_end_of_a_drain_cancels_is_no_failure(
-    restored: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_request_cancelled_by_a_drain_is_no_failure(restored: None, capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("json", "info")
     server = logging.getLogger("uvicorn.error")
     for error in (asyncio.CancelledError(), ValueError("broken")):

@@ -9,9 +9,7 @@ from service.base.tasks import end_task, failures, hold_until_done, keep_running
 from tests.support.waiting import PATIENCE, eventually
 
 
-async def test_a_task_outlives_whatever_goes_wrong_in_it(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_task_outlives_its_failures(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(tasks, "AFTER_FAILURE_SECONDS", 0.001)
     calls = 0
 

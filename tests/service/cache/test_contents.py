@@ -106,7 +106,7 @@ async def test_a_server_that_cannot_look_without_counting_is_reported(server: Va
     await store.stop()
 
 
-async def test_a_cache_that_is_unreachable_or_refuses_is_an_error(
+async def test_an_unreachable_or_refusing_cache_is_an_error(
     server: ValkeyProcess, store: RedisStore, client: Any
 ) -> None:
     client.execute_command("ACL", "SETUSER", "nobody", "on", ">p", "+ping", "+client", "+select", "+info", "~*")

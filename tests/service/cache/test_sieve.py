@@ -74,7 +74,7 @@ def kept(numbers: Sieve[int, int]) -> set[int]:
 
 @settings(max_examples=150)
 @given(OPERATIONS, st.sampled_from([2, sieve.MOST_SPARED]))
-def test_it_keeps_and_evicts_what_the_model_does(
+def test_it_does_what_the_model_does(
     operations: list[tuple[str, int] | tuple[str, int, int]], most_spared: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:

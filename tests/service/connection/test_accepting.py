@@ -79,9 +79,7 @@ async def accepting(
         polling.close()
 
 
-def test_a_crowd_is_accepted_in_a_few_turns_and_not_in_one(
-    listening: socket.socket, crowd: list[socket.socket]
-) -> None:
+def test_a_crowd_is_accepted_in_a_few_turns_not_in_one(listening: socket.socket, crowd: list[socket.socket]) -> None:
     """libuv alone takes a turn for each. Another worker, which looks a little later, gets its share."""
 
     async def work() -> None:
@@ -96,7 +94,7 @@ def test_a_crowd_is_accepted_in_a_few_turns_and_not_in_one(
         assert one.recv(5) == b"hello"
 
 
-def test_all_who_wait_at_the_end_are_served_and_the_next_is_refused(
+def test_waiting_connections_are_served_and_the_next_is_refused(
     listening: socket.socket, crowd: list[socket.socket]
 ) -> None:
     """Closing would reset them. Half of them have sent their request."""
@@ -115,7 +113,9 @@ def test_all_who_wait_at_the_end_are_served_and_the_next_is_refused(
     assert {received(one) for one in crowd[1::2]} == {b"hello"}
 
 
-def test_who_left_before_being_accepted_does_no_harm(listening: socket.socket, crowd: list[socket.socket]) -> None:
+def test_connections_reset_before_they_are_accepted_do_no_harm(
+    listening: socket.socket, crowd: list[socket.socket]
+) -> None:
     for one in crowd[1:]:
         reset_when_closed(one)
         one.close()
@@ -146,7 +146,7 @@ def test_who_hangs_up_or_meets_a_defect_leaves_the_others_alone(
     assert "could not be answered" in caplog.text
 
 
-def test_connections_leave_files_for_what_else_the_process_opens(
+def test_connections_leave_files_for_the_rest_of_the_process(
     listening: socket.socket, crowd: list[socket.socket]
 ) -> None:
     """Those that would take the last ones are reset; else a release could not be opened, nor a store connected to."""
@@ -216,9 +216,7 @@ class Full(Polling):
         super().poll(file, events)
 
 
-def test_those_the_kernel_has_no_room_for_end_and_the_others_are_served(
-    listening: socket.socket, crowd: list[socket.socket]
-) -> None:
+def test_connections_that_epoll_rejects_harm_no_others(listening: socket.socket, crowd: list[socket.socket]) -> None:
     async def work() -> None:
         async with accepting(listening, polls=Full):
             said = [await asyncio.to_thread(one.recv, 5) for one in crowd]
@@ -227,7 +225,7 @@ def test_those_the_kernel_has_no_room_for_end_and_the_others_are_served(
     run(work)
 
 
-def test_where_turns_of_the_loop_are_long_a_crowd_is_accepted_in_few_of_them(
+def test_a_crowd_is_accepted_in_few_turns_if_they_are_long(
     listening: socket.socket, crowd: list[socket.socket]
 ) -> None:
     """Thousands of busy connections make a turn that long, and each that waits would wait for many."""

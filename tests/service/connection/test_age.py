@@ -39,9 +39,7 @@ async def test_an_old_connection_closes_with_its_next_answer(doors: Doors, what:
 
 @pytest.mark.parametrize("what", ["a hit", "the application"])
 @in_worker
-async def test_connections_grow_old_as_the_setting_says(
-    doors: Doors, monkeypatch: pytest.MonkeyPatch, what: str
-) -> None:
+async def test_connections_close_at_the_set_age(doors: Doors, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     data = request(ASKED[what], doors.keys["free"])
     for age, closes in ((0.01, True), (0.0, False), (600.0, False)):
         monkeypatch.setattr(doors.door, "connection_age", age)

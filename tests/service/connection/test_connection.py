@@ -39,7 +39,7 @@ async def test_a_defect_in_an_answer_that_waited_ends_the_connection(
 
 @pytest.mark.parametrize("asks", [False, True])
 @in_worker
-async def test_a_worker_that_stops_closes_an_idle_connection_a_little_later(
+async def test_a_stopping_worker_closes_idle_connections(
     doors: Doors, monkeypatch: pytest.MonkeyPatch, asks: bool
 ) -> None:
     monkeypatch.setattr(doors.door, "linger", 0.01)
@@ -55,7 +55,7 @@ async def test_a_worker_that_stops_closes_an_idle_connection_a_little_later(
 
 
 @in_worker
-async def test_a_connection_that_sends_an_empty_line_to_a_worker_that_stops_does_not_keep_it(
+async def test_an_empty_line_keeps_no_connection_of_a_stopping_worker(
     doors: Doors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That is no request, but the parser has to look at it. A request would have ten seconds to arrive."""
@@ -83,9 +83,7 @@ async def test_a_connection_leaves_nothing_behind(doors: Doors) -> None:
 
 
 @pytest.mark.parametrize("asks", [True, False])
-def test_a_silent_connection_is_closed_after_its_time(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch, asks: bool
-) -> None:
+def test_a_silent_connection_is_closed_in_time(settings: Settings, monkeypatch: pytest.MonkeyPatch, asks: bool) -> None:
     monkeypatch.setattr("service.connection.limits.HEAD_SECONDS", 0.4 if not asks else 60.0)
     with served(msgspec.structs.replace(settings, keep_alive=1)) as worker:
         head = worker.head(TARGETS[0]).encode()

@@ -41,9 +41,7 @@ def _connections(worker: Served) -> list[Connection]:
 @pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
 @pytest.mark.parametrize("use", USES)
-def test_a_connection_that_has_ended_leaves_nothing_to_the_garbage_collector(
-    worker: Served, use: str, reset: bool
-) -> None:
+def test_an_ended_connection_leaves_nothing_to_the_garbage_collector(worker: Served, use: str, reset: bool) -> None:
     """The collector runs so seldom in a worker that a hundred thousand connections could wait for it."""
     before = {id(one): one for one in _connections(worker)}
     with worker.wire() as wire:

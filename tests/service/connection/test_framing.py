@@ -188,9 +188,7 @@ def test_a_request_has_the_same_answer_on_a_fresh_and_on_a_warmed_connection(
 
 @pytest.mark.parametrize("target", ["/v1/", "*"])
 @pytest.mark.parametrize("before", ["", "body", "chunks"])
-def test_a_method_that_the_parser_does_not_know_is_a_405_wherever_it_is_cut(
-    doors: Doors, before: str, target: str
-) -> None:
+def test_a_method_unknown_to_the_parser_is_a_405_wherever_it_is_cut(doors: Doors, before: str, target: str) -> None:
     bodies = {
         "": b"",
         "body": request("/v1/", doors.keys["free"], "Content-Length: 4", method="POST") + b"body",

@@ -107,9 +107,7 @@ def test_connections_beyond_the_limit_get_a_503(settings: Settings) -> None:
             assert later.send(worker.head(GOOD)).answer().status == 200
 
 
-def test_a_flood_of_connections_is_reset_beyond_those_that_get_a_503(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_flood_of_connections_is_reset(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Silent ones would hold an open file each until their time is over, and others need files too."""
     monkeypatch.setattr(limits, "MOST_OVER_LIMIT", 1)
     with served(msgspec.structs.replace(settings, connections=1)) as worker, worker.wire() as first:

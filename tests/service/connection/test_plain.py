@@ -30,7 +30,7 @@ def test_pipelined_requests_are_answered_in_their_order(doors: Doors) -> None:
 @pytest.mark.parametrize("before", [0, 1], ids=["first", "later"])
 @pytest.mark.parametrize("needs_parser", [False, True])
 @in_worker
-async def test_a_draining_worker_answers_as_ever_and_says_that_the_answer_is_the_last(
+async def test_a_draining_worker_marks_its_answer_as_the_last(
     doors: Doors, monkeypatch: pytest.MonkeyPatch, before: int, needs_parser: bool
 ) -> None:
     hit = request(TARGETS[0], doors.keys["free"])
@@ -108,9 +108,7 @@ def test_requests_behind_a_last_one_that_is_cut_in_its_last_line_end_are_not_ans
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 @pytest.mark.parametrize("target", [TARGETS[0], UNKNOWN])
 @pytest.mark.parametrize("wrong", ["unknown", "malformed"])
-def test_a_request_without_a_key_does_not_get_the_error_of_a_wrong_one(
-    doors: Doors, wrong: str, target: str, version: str
-) -> None:
+def test_a_request_without_a_key_gets_its_own_error(doors: Doors, wrong: str, target: str, version: str) -> None:
     sent, bare = request(target, doors.keys[wrong]), f"GET {target} HTTP/{version}\r\nAccept: x\r\n\r\n".encode()
     answers = doors.send([sent, sent, bare])
     assert answers.count(b'"invalid_api_key"') == 2
@@ -191,7 +189,7 @@ def at_first(doors: Doors, data: bytes) -> tuple[bytes, bool]:
 @pytest.mark.parametrize("key", ["free", "metered", "unknown", "missing"])
 @pytest.mark.parametrize("lines", [[CLOSING], ["connection: close", "Accept-Encoding: gzip"]])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_an_only_request_has_the_answer_of_any_other(
+def test_an_only_request_gets_the_usual_answer(
     doors: Doors, target: str, key: str, lines: list[str], method: str
 ) -> None:
     data = request(target, doors.keys[key], *lines, method=method)

@@ -196,9 +196,7 @@ async def test_a_defect_ends_one_connection_and_is_logged(opened: Opened, caplog
 
 
 @on_connections
-async def test_a_defect_in_one_that_is_lost_takes_nothing_from_the_others(
-    opened: Opened, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_defect_in_a_lost_connection_harms_no_other(opened: Opened, caplog: pytest.LogCaptureFixture) -> None:
     (defect, client), others = opened(), [opened()[1] for _ in range(20)]
     client.sendall(b"defect at the end")
     assert await asyncio.to_thread(client.recv, 100) == b"defect at the end"

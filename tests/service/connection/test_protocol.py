@@ -129,9 +129,7 @@ def test_an_offer_on_the_last_request_of_a_connection_keeps_it_no_longer(worker:
     ("headers", "body"),
     [({"Content-Length": "4"}, "body"), ({"Transfer-Encoding": "chunked"}, "4\r\nbody\r\n0\r\n\r\n")],
 )
-def test_a_body_is_refused_and_never_taken_for_a_request(
-    worker: Served, wire: Wire, headers: dict[str, str], body: str
-) -> None:
+def test_a_body_is_refused_and_is_no_request(worker: Served, wire: Wire, headers: dict[str, str], body: str) -> None:
     wire.send(worker.head(GOOD, **headers) + body + worker.head(GOOD))
     first = wire.answer()
     assert (first.status, first.json()["code"]) == (400, "body_not_allowed")

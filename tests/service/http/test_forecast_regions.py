@@ -30,9 +30,7 @@ def zips(body: dict[str, Any]) -> list[str]:
     ("path", "query"), [(COUNTY, {"county_fips_code": "17167"}), (STATE, {"state_code": "il"})], ids=["county", "state"]
 )
 @pytest.mark.parametrize("limit", [1, 3, 7, 8, 1000])
-def test_walking_the_pages_finds_each_zip_code_once(
-    worker: Served, path: str, query: dict[str, str], limit: int
-) -> None:
+def test_the_pages_have_each_zip_code_once(worker: Served, path: str, query: dict[str, str], limit: int) -> None:
     found: list[str] = []
     asked: dict[str, str | int] = {**query, "limit": limit}
     while True:
@@ -110,7 +108,7 @@ def test_a_cursor_belongs_to_its_query(worker: Served) -> None:
         (STATE, "state=AL", "unknown_parameter", "state", "did you mean state_code=AL?"),
     ],
 )
-def test_what_is_wrong_with_a_query_is_named(
+def test_an_error_names_the_parameter(
     worker: Served, path: str, query: str, code: str, parameter: str, says: str
 ) -> None:
     answer = worker.ask(f"{path}?{query}")
@@ -129,9 +127,7 @@ def test_what_is_wrong_with_a_query_is_named(
         (STATE, {"state_code": "ZZ"}, "There are no ZIP codes in a state ZZ."),
     ],
 )
-def test_a_region_that_is_not_there_is_a_404_that_may_be_kept(
-    worker: Served, path: str, query: dict[str, str], says: str
-) -> None:
+def test_an_unknown_region_is_a_cacheable_404(worker: Served, path: str, query: dict[str, str], says: str) -> None:
     answer = worker.ask(f"{path}?{urlencode(query)}")
     assert (answer.status, answer.json()["code"]) == (404, "no_matching_records")
     assert says in answer.json()["detail"]

@@ -163,9 +163,7 @@ def test_a_cursor_of_another_query_is_a_400(projects: Served) -> None:
         ("zip_code=36436&cursor=a&cursor=b", "duplicate_parameter", "cursor"),
     ],
 )
-def test_the_rules_of_queries_are_those_of_forecasts(
-    projects: Served, query: str, code: str, parameter: str | None
-) -> None:
+def test_queries_follow_the_rules_of_forecasts(projects: Served, query: str, code: str, parameter: str | None) -> None:
     body = projects.ask(f"{PATH}?{query}").json()
     assert (body["code"], body.get("parameter")) == (code, parameter)
 

@@ -94,7 +94,7 @@ def test_a_parameter_is_known_by_its_other_names(name: str, parameter: str | Non
         ([], LOCATION_PARAMETERS, None),
     ],
 )
-def test_unknown_parameters_name_those_that_were_meant(
+def test_unknown_parameters_get_a_hint(
     unknown: list[tuple[str, str]], known: tuple[str, ...], said: str | None
 ) -> None:
     assert suggestions.suggest_parameters(unknown, known) == said
@@ -123,9 +123,7 @@ def test_a_key_in_the_address_is_named_and_not_repeated(name: str) -> None:
         (None, [("format", "csv")], None),
     ],
 )
-def test_a_request_for_a_region_gets_its_endpoint(
-    state_code: str | None, unknown: list[tuple[str, str]], said: str | None
-) -> None:
+def test_a_region_gets_its_endpoint(state_code: str | None, unknown: list[tuple[str, str]], said: str | None) -> None:
     assert suggestions.suggest_region(state_code, unknown) == said
 
 

@@ -120,9 +120,7 @@ async def stored_one_by_one(worker: UsageWorker, number: int) -> None:
         await worker.flusher.flush()
 
 
-async def test_what_the_store_lost_is_stored_in_the_next_flush(
-    usage: UsageWorker, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_next_flush_stores_what_the_store_lost(usage: UsageWorker, caplog: pytest.LogCaptureFixture) -> None:
     await stored_one_by_one(usage, 5)
     await has_lost(usage)
     await stored_one_by_one(usage, 1)
@@ -143,9 +141,7 @@ async def test_a_loss_that_a_flush_and_a_quota_find_at_once_is_no_refusal(usage:
     assert await stored(usage) == 4
 
 
-async def test_what_the_store_lost_of_an_idle_key_is_stored_before_it_is_forgotten(
-    usage: UsageWorker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_lost_counts_of_an_idle_key_are_stored_again(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(flusher, "_CHECK_SECONDS", 0)
     clock = Clock()
     usage.counters.kept = ConfirmedBatches(clock)
@@ -184,9 +180,7 @@ async def test_a_quota_counts_what_the_store_lost(usage: UsageWorker) -> None:
     assert (await usage.quotas.standing("a", quota)).remaining == 4
 
 
-async def test_recent_batches_are_spooled_if_the_store_is_unreachable_at_the_end(
-    usage: UsageWorker, other: UsageWorker
-) -> None:
+async def test_a_stop_without_the_store_spools_recent_batches(usage: UsageWorker, other: UsageWorker) -> None:
     """A replica may take its place; whoever finds the file stores only what is missing."""
     await stored_one_by_one(usage, 3)
     usage.redis.away = True

@@ -33,7 +33,7 @@ async def test_a_worker_that_runs_takes_over_what_appears(
 
 
 @pytest.mark.parametrize("bad", [b'{"x":' + b"[" * 100_000, b"\xff", None], ids=["nested", "not UTF-8", "lock"])
-async def test_a_file_that_cannot_be_taken_keeps_none_of_the_others(
+async def test_a_bad_file_keeps_no_other(
     usage: UsageWorker, other: UsageWorker, tmp_path: Path, bad: bytes | None
 ) -> None:
     usage.redis.away = True
@@ -67,9 +67,7 @@ async def test_two_that_take_over_the_same_count_it_once(
     assert spool_files(tmp_path) == []
 
 
-async def test_a_spooled_batch_never_overtakes_one_that_was_refused(
-    usage: UsageWorker, other: UsageWorker, tmp_path: Path
-) -> None:
+async def test_a_spooled_batch_overtakes_no_refused_one(usage: UsageWorker, other: UsageWorker, tmp_path: Path) -> None:
     """Else the older would pass for a repetition when its record is mended."""
     await usage.client.hset(RECORD, "20:forecast:answered", "many")
     count(usage, "a", "b")
@@ -85,7 +83,7 @@ async def test_a_spooled_batch_never_overtakes_one_that_was_refused(
     assert spool_files(tmp_path) == []
 
 
-async def test_a_spool_that_cannot_be_written_is_reported(
+async def test_an_unwritable_spool_is_logged(
     usage: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / FOLDER).write_text("a file where the folder should be")
@@ -95,7 +93,7 @@ async def test_a_spool_that_cannot_be_written_is_reported(
     assert "3 counts of 2 keys are lost" in caplog.text
 
 
-async def test_a_take_over_that_takes_long_delays_no_flush(
+async def test_a_long_take_over_delays_no_flush(
     usage: UsageWorker, other: UsageWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second is all that may be lost of what is counted now, whatever was left by others."""
@@ -119,7 +117,7 @@ async def test_a_take_over_that_takes_long_delays_no_flush(
     await other.flusher.stop()
 
 
-async def test_waiting_counts_are_spooled_while_the_store_is_unreachable(
+async def test_counts_are_spooled_without_the_store(
     usage: UsageWorker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(flusher, "FLUSH_SECONDS", 0.01)
@@ -154,7 +152,7 @@ async def test_what_is_refused_is_spooled_and_nothing_else(usage: UsageWorker, t
     assert (await stored(usage), spool_files(tmp_path)) == (2, ["lock"])
 
 
-async def test_a_spool_that_cannot_be_written_meanwhile_is_reported_once(
+async def test_an_unwritable_spool_is_logged_once(
     usage: UsageWorker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / FOLDER).write_text("a file where the folder should be")

@@ -61,7 +61,7 @@ async def test_errors_for_an_unreachable_store_are_dropped_after_one_try(redis: 
     assert await kept(errors) == ["r1"]
 
 
-async def test_why_the_store_refuses_is_logged_once(
+async def test_a_refusal_is_logged_once(
     redis: LossyStore, errors: LastErrors, caplog: pytest.LogCaptureFixture
 ) -> None:
     await redis.call(lambda client: client.set("e:{a}", "x"))

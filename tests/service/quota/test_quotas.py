@@ -162,7 +162,7 @@ async def test_an_answer_that_is_overtaken_is_of_no_use(usage: UsageWorker) -> N
     assert (await state(usage)).used == 7
 
 
-async def test_a_level_is_logged_by_the_one_worker_that_reached_it(
+async def test_a_level_is_logged_by_one_worker(
     usage: UsageWorker, other: UsageWorker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each once: nearly used up, and used up; also if the reply was lost at first."""
@@ -218,9 +218,7 @@ async def test_a_month_begins_on_its_first_day(usage: UsageWorker) -> None:
     assert (await state(usage)).used == 1
 
 
-async def test_an_unknown_total_counts_as_nothing_while_the_store_is_unreachable(
-    usage: UsageWorker, other: UsageWorker
-) -> None:
+async def test_an_unknown_total_counts_as_zero_without_the_store(usage: UsageWorker, other: UsageWorker) -> None:
     """A partner who may have paid is not turned away; the first flush corrects it."""
     await state(other)
     count(other, 9)

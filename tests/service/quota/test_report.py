@@ -92,7 +92,7 @@ async def test_many_keys_come_in_the_order_asked_for(usage: UsageWorker, report:
     ],
     ids=["no-number", "no-day", "negative", "no-hash"],
 )
-async def test_a_damaged_record_is_reported_and_stops_no_other(
+async def test_a_damaged_record_is_named_and_stops_no_other(
     usage: UsageWorker, report: UsageReport, damage: Damage
 ) -> None:
     """A bill that is silently too low is a loss; its owner is told that figures are unavailable."""

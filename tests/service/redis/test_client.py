@@ -146,7 +146,7 @@ async def test_a_server_that_comes_after_us_is_found_without_a_request(short_fol
         server.kill()
 
 
-async def test_an_outage_is_logged_once_with_its_end(
+async def test_an_outage_is_logged_once(
     server: ValkeyProcess, store: RedisStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "forecast.redis")

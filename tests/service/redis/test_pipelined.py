@@ -260,9 +260,7 @@ def ends_at(delay: float, timeout: float, monkeypatch: pytest.MonkeyPatch) -> fl
 
 
 @pytest.mark.parametrize("share", [0.4, 0.6, 0.9])
-def test_replies_that_come_in_time_end_nothing_however_many_are_under_way(
-    share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replies_in_time_end_nothing_however_many_are_under_way(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ends_at(share * 0.25, 0.25, monkeypatch) is None
 
 

@@ -94,9 +94,7 @@ def shown(documented: Served, capfd: pytest.CaptureFixture[str]) -> Iterator[lis
 
 
 @pytest.mark.parametrize("form_of", FORMS)
-def test_a_key_in_the_address_is_shown_in_no_error_and_no_log(
-    documented: Served, shown: list[str], form_of: str
-) -> None:
+def test_a_key_in_the_address_is_shown_nowhere(documented: Served, shown: list[str], form_of: str) -> None:
     for place in PLACES:
         for method in ("GET", "HEAD", "GET"):
             answer = documented.ask(place.format(FORMS[form_of]), method)

@@ -71,7 +71,7 @@ def test_a_release_whose_files_are_lost_is_stood_in_for_by_the_one_before(failin
     assert (again.status, again.header("x-data-release")) == (304, first)
 
 
-def test_what_only_the_current_release_has_is_a_503_and_what_is_wrong_stays_wrong(
+def test_what_only_the_lost_release_has_is_a_503(
     failing: tuple[Served, str, bool],
 ) -> None:
     for zip_code, error in (
@@ -114,7 +114,7 @@ def standing_in(
         yield worker, first, lambda: aside.rename(folder), second
 
 
-def test_a_release_that_stands_in_says_so_until_the_current_one_is_back(
+def test_a_stand_in_says_so_until_the_current_release_is_back(
     standing_in: tuple[Served, str, Callable[[], object], str],
 ) -> None:
     """A worker that starts while the current release is lost answers as one that was there before: each answer has its

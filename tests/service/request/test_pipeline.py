@@ -77,7 +77,7 @@ async def test_a_look_up_goes_on_when_its_caller_has_gone(steps: Steps) -> None:
 
 
 @pytest.mark.parametrize("where", ["inline", "in a task"])
-async def test_an_exception_in_a_step_is_a_500_that_shows_nothing(
+async def test_an_exception_is_a_500_without_details(
     steps: Steps, where: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     steps.keys.waits = where == "in a task"
@@ -91,7 +91,7 @@ async def test_an_exception_in_a_step_is_a_500_that_shows_nothing(
 
 
 @pytest.mark.parametrize(("path", "key"), [(OTHER, KEY), (OPEN, None), (PATH, TEST_KEY)])
-async def test_whatever_is_no_look_up_in_live_data_is_dispatched_once_it_is_checked(
+async def test_a_request_without_a_live_look_up_is_checked_and_dispatched(
     steps: Steps, path: str, key: str | None
 ) -> None:
     request = request_for(path, key=key)
@@ -145,7 +145,7 @@ async def test_a_traced_request_has_a_span_for_each_step(tmp_path: Path) -> None
     [(PATH, b"id=0", {"forecast.outcome": "no_matching_records"}), (OTHER, b"", {})],
     ids=["an error", "dispatched"],
 )
-async def test_the_last_step_of_a_traced_request_names_the_error_that_it_ends_with(
+async def test_the_last_step_of_a_trace_names_the_error(
     tmp_path: Path, path: str, query: bytes, last: dict[str, str]
 ) -> None:
     request = request_for(path, query)

@@ -125,7 +125,7 @@ def test_a_query_is_resolved_in_any_release_that_may_answer(steps: Steps) -> Non
 
 @pytest.mark.parametrize("longer", [0, 900])
 @pytest.mark.parametrize("is_error", [False, True], ids=["200s", "errors"])
-def test_the_bound_of_lines_is_one_of_memory(
+def test_lines_are_bounded_in_memory(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, is_error: bool, longer: int
 ) -> None:
     """All that is kept for them, within a tenth or so."""

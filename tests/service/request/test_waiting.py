@@ -185,7 +185,7 @@ async def test_every_miss_is_in_the_rankings(steps: Steps) -> None:
     assert sum(one.count for one in missed) == 19
 
 
-async def test_operators_learn_of_a_look_up_that_fails(
+async def test_a_failed_look_up_is_reported(
     steps: Steps, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert steps.look_ups.problem is None

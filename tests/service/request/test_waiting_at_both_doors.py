@@ -21,9 +21,7 @@ async def asked(doors: Doors, name: str) -> Connection:
 
 @pytest.mark.parametrize("name", ["free", "unknown"])
 @in_worker
-async def test_the_time_in_which_a_request_waits_for_its_key_counts(
-    doors: Doors, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+async def test_the_wait_for_a_key_counts(doors: Doors, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     app = doors.running.app
     store, waited = app.verifier._store, 0.05
     look_up = store.find

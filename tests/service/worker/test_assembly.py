@@ -52,9 +52,7 @@ def test_a_near_cache_that_is_off_counts_nothing(settings: Settings) -> None:
         assert counted(running) == {}
 
 
-def test_the_near_cache_follows_the_releases(
-    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_near_cache_follows_releases(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(following, "_RETIRE_AFTER_SECONDS", 0.01)
     monkeypatch.setattr(near_cache, "_TIDY_SECONDS", 0.01)

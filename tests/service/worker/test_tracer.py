@@ -307,9 +307,7 @@ def test_more_than_can_wait_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tracer.dropped, tracer._exports.done) == (88, 513)
 
 
-def test_wrong_variables_are_reported_and_requests_are_served(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_wrong_variables_end_no_worker(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """A worker that ended because of them would be started for ever."""
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "-1")
     assert open_tracer(1.0) is None

@@ -78,9 +78,7 @@ async def test_a_reader_that_has_gone_ends_it(sender: Downloads, file: Path) -> 
 
 
 @pytest.mark.parametrize("fault", ["missing", "longer"])
-async def test_a_file_that_is_not_what_the_manifest_says_is_not_begun(
-    sender: Downloads, file: Path, fault: str
-) -> None:
+async def test_a_file_that_differs_from_the_manifest_is_not_sent(sender: Downloads, file: Path, fault: str) -> None:
     path = file if fault == "longer" else file.with_name("missing")
     reader = Reader()
     with pytest.raises(ApiError) as raised:
@@ -111,9 +109,7 @@ async def test_what_is_being_sent_is_sent_to_its_end_when_its_release_is_retired
     assert reader.body == CONTENT
 
 
-async def test_a_key_has_so_many_places_and_gets_them_back(
-    sender: Downloads, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_key_gets_its_places_back(sender: Downloads, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "MOST_OF_A_KEY", 2)
     monkeypatch.setattr(downloads, "MOST_AT_ONCE", 3)
     readers = [Reader() for _ in range(3)]

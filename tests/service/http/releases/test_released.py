@@ -111,9 +111,7 @@ def test_changes_come_in_pages(worker: Served, current: Manifest) -> None:
         ("area=projects", "not_found", None),
     ],
 )
-def test_a_question_for_changes_that_cannot_be_answered(
-    worker: Served, query: str, code: str, parameter: str | None
-) -> None:
+def test_a_wrong_query_for_changes_gets_an_error(worker: Served, query: str, code: str, parameter: str | None) -> None:
     problem = worker.ask(f"{CHANGES}?{query}").json()
     assert (problem["code"], problem.get("parameter")) == (code, parameter)
 

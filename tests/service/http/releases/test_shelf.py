@@ -47,7 +47,5 @@ def named(number: int) -> str:
         (release(1, 2), [release(1, 2), release(2)], [1, 2]),
     ],
 )
-def test_history_leads_from_the_current_release_to_the_oldest(
-    current: Manifest, kept: list[Manifest], history: list[int]
-) -> None:
+def test_history_leads_to_the_oldest_release(current: Manifest, kept: list[Manifest], history: list[int]) -> None:
     assert [manifest.id for manifest in led_to(current, kept)] == [named(number) for number in history]

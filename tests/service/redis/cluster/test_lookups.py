@@ -142,9 +142,7 @@ async def test_every_other_error_reaches_its_own_caller(cluster: ClusterDouble, 
     assert not asker.store.is_unreachable
 
 
-async def test_a_node_that_is_silent_costs_its_slots_their_budget_and_others_nothing(
-    cluster: ClusterDouble, hurried: Asker
-) -> None:
+async def test_a_silent_node_costs_only_its_slots_their_budget(cluster: ClusterDouble, hurried: Asker) -> None:
     silent, *others = cluster.nodes
     mine, theirs = cluster.names_of(silent, 3), [cluster.names_of(node, 1)[0] for node in others]
     fill(cluster, [*mine, *theirs])
@@ -210,7 +208,7 @@ async def test_stopping_leaves_no_caller_waiting(cluster: ClusterDouble, asker: 
 
 
 @pytest.mark.parametrize(("share", "ended"), [(0.6, {b"value"}), (0.9, {b"value"}), (1.2, {"late"})])
-def test_calls_end_in_time_however_many_there_are(
+def test_any_number_of_calls_end_in_time(
     share: float, ended: set[bytes | str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     timeout, sent = 0.05, deque[Call]()

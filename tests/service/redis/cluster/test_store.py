@@ -26,7 +26,7 @@ def getting(name: str) -> NameCommand:
     return NameCommand(name, ("GET", name))
 
 
-async def test_each_command_goes_to_its_node_and_replies_keep_their_order(
+async def test_commands_go_to_their_nodes_and_replies_keep_their_order(
     cluster: ClusterDouble, store: ClusterStore
 ) -> None:
     assert await store.pipelined([setting(name) for name in NAMES]) == [b"OK"] * 60
@@ -90,7 +90,7 @@ async def test_health_names_unreachable_nodes(cluster: ClusterDouble, store: Clu
     await eventually(lambda: store.healthy)
 
 
-async def test_a_failover_is_noticed_without_a_request(
+async def test_a_failover_needs_no_request(
     cluster: ClusterDouble, store: ClusterStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone, new = cluster.nodes[1], NodeDouble(cluster)
@@ -107,9 +107,7 @@ async def test_a_failover_is_noticed_without_a_request(
     await new.stop()
 
 
-async def test_one_task_asks_for_the_map_however_many_say_that_it_is_old(
-    cluster: ClusterDouble, store: ClusterStore
-) -> None:
+async def test_one_task_asks_for_a_map_however_often_it_is_doubted(cluster: ClusterDouble, store: ClusterStore) -> None:
     """All look-ups of a slot that moved would ask at once."""
     for node in cluster.nodes:
         node.reads.clear()
