@@ -22,7 +22,7 @@ async def test_entries_of_the_named_or_of_all_releases_go_and_nothing_else(serve
         client.mset({**dict.fromkeys([*names(OLD), *names(OLDER), *names(CURRENT)], "x"), **OTHERS})
         assert await remove_entries(server.url, [OLD, OLDER], 60) == len(names(OLD)) + len(names(OLDER))
         assert set(client.keys()) == {*names(CURRENT), *OTHERS}
-        assert await forget(server.url, [OLD], 60) == 0
+        assert await remove_entries(server.url, [OLD], 60) == 0
         client.delete(f"c:{OLD}")
         client.set("cache", "")
         assert await purge_shared(server.url) == len(names(CURRENT))

@@ -91,4 +91,4 @@ def test_a_command_that_did_not_come_to_its_end_is_run_by_the_next_watcher(site:
     assert not reported.exists()
     for _ in range(2):
         site.watcher().once()
-    assert reported.read_text() == "reported"
+    assert reported.read_text() == "called"
