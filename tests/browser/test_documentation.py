@@ -23,7 +23,6 @@ def test_nothing_scrolls_sideways_on_a_phone(documented: Served, opened: Opened,
 
 
 def test_rows_of_tables_are_blocks_on_a_phone(documented: Served, opened: Opened) -> None:
-    """What to do about an error has the whole width."""
     with opened(address(documented, "/docs/#errors"), size=PHONE) as page:
         row = page.get_by_role("row").filter(has_text="missing_parameter")
         advice = row.get_by_role("cell").last.bounding_box()
@@ -32,14 +31,12 @@ def test_rows_of_tables_are_blocks_on_a_phone(documented: Served, opened: Opened
 
 
 def test_axe_finds_no_violation_in_the_guide(documented: Served, opened: Opened) -> None:
-    """Wide and on a phone, light and dark."""
     with opened(address(documented, "/docs/"), errors=True) as page:
         page.evaluate(AXE)
         assert violations(page, "html", WIDE, PHONE) == []
 
 
 def test_a_request_can_be_tried(documented: Served, opened: Opened) -> None:
-    """With the key that is typed in; the policy of the page stops nothing that this needs."""
     with opened(address(documented, "/docs/reference")) as page:
         page.get_by_role("button", name="Authorize").click()
         page.locator(".auth-container input").fill(documented.key)
@@ -57,7 +54,6 @@ def test_a_request_can_be_tried(documented: Served, opened: Opened) -> None:
 
 
 def test_every_word_of_the_reference_can_be_read(documented: Served, opened: Opened) -> None:
-    """WCAG's contrast, also of an operation that is open, and where Swagger UI has other colours."""
     with opened(address(documented, "/docs/reference")) as page:
         page.locator("#operations-forecast-getPopulationHousingForecast .opblock-summary-control").click()
         expect(page.locator(".opblock-body").first).to_be_visible()

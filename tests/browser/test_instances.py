@@ -60,7 +60,6 @@ def says(page: Page, *words: str) -> None:
 
 
 def test_under_load_it_shows_keys_queries_and_tiers(watched: Watched, opened: Opened) -> None:
-    """Good requests, unknown names and a wrong key: by status, by tier, by name."""
     with opened(watched.url) as page:
         says(page, WELL)
         watched.ask(_ROUNDS, zip_code=HOT)
@@ -78,7 +77,6 @@ def test_under_load_it_shows_keys_queries_and_tiers(watched: Watched, opened: Op
 
 
 def test_a_switch_of_releases_is_seen_with_the_hit_rate_on_both_sides(watched: Watched, opened: Opened) -> None:
-    """The new release is the current one, the other an earlier one, and the event is reported."""
     with opened(watched.url) as page:
         says(page, WELL)
         before = page.locator("#releases tbody th").first.inner_text()
@@ -96,7 +94,6 @@ def test_a_switch_of_releases_is_seen_with_the_hit_rate_on_both_sides(watched: W
     ("name", "words"), [("cache", "shared cache is unreachable"), ("keys", "key store is unreachable")]
 )
 def test_a_redis_that_is_stopped_is_named(watched: Watched, opened: Opened, name: str, words: str) -> None:
-    """And since when; once it is back, all is well."""
     server = getattr(watched.site, name)
     with opened(watched.url, PHONE, "dark") as page:
         says(page, WELL)
@@ -111,7 +108,6 @@ def test_a_redis_that_is_stopped_is_named(watched: Watched, opened: Opened, name
 
 
 def test_a_lost_file_of_the_release_is_named(watched: Watched, opened: Opened) -> None:
-    """Partners feel it where nothing is cached."""
     entries = next(iter(sorted(watched.site.data.glob("releases/*/forecast.parquet"), reverse=True)))
     with opened(watched.url) as page:
         says(page, WELL)

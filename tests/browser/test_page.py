@@ -63,7 +63,6 @@ def row(page: Page, table: str, name: str) -> list[str]:
 
 
 def test_the_page_begins_with_the_essentials(double: Double, opened: Opened) -> None:
-    """Whether partners get answers, from which tier, how fast, from which release, and what fails."""
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text("All is well.")
         expect(page.locator("#since")).to_have_text(re.compile("^Since .*, for 2 h 14 min.$"))
@@ -77,7 +76,6 @@ def test_the_page_begins_with_the_essentials(double: Double, opened: Opened) -> 
 
 
 def test_every_figure_of_an_overview_is_on_the_page(double: Double, opened: Opened) -> None:
-    """Hit rates by tier, statuses, times, releases and the last switch, rankings, stores, workers, keys, disk."""
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text("All is well.")
         assert row(page, "#answers", "Hit rate") == ["Hit rate", "97.9 %", "97.1 %"]
@@ -101,7 +99,6 @@ def test_every_figure_of_an_overview_is_on_the_page(double: Double, opened: Open
 
 
 def test_what_is_wrong_is_said_with_its_reasons_and_since_when(double: Double, opened: Opened) -> None:
-    """While the page is open, too; never by colour alone."""
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text("All is well.")
         double.overview = without_cache
@@ -119,7 +116,6 @@ def test_what_is_wrong_is_said_with_its_reasons_and_since_when(double: Double, o
 
 
 def test_an_instance_that_knows_nothing_yet_has_no_false_figures(double: Double, opened: Opened) -> None:
-    """No zeros where there is nothing to tell."""
     double.overview = empty
     with opened(double.url) as page:
         expect(page.locator("#gist")).to_have_text("No requests in the last 2 s. No release is current.")
@@ -129,7 +125,6 @@ def test_an_instance_that_knows_nothing_yet_has_no_false_figures(double: Double,
 
 
 def test_text_from_requests_stays_text(double: Double, opened: Opened) -> None:
-    """Wherever it stands: in a query, a name, an event, a reason."""
     made = well()
     ranking = replace(made.rankings, partners=tuple(replace(line, name=MARKUP) for line in made.rankings.partners))
     verdict = Verdict("degraded", MARKUP, made.at, (Reason(MARKUP, made.at),))
@@ -147,7 +142,6 @@ def test_text_from_requests_stays_text(double: Double, opened: Opened) -> None:
 
 
 def test_every_chart_has_its_table_and_keeps_it_in_step(double: Double, opened: Opened) -> None:
-    """As time goes by, and when another span is chosen; the newest row is what the legend says."""
     with opened(double.url) as page:
         expect(page.locator("figure canvas")).to_have_count(4)
         assert page.locator("figure").count() == page.locator("figure details table").count() == 4
@@ -171,7 +165,6 @@ def test_every_chart_has_its_table_and_keeps_it_in_step(double: Double, opened: 
 
 
 def test_without_the_library_there_are_tables_and_a_sentence(double: Double, opened: Opened) -> None:
-    """Where the service was installed without npm."""
     with opened("about:blank", errors=True) as page:
         page.route("**/uplot/**", lambda route: route.fulfill(status=404))
         page.goto(double.url)
@@ -186,7 +179,6 @@ def test_without_the_library_there_are_tables_and_a_sentence(double: Double, ope
 
 
 def test_a_lost_connection_is_said_and_mended(double: Double, opened: Opened) -> None:
-    """Figures are shown as old, and nothing claims that all is well; a restarted service is found again."""
     with opened(double.url, errors=True) as page:
         expect(sentence(page)).to_have_text("All is well.")
         double.stop()
@@ -220,7 +212,6 @@ def test_an_instance_that_falls_silent_counts_as_lost(double: Double, opened: Op
 
 
 def test_another_version_of_the_service_brings_its_own_page(double: Double, opened: Opened) -> None:
-    """Scripts of the old one would read its figures wrongly."""
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text("All is well.")
         page.evaluate("document.body.dataset.old = 'yes'")
@@ -230,7 +221,6 @@ def test_another_version_of_the_service_brings_its_own_page(double: Double, open
 
 
 def test_a_reader_can_freeze_the_figures(double: Double, opened: Opened) -> None:
-    """The verdict goes on."""
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text("All is well.")
         page.get_by_role("button", name="Pause").click()
@@ -246,7 +236,6 @@ def test_a_reader_can_freeze_the_figures(double: Double, opened: Opened) -> None
 
 
 def test_with_a_read_token_the_page_asks_for_it(opened: Opened) -> None:
-    """It says when one is wrong, keeps the right one for the tab alone, and forgets it when asked to."""
     double = Double(read=READ).start()
     try:
         with opened(double.url, errors=True) as page:
@@ -302,7 +291,6 @@ def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:
 
 @pytest.mark.parametrize("width", [390, 320])
 def test_nothing_scrolls_sideways_on_a_phone(double: Double, opened: Opened, width: int) -> None:
-    """With the longest names, and with the tables of the charts open."""
     with opened(double.url, (width, 844)) as page:
         expect(page.locator("figure canvas")).to_have_count(4)
         for summary in page.locator("summary").all():
@@ -325,7 +313,6 @@ def test_live_figures_move_nothing(double: Double, opened: Opened, size: tuple[i
 
 
 def test_rows_of_a_chart_that_are_there_stay_the_same(double: Double, opened: Opened) -> None:
-    """Newer ones are put above them: the reader keeps the place, and selections survive."""
     with opened(double.url) as page:
         page.get_by_label("10 minutes").check()
         figure = page.get_by_role("figure", name="Answers a second")
@@ -338,7 +325,6 @@ def test_rows_of_a_chart_that_are_there_stay_the_same(double: Double, opened: Op
 
 
 def test_everything_is_reached_by_keyboard_in_order(double: Double, opened: Opened) -> None:
-    """And the focus can be seen."""
     with opened(double.url) as page:
         expect(page.locator("figure canvas")).to_have_count(4)
         reached = []
@@ -359,7 +345,6 @@ def test_everything_is_reached_by_keyboard_in_order(double: Double, opened: Open
 
 
 def test_a_screen_reader_hears_the_verdict_and_not_each_second(double: Double, opened: Opened) -> None:
-    """Nothing in a live region changes while the verdict does not."""
     connections = count(100)
     double.overview = lambda: well(instance=replace(well().instance, connections=next(connections)))
     with opened(double.url) as page:
@@ -372,7 +357,6 @@ def test_a_screen_reader_hears_the_verdict_and_not_each_second(double: Double, o
 
 
 def test_the_page_brings_everything_along_and_moves_nothing(double: Double, opened: Opened) -> None:
-    """Not one request goes elsewhere; nothing is animated."""
     with opened("about:blank") as page:
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))

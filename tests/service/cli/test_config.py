@@ -11,7 +11,6 @@ SECRET = "hunter2-and-a-few-more-characters"
 
 
 def test_every_setting_is_listed_as_json(cli: Cli) -> None:
-    """Name, variable, value, source and description of each, in the order of their declaration."""
     listed = cli("config", "--json", workers="3").json
     assert [entry["name"] for entry in listed] == list(names())
     by_name = {entry["name"]: entry for entry in listed}
@@ -22,7 +21,6 @@ def test_every_setting_is_listed_as_json(cli: Cli) -> None:
 
 
 def test_every_setting_is_listed_for_a_person(cli: Cli) -> None:
-    """One line per setting that can be copied into an environment, and below it what it is."""
     done = cli("config", workers="3")
     assert done.code == 0
     assert "FORECAST_WORKERS = 3  (FORECAST_WORKERS)" in done.out
@@ -31,7 +29,6 @@ def test_every_setting_is_listed_for_a_person(cli: Cli) -> None:
 
 
 def test_no_secret_is_shown(cli: Cli, tmp_path: Path) -> None:
-    """The pepper and the passwords of URLs are masked in both forms, wherever they came from."""
     (tmp_path / "url").write_text(f"redis://u:{SECRET}@[fd00::1]:6379/0")
     for form in ((), ("--json",)):
         done = cli(
@@ -44,7 +41,6 @@ def test_no_secret_is_shown(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_defaults_are_shown_whatever_is_set(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who misspelt a setting can look up what there is, although nothing else works."""
     # this checkout may have the pepper of a demo
     monkeypatch.setattr("config.loading._checkout", lambda: tmp_path)
     assert cli("config", wrkrs="3").code == 1

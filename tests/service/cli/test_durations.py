@@ -22,13 +22,11 @@ def parse(text: str) -> datetime:
     ],
 )
 def test_a_span_counts_from_now(text: str, span: timedelta) -> None:
-    """A number and a unit are that long from now."""
     before = datetime.now(UTC).replace(microsecond=0)
     assert before + span <= parse(text) <= datetime.now(UTC) + span
 
 
 def test_a_date_is_its_first_moment_in_utc() -> None:
-    """A date, a time and a time with an offset are taken as written; without an offset they are UTC."""
     assert parse("2999-01-31") == datetime(2999, 1, 31, tzinfo=UTC)
     assert parse("2999-01-31T12:00") == datetime(2999, 1, 31, 12, tzinfo=UTC)
     assert parse("2999-01-31T12:00+02:00") == datetime(2999, 1, 31, 10, tzinfo=UTC)
@@ -36,20 +34,17 @@ def test_a_date_is_its_first_moment_in_utc() -> None:
 
 @pytest.mark.parametrize("text", ["2020-01-01", "0d", "0m"])
 def test_what_is_past_is_refused(text: str) -> None:
-    """A key that never worked helps nobody."""
     with pytest.raises(click.BadParameter, match="is in the past"):
         parse(text)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "90", "90 d", "-1d", "1.5d", "2999-13-01", "999999w", "9999999d"])
 def test_what_is_no_time_is_refused_with_examples(text: str) -> None:
-    """What is neither a span nor a date says how to write one."""
     with pytest.raises(click.BadParameter, match="is not a time; give 90d, 12h or 2027-01-31"):
         parse(text)
 
 
 def test_never_is_a_time_only_where_it_is_allowed() -> None:
-    """And the hint says so."""
     assert FutureTime(or_never=True).convert("never", None, None) == NEVER
     assert FutureTime(or_never=True).convert("2999-01-31", None, None) == parse("2999-01-31")
     with pytest.raises(click.BadParameter, match="2027-01-31 or never"):
@@ -59,26 +54,22 @@ def test_never_is_a_time_only_where_it_is_allowed() -> None:
 
 
 def test_the_last_moment_there_is_is_not_never() -> None:
-    """Who types a date means one."""
     with pytest.raises(click.BadParameter, match="no key can end then"):
         FutureTime(or_never=True).convert("9999-12-31T23:59:59.999999", None, None)
 
 
 @pytest.mark.parametrize(("text", "span"), [("0s", timedelta(0)), ("90s", timedelta(seconds=90)), ("7d", timedelta(7))])
 def test_a_span_can_be_nothing(text: str, span: timedelta) -> None:
-    """A number and a unit."""
     assert Duration().convert(text, None, None) == span
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-7d", "7 d", "1.5d", "2027-01-31", "never"])
 def test_what_is_no_span_is_refused_with_examples(text: str) -> None:
-    """A date is none."""
     with pytest.raises(click.BadParameter, match="give 7d, 12h or 0s"):
         Duration().convert(text, None, None)
 
 
 def test_a_past_time_counts_back_from_now() -> None:
-    """A span, or a date."""
     before = datetime.now(UTC).replace(microsecond=0)
     assert (
         before - timedelta(days=30) <= PastTime().convert("30d", None, None) <= datetime.now(UTC) - timedelta(days=30)
@@ -90,7 +81,6 @@ def test_a_past_time_counts_back_from_now() -> None:
 
 @pytest.mark.parametrize("text", ["999999w", "36501d"])
 def test_a_span_beyond_the_calendar_is_refused(text: str) -> None:
-    """Added to now it would have no date."""
     with pytest.raises(click.BadParameter, match="longer than a hundred years"):
         Duration().convert(text, None, None)
     assert Duration().convert("36500d", None, None) == timedelta(days=36_500)

@@ -227,7 +227,6 @@ def words(world: World) -> dict[tuple[str, ...], Sequence[str]]:
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
 def test_no_command_prints_what_a_terminal_obeys(world: World, path: tuple[str, ...]) -> None:
-    """As text and as JSON, whose escapes keep it valid."""
     env = dict(world.env)
     if path == ("demo",):
         env["FORECAST_OPERATOR_HOST"] = HOSTILE
@@ -237,7 +236,6 @@ def test_no_command_prints_what_a_terminal_obeys(world: World, path: tuple[str, 
 
 @pytest.mark.parametrize("name", ["list", "publish", "retire", "rollback"])
 def test_a_forged_beat_reaches_no_terminal(world: World, name: str, tmp_path: Path) -> None:
-    """Commands on a store of releases name the instances that it has beats of."""
     path = ("extracts", name)
     env = world.env | {"FORECAST_RELEASES_URL": world.releases, "FORECAST_DATA_DIR": str(tmp_path / "data")}
     run(env, *path, *words(world)[path])
@@ -305,7 +303,6 @@ def test_no_reply_of_redis_is_shown_as_it_was(world: World, path: tuple[str, ...
 
 
 def test_a_terminal_gets_no_more_than_colours(world: World) -> None:
-    """In any locale and width: characters that its encoding lacks are escaped."""
     env = world.env | {"TERM": "xterm-256color"}
     tried: list[tuple[dict[str, str], tuple[str, ...]]] = [
         ({}, ("status",)),
@@ -353,7 +350,6 @@ def in_terminal(env: dict[str, str], *arguments: str) -> str:
 
 
 def test_a_traceback_is_harmless_too() -> None:
-    """Of an error that nobody expected, in any thread."""
     source = (
         "from config.streams import open_streams; import threading; open_streams()\n"
         f"def fail(): raise ValueError({HOSTILE!r} + chr(0xdcff))\n"

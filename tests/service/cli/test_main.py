@@ -42,7 +42,6 @@ def examples(path: tuple[str, ...]) -> list[list[str]]:
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 @pytest.mark.parametrize("flag", ["-h", "--help"])
 def test_every_command_has_help_with_examples(cli: Cli, path: tuple[str, ...], flag: str) -> None:
-    """Help says what the command does, and shows at least one line to copy that is about this command."""
     done = cli(*path, flag)
     assert done.code == 0
     assert done.out.startswith("Usage: ")
@@ -52,7 +51,6 @@ def test_every_command_has_help_with_examples(cli: Cli, path: tuple[str, ...], f
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
 def test_every_command_says_its_exit_codes(cli: Cli, path: tuple[str, ...]) -> None:
-    """Scripts branch on them."""
     said = " ".join(cli(*path, "--help").out.partition("Exit codes: ")[2].split())
     assert said.startswith("0 ")
     assert " 2 wrong usage" in said
@@ -60,7 +58,6 @@ def test_every_command_says_its_exit_codes(cli: Cli, path: tuple[str, ...]) -> N
 
 @pytest.mark.parametrize("path", GROUPS, ids=lambda path: " ".join(path) or "forecast")
 def test_the_list_of_commands_says_of_each_what_it_does(cli: Cli, path: tuple[str, ...]) -> None:
-    """In one sentence, which fits into the line."""
     for line in cli(*path, "--help").out.partition("Commands:\n")[2].splitlines():
         assert line.endswith("."), line
         assert not line.endswith("..."), line
@@ -68,7 +65,6 @@ def test_the_list_of_commands_says_of_each_what_it_does(cli: Cli, path: tuple[st
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_every_example_is_right(path: tuple[str, ...]) -> None:
-    """An example parses: its command exists and takes those options and arguments."""
     for words in examples(path):
         arguments, command = list(words), COMMANDS[()]
         while isinstance(command, click.Group):
@@ -83,7 +79,6 @@ def test_every_example_is_right(path: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("path", LEAVES, ids=" ".join)
 def test_every_command_can_print_json(cli: Cli, path: tuple[str, ...]) -> None:
-    """Scripts can read every result."""
     assert "--json" in cli(*path, "--help").out
 
 
@@ -113,7 +108,6 @@ def test_a_mistyped_command_gets_the_right_one(cli: Cli, path: tuple[str, ...]) 
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_a_command_of_another_group_is_named_in_full(cli: Cli, typed: tuple[str, ...], meant: str) -> None:
-    """Also if the same group has a command of a similar name."""
     done = cli(*typed)
     assert (done.code, done.out) == (2, "")
     assert done.err.endswith(f"Did you mean {meant}?\n")
@@ -146,7 +140,6 @@ def test_a_mistyped_option_gets_the_right_one(cli: Cli, path: tuple[str, ...]) -
     ],
 )
 def test_wrong_usage_is_json_too(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
-    """A script that asked for JSON gets it also when it called wrongly."""
     done = cli(*arguments)
     assert done.code == 2
     assert said in done.json["error"]["message"]
@@ -155,20 +148,17 @@ def test_wrong_usage_is_json_too(cli: Cli, arguments: tuple[str, ...], said: str
 
 @pytest.mark.parametrize("path", [(), ("keys",), ("extracts",)], ids=["forecast", "keys", "extracts"])
 def test_a_group_alone_shows_its_help(cli: Cli, path: tuple[str, ...]) -> None:
-    """Without a command, the commands that there are; wrong usage all the same."""
     done = cli(*path)
     assert done.code == 2
     assert "Commands:" in done.err
 
 
 def test_the_version_is_printed(cli: Cli) -> None:
-    """One line."""
     assert cli("--version").out.startswith("forecast, version ")
 
 
 @pytest.mark.parametrize("group", ["status.command", "status.top", "keys.commands", "usage.command"])
 def test_commands_that_read_no_release_start_without_duckdb(group: str) -> None:
-    """It takes longer to import than they do."""
     code = f"import sys, service.cli.{group}; print({{'duckdb', 'pyarrow', 'warehouse.drops'}} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

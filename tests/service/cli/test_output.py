@@ -35,7 +35,6 @@ def filled(arguments: tuple[str, ...], drop: Path) -> list[str]:
 def test_an_unknown_setting_is_one_line(
     cli: Cli, drop: Path, arguments: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
-    """Every command refuses a misspelt setting by name, before it does anything."""
     done = cli(*filled(arguments, drop), *more, worker="4")
     assert done.code == 1
     assert "unknown setting FORECAST_WORKER (did you mean FORECAST_WORKERS?)" in done.error()
@@ -48,7 +47,6 @@ def test_an_unknown_setting_is_one_line(
 def test_a_data_folder_that_cannot_be_is_one_line(
     cli: Cli, drop: Path, arguments: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
-    """A file where the data folder should be: the line names it."""
     cli.data.write_text("in the way")
     done = cli(*filled(arguments, drop), *more)
     assert done.code == 1
@@ -57,8 +55,6 @@ def test_a_data_folder_that_cannot_be_is_one_line(
 
 
 def test_a_refusal_of_the_system_s_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What nothing below translated, a full disk for one, names the file and the reason."""
-
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/data/current.json")
 
@@ -93,7 +89,6 @@ def other_protocol() -> Iterator[int]:
 def test_a_url_that_answers_another_protocol_is_named(
     cli: Cli, other_protocol: int, arguments: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
-    """The wrong port in a URL is told as that, with the URL and without its password."""
     done = cli(*arguments, *more, keys_url=f"redis://u:hunter2@127.0.0.1:{other_protocol}")
     assert done.code == 1
     where = f"FORECAST_KEYS_URL: redis://u:********@127.0.0.1:{other_protocol}"
@@ -103,7 +98,6 @@ def test_a_url_that_answers_another_protocol_is_named(
 
 @pytest.mark.parametrize("arguments", OF_KEYS, ids=" ".join)
 def test_an_unreachable_store_is_reported(cli: Cli, arguments: tuple[str, ...]) -> None:
-    """Nobody listens: one line, exit code 1."""
     done = cli(*arguments, "--json", keys_url=f"unix://{cli.data}/nobody.sock")
     assert done.code == 1
     assert done.error().startswith("key store: ")
@@ -111,7 +105,6 @@ def test_an_unreachable_store_is_reported(cli: Cli, arguments: tuple[str, ...]) 
 
 @pytest.mark.parametrize("url", ["localhost:6379", "http://u:hunter2@h", "redis://u:hunter2/@h", "redis://h:port"])
 def test_a_malformed_url_is_reported_and_never_repeated(cli: Cli, url: str) -> None:
-    """What is wrong with the URL, not the URL: it is unknown which part of it the password is."""
     done = cli("keys", "list", "--json", keys_url=url)
     assert done.code == 1
     assert done.error().startswith("FORECAST_KEYS_URL: ")

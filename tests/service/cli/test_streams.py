@@ -57,7 +57,6 @@ def test_help_that_cannot_be_printed_is_an_error(env: dict[str, str], path: tupl
 def test_output_that_cannot_be_written_is_one_line(
     env: dict[str, str], how: str, why: str, words: tuple[str, ...]
 ) -> None:
-    """And the exit code is 1: a script must not take nothing for a result."""
     if words[0] == "keys":
         issue_key(env)
     done = redirected(env, how, *words) if how == CLOSED else forecast(env, *words, to=FULL)
@@ -77,7 +76,6 @@ def test_a_command_that_failed_says_so_and_no_more(env: dict[str, str], how: str
 
 @pytest.mark.parametrize("how", ["2>&-", "2>/dev/full", "<&-", "<&- 2>&-"])
 def test_a_command_needs_neither_input_nor_standard_error(env: dict[str, str], how: str) -> None:
-    """Its result and its exit code are the same."""
     for words in (("config",), ("config", "--nonsense"), ("keys", "show", "0B1zQmX4ktLw")):
         usual, done = forecast(env, *words), redirected(env, how, *words)
         assert (done.returncode, done.stdout) == (usual.returncode, usual.stdout)
@@ -89,7 +87,6 @@ def test_input_that_is_closed_is_named(env: dict[str, str]) -> None:
 
 
 def test_a_reader_that_has_gone_is_no_error(env: dict[str, str]) -> None:
-    """As of `head`: nothing is said."""
     ours, theirs = os.pipe()
     os.close(ours)
     done = subprocess.run(

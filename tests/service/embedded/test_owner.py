@@ -43,7 +43,6 @@ def ask(servers: EmbeddedServers, role: owner.Role, *words: str) -> object:
 
 
 def test_both_servers_answer_on_private_sockets_alone(servers: EmbeddedServers, data: Path) -> None:
-    """No port; no other user may enter the folders."""
     for role in ROLES:
         assert ask(servers, role, "PING") is True
         assert _configuration(servers, role)["port"] == "0"
@@ -53,7 +52,6 @@ def test_both_servers_answer_on_private_sockets_alone(servers: EmbeddedServers, 
 
 
 def test_keys_survive_and_the_cache_does_not(servers: EmbeddedServers, data: Path) -> None:
-    """One is the truth, the other is not."""
     for role in ROLES:
         ask(servers, role, "SET", "x", "1")
     servers.stop()
@@ -67,7 +65,6 @@ def test_keys_survive_and_the_cache_does_not(servers: EmbeddedServers, data: Pat
 
 
 def test_the_keys_are_never_evicted_and_the_cache_is_bounded(servers: EmbeddedServers) -> None:
-    """As their configurations promise."""
     info = {role: _configuration(servers, role) for role in ROLES}
     assert (info["keys"]["maxmemory-policy"], info["keys"]["appendfsync"]) == ("noeviction", "always")
     assert info["cache"]["maxmemory-policy"] == "allkeys-lfu"
@@ -80,7 +77,6 @@ def _configuration(servers: EmbeddedServers, role: owner.Role) -> dict[str, str]
 
 
 def test_a_second_process_uses_the_servers_of_the_first(servers: EmbeddedServers, data: Path) -> None:
-    """And leaves them running."""
     second = EmbeddedServers(data, ROLES)
     second.ensure()
     assert not second.owned
@@ -89,7 +85,6 @@ def test_a_second_process_uses_the_servers_of_the_first(servers: EmbeddedServers
 
 
 def test_a_killed_server_is_started_again_by_its_owner(servers: EmbeddedServers) -> None:
-    """With its keys; nothing is started while all run."""
     ask(servers, "keys", "SET", "x", "1")
     assert servers.tend() == []
     process = servers._servers["keys"].process
@@ -102,7 +97,6 @@ def test_a_killed_server_is_started_again_by_its_owner(servers: EmbeddedServers)
 
 
 def test_stopping_leaves_nothing_behind(servers: EmbeddedServers, data: Path) -> None:
-    """No process, no socket, no lock."""
     folder = runtime_folder(data)
     processes = [server.process for server in servers._servers.values() if server.process]
     servers.stop()
@@ -112,7 +106,6 @@ def test_stopping_leaves_nothing_behind(servers: EmbeddedServers, data: Path) ->
 
 
 def test_no_role_needs_no_server(data: Path) -> None:
-    """Nothing is started or written."""
     nothing = EmbeddedServers(data, ())
     nothing.ensure()
     assert nothing.tend() == []
@@ -121,7 +114,6 @@ def test_no_role_needs_no_server(data: Path) -> None:
 
 
 def test_a_server_that_does_not_start_is_an_error_that_names_its_log(data: Path) -> None:
-    """Not a wait without end."""
     broken = data / "embedded" / "keys" / "appendonlydir"
     broken.parent.mkdir(parents=True)
     broken.write_text("not a folder")
@@ -132,14 +124,12 @@ def test_a_server_that_does_not_start_is_an_error_that_names_its_log(data: Path)
 
 
 def test_a_data_folder_that_cannot_be_written_is_an_error(data: Path) -> None:
-    """That names it."""
     data.write_text("a file")
     with pytest.raises(EmbeddedError, match="cannot write the data folder"):
         EmbeddedServers(data, ROLES).ensure()
 
 
 def test_a_command_borrows_servers_and_stops_what_it_started(data: Path) -> None:
-    """Only those it needs; other URLs are as they were set."""
     settings = Settings(data_dir=str(data), cache_url="redis://cache.test/0")
     with borrowed(settings) as urls:
         assert urls["cache"] == "redis://cache.test/0"
@@ -157,7 +147,6 @@ def test_embedded_is_refused_where_the_installation_says_so(data: Path) -> None:
 
 
 def test_urls_that_are_set_are_kept(data: Path) -> None:
-    """`embedded` becomes the socket, all else stays."""
     settings = Settings(data_dir=str(data), keys_url="redis://keys.test/0")
     urls = resolve_urls(settings, EmbeddedServers(data, ("cache",)))
     assert urls["keys"] == "redis://keys.test/0"
@@ -167,7 +156,6 @@ def test_urls_that_are_set_are_kept(data: Path) -> None:
 def test_a_socket_path_that_is_too_long_is_an_error_that_says_what_to_do(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The system would cut it, or fail without a reason."""
     deep = tmp_path / ("x" * 100)
     deep.mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
@@ -225,7 +213,6 @@ def test_a_planted_folder_is_refused(
 
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_folder_that_is_planted_at_the_last_moment_is_refused(planted: str, data: Path) -> None:
-    """Between the first look and the making of it. No server is started there."""
     servers = EmbeddedServers(data, ROLES)
     plant(planted, runtime_folder(data))
     try:
@@ -240,7 +227,6 @@ def test_a_folder_that_is_planted_at_the_last_moment_is_refused(planted: str, da
 def test_a_folder_in_which_others_can_rename_is_not_used(
     data: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A runtime folder without a sticky bit that all may write: the temporary folder is, if that is any better."""
     open_to_all = short_folder / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
@@ -271,7 +257,6 @@ def test_what_the_lock_names_is_believed_only_where_its_writer_owns_it(
 
 
 def test_a_server_on_the_path_is_used_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And without either, the error says what to install."""
     monkeypatch.setattr(runtime, "find_spec", lambda _: None)
     found = shutil.which("valkey-server") or shutil.which(DEBIAN)
     if found is None:
@@ -283,7 +268,6 @@ def test_a_server_on_the_path_is_used_without_the_package(monkeypatch: pytest.Mo
 
 
 def test_what_is_no_server_does_not_answer(short_folder: Path) -> None:
-    """A socket on which no process listens, and none at all."""
     path = short_folder / "silent"
     assert not answers_ping(str(path))
     with socket.socket(socket.AF_UNIX) as bound:

@@ -39,12 +39,10 @@ def answering(reply: bytes) -> Iterator[int]:
 
 
 def test_a_redis_that_answers_is_fine(valkey: ValkeyProcess) -> None:
-    """Nothing to say."""
     assert check_answers_redis(valkey.url) is None
 
 
 def test_an_unreachable_server_is_no_mistake(tmp_path: Path) -> None:
-    """The instance starts degraded and waits for it."""
     assert check_answers_redis(f"unix://{tmp_path}/none") is None
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -52,7 +50,6 @@ def test_an_unreachable_server_is_no_mistake(tmp_path: Path) -> None:
 
 
 def test_a_server_that_says_nothing_is_no_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stalled is a kind of away."""
     monkeypatch.setattr(probe, "_TIMEOUT_SECONDS", 0.1)
     with answering(b"") as port:
         assert check_answers_redis(f"redis://127.0.0.1:{port}/0") is None
@@ -60,13 +57,11 @@ def test_a_server_that_says_nothing_is_no_mistake(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("reply", [b"-LOADING Redis is loading the dataset in memory\r\n"])
 def test_a_server_that_is_starting_is_no_mistake(reply: bytes) -> None:
-    """It will be there in a moment."""
     with answering(reply) as port:
         assert check_answers_redis(f"redis://127.0.0.1:{port}/0") is None
 
 
 def test_another_protocol_is_a_mistake() -> None:
-    """The port of a web server, for example."""
     with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
         problem = check_answers_redis(f"redis://127.0.0.1:{port}/0")
     assert problem is not None
@@ -74,14 +69,12 @@ def test_another_protocol_is_a_mistake() -> None:
 
 
 def test_an_answer_without_a_status_line_is_a_mistake_too() -> None:
-    """As some web servers give to a line that they do not understand."""
     with answering(b"<!DOCTYPE HTML>\n<html>") as port:
         problem = check_answers_redis(f"redis://127.0.0.1:{port}/0")
     assert problem is not None
 
 
 def test_wrong_credentials_are_a_mistake_that_shows_none_of_them(short_folder: Path) -> None:
-    """Missing, or not right."""
     server = ValkeyProcess(short_folder / "locked").start()
     try:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -100,5 +93,4 @@ def test_wrong_credentials_are_a_mistake_that_shows_none_of_them(short_folder: P
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:6379", "redis://h:port/0"])
 def test_what_is_no_redis_url_is_a_mistake(url: str) -> None:
-    """Whatever stands there."""
     assert "is not a Redis URL" in (check_answers_redis(url) or "")

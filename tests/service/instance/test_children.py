@@ -13,7 +13,6 @@ from service.base.ipc import read_line
 
 
 def test_a_process_that_dies_of_its_start_is_started_later_and_later() -> None:
-    """Up to a few seconds; one that had settled is the first again."""
     backoff = Backoff()
     pauses = [backoff.after(0.1) for _ in range(8)]
     assert pauses[:3] == [0.2, 0.4, 0.8]
@@ -23,7 +22,6 @@ def test_a_process_that_dies_of_its_start_is_started_later_and_later() -> None:
 
 
 def test_a_process_that_had_settled_can_wait_as_well() -> None:
-    """As long as whoever keeps it wants."""
     backoff = Backoff(0.2)
     assert [backoff.after(lived) for lived in (60, 0.1, 0.1, 60)] == [0.2, 0.4, 0.8, 0.2]
 
@@ -40,7 +38,6 @@ def test_a_child_whose_supervisor_was_killed_before_it_began_ends_at_once(module
 
 
 async def test_a_supervisor_that_went_without_reading_a_report_is_gone() -> None:
-    """Then reading fails instead of coming to an end."""
     ours, theirs = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=theirs)
     writer.write(b"report\n")

@@ -66,7 +66,6 @@ def run(script: str, *prefix: str) -> Any:
 
 
 def test_a_forked_process_belongs_to_the_supervisor_and_has_what_it_was_given_and_no_more() -> None:
-    """A session of its own, nothing to read, the usual signals; how it ended is reported."""
     (first, second), _ = run("asyncio.run(run(forks)); asyncio.run(run(forks))")
     for one in (first, second):
         # its descriptors: the three usual ones, and the socket
@@ -116,7 +115,6 @@ asyncio.run(told_at_once())""")
 
 
 def test_an_exit_code_is_known_where_ends_of_children_were_ignored() -> None:
-    """Whoever starts a supervisor may have it ignore them (`trap '' CHLD`)."""
     ignore = (
         "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
     )
@@ -172,7 +170,6 @@ print(json.dumps(os.path.exists(f"/proc/{{server}}")))""")
 
 
 def test_where_nothing_can_be_forked_an_instance_starts_all_the_same() -> None:
-    """Its processes are started as soon as they can be."""
     lines, errors = run("""
 logging.basicConfig()
 fork, none = os.fork, module.Forks()
@@ -207,7 +204,6 @@ def test_the_one_that_forks_is_not_waited_for_without_end(monkeypatch: pytest.Mo
 
 
 def test_where_threads_cannot_be_counted_nothing_is_forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without /proc, or on another system."""
     monkeypatch.setattr(forks_module, "_THREADS", Path("/nowhere"))
     forks = Forks()
     forks.begin(lambda: os._exit(3))
@@ -216,7 +212,6 @@ def test_where_threads_cannot_be_counted_nothing_is_forked(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("state", ["", "os.kill(server, signal.SIGSTOP)"])
 def test_it_ends_with_the_supervisor(state: str) -> None:
-    """Even if it is stopped."""
     script = f"""
 while open(f"/proc/{{server}}/comm").read() != "forecast-forks\\n":
     time.sleep(0.01)

@@ -29,7 +29,6 @@ class SlowForks(Forks):
 
 
 async def test_a_process_that_is_started_while_the_instance_stops_is_stopped(tmp_path: Path) -> None:
-    """It is not waited for until it is killed."""
     forks = SlowForks()
     kept = KeptProcess("inbox's watcher", "service.instance.watcher_main", forks)
     kept.start(

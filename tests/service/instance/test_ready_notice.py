@@ -30,7 +30,6 @@ async def test_it_is_sent_once_when_all_workers_serve() -> None:
 
 
 async def test_a_worker_that_cannot_start_does_not_prevent_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not sent again when that worker serves after all."""
     monkeypatch.setattr("service.instance.workers._PATIENCE_SECONDS", 0.01)
     instance = Instance()
     instance.report(1)
@@ -40,7 +39,6 @@ async def test_a_worker_that_cannot_start_does_not_prevent_it(monkeypatch: pytes
 
 
 async def test_it_is_not_sent_if_none_serves_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is sent once another one serves."""
     monkeypatch.setattr("service.instance.workers._PATIENCE_SECONDS", 0.01)
     instance = Instance()
     instance.report(1)

@@ -43,8 +43,7 @@ def going_on(seconds: float, state: str, *, ran: float = 0, waited: float = 0, w
         ),
     ],
 )
-def test_what_could_answer_and_does_not_for_two_seconds_hangs(samples: list[ThreadSample], said: str) -> None:
-    """Stopped, blocked, or busy: with the whole of a processor, or a part that adds up to as much."""
+def test_what_could_answer_and_does_not_for_two_seconds_hangs(samples: list[Sample], said: str) -> None:
     assert not after(samples[:-1]).hangs
     assert after(samples).hangs
     assert str(after(samples)) == said
@@ -62,8 +61,7 @@ def test_what_could_answer_and_does_not_for_two_seconds_hangs(samples: list[Thre
     ],
     ids=["no processor", "a twentieth of one", "the same, caught asleep", "swapping", "answers others", "not known"],
 )
-def test_a_worker_that_a_machine_keeps_from_answering_is_left_alone(samples: list[ThreadSample | None]) -> None:
-    """For up to fifteen seconds; after that, whatever it is, it hangs."""
+def test_a_worker_that_a_machine_keeps_from_answering_is_left_alone(samples: list[Sample | None]) -> None:
     assert not after(samples).is_long
     assert after([*samples, *samples]).hangs
 
@@ -90,7 +88,6 @@ def test_a_worker_that_starts_may_take_its_time_if_it_gets_on(state: str) -> Non
 
 
 def test_operators_hear_of_a_silence_before_the_worker_is_replaced() -> None:
-    """So that the reason is there to read while partners wait."""
     assert not after(going_on(0.75, "T")).is_long
     assert after(going_on(1, "T")).is_long
     assert not after(going_on(1, "T")).hangs
@@ -110,9 +107,7 @@ def child() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def test_the_kernel_distinguishes_stopped_blocked_and_busy(child: "subprocess.Popen[bytes]") -> None:
-    """And that a thread wrote; of a process that is gone nothing is known."""
-
-    def sample() -> ThreadSample:
+    def sample() -> Sample:
         found = take_sample(child.pid)
         assert found is not None
         return found

@@ -38,7 +38,6 @@ async def checked(
 
 @pytest.mark.parametrize("away", ["cache", "keys"])
 async def test_an_unreachable_store_does_not_hide_the_other(short: Path, away: str) -> None:
-    """What is wrong with the one that answers is reported; what was known of the other is not forgotten."""
     async with checked(short, away, appendonly=False) as (server, checks):
         if away == "cache":
             await eventually(lambda: any("appendonly is no" in problem for problem in checks.problems))
@@ -52,7 +51,6 @@ async def test_an_unreachable_store_does_not_hide_the_other(short: Path, away: s
 
 
 async def test_stores_are_up_as_the_workers_say(short: Path) -> None:
-    """They notice first; before there is a worker, the last look says it. An unreachable one has no latency."""
     async with checked(short) as (_, checks):
         await eventually(lambda: all(store.up and store.memory and store.latency for store in checks.stores([])))
         keys, cache = checks.stores([WELL, but(cache_up=False, push_connected=False)])
@@ -61,7 +59,6 @@ async def test_stores_are_up_as_the_workers_say(short: Path) -> None:
 
 
 async def test_a_store_that_comes_back_is_looked_at_again(short: Path) -> None:
-    """However often it was missed."""
     async with checked(short) as (server, checks):
         server.kill()
         await eventually(lambda: checks._keys.is_unreachable)

@@ -27,8 +27,6 @@ class FullDisk(InstanceFile):
 
 
 def test_traces_without_their_extra_are_an_error_at_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is started: workers would end again and again."""
-
     def version(package: str) -> str:
         raise PackageNotFoundError(package)
 
@@ -43,7 +41,6 @@ def test_traces_without_their_extra_are_an_error_at_the_start(tmp_path: Path, mo
 async def test_a_record_that_cannot_be_written_is_logged_once_until_it_can(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is tried several times a second."""
     caplog.set_level(logging.ERROR, "forecast.supervisor")
     supervisor = Supervisor(Settings(data_dir=str(tmp_path)), log_json=False)
     disk = FullDisk(tmp_path, "one")

@@ -59,7 +59,6 @@ async def taken(store: HeldKeyStore) -> dict[Any, Any]:
 async def test_changes_are_reported_once_and_in_order(
     store: HeldKeyStore, watch: TrailWatch, happened: Happened
 ) -> None:
-    """Those since it began to look."""
     key = await issued(store)
     await store.revoke(key.key_id)
     await watch.look()
@@ -90,7 +89,6 @@ async def test_a_trail_that_lost_lines_is_a_problem_until_an_operator_decides(
 
 
 async def test_what_was_seen_revoked_is_revoked_again(store: HeldKeyStore, watch: TrailWatch) -> None:
-    """The trail says by whom, and why."""
     key = await issued(store)
     before = await taken(store)
     await store.revoke(key.key_id)
@@ -118,7 +116,6 @@ async def test_a_loss_that_was_accepted_at_once_is_no_problem(store: HeldKeyStor
 
 
 async def test_so_is_what_a_worker_saw_revoked(store: HeldKeyStore, watch: TrailWatch) -> None:
-    """Whether or not the trail was read by then."""
     key = await issued(store)
     watch.revoke_again([key.key_id, "0" * 12])
     await watch.look()
@@ -128,7 +125,6 @@ async def test_so_is_what_a_worker_saw_revoked(store: HeldKeyStore, watch: Trail
 async def test_without_the_rights_the_key_is_named_once(
     store: HeldKeyStore, watch: TrailWatch, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An operator has to revoke it."""
     key = await issued(store)
 
     async def refused(*_: object, **__: object) -> None:
@@ -144,7 +140,6 @@ async def test_without_the_rights_the_key_is_named_once(
 
 
 async def test_an_empty_trail_at_the_beginning_is_no_loss(store: HeldKeyStore, happened: Happened) -> None:
-    """There is no key yet; the first one is reported."""
     watch = TrailWatch(store, lambda kind, text: happened.append((kind, text)))
     await watch.look()
     await issued(store)

@@ -14,7 +14,6 @@ from tests.support.waiting import eventually, settled
 
 
 def test_operators_hear_of_a_worker_that_does_not_respond_before_it_is_replaced() -> None:
-    """As soon as its silence is long."""
     parts = {"pid": 7, "report": WELL, "started_at": 1.0, "leaving": False}
     worker: Any = SimpleNamespace(silence=Silence(), resident_bytes=lambda: 1, **parts)
     assert worker_state(worker).state == "serving"

@@ -47,7 +47,6 @@ class InTheKernel:
 async def test_a_worker_that_cannot_be_killed_is_replaced_all_the_same(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The kernel lets it go much later, or never; until then operators hear of it."""
     started: list[Any] = []
 
     async def start(*_: object) -> Any:

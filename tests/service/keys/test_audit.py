@@ -33,7 +33,6 @@ async def told_in(store: HeldKeyStore) -> list[str]:
 
 
 async def test_every_change_has_its_line(store: HeldKeyStore) -> None:
-    """Who, what, which key, and what was before and after."""
     _, key = await store.issue("acme", "batch", None)
     await changes.extend(store, key.key_id, TOMORROW)
     await changes.change_terms(store, key.key_id, lambda _: Terms(areas=("forecast",)))
@@ -52,7 +51,6 @@ async def test_every_change_has_its_line(store: HeldKeyStore) -> None:
 
 
 async def test_a_rotation_has_two_lines_that_name_each_other(store: HeldKeyStore) -> None:
-    """One for the end of the old key, one for the new one."""
     _, old = await store.issue("acme", "", None)
     _, new, _ = await changes.rotate(store, old.key_id, timedelta(days=7))
     _, first, second = (line.change for line in await lines(store))
@@ -63,7 +61,6 @@ async def test_a_rotation_has_two_lines_that_name_each_other(store: HeldKeyStore
 
 
 async def test_what_changes_nothing_has_no_line(store: HeldKeyStore) -> None:
-    """Revoking twice, the same terms, the same end; and what was refused."""
     _, key = await store.issue("acme", "", None)
     await changes.extend(store, key.key_id, None)
     await changes.change_terms(store, key.key_id, lambda terms: terms)
@@ -75,7 +72,6 @@ async def test_what_changes_nothing_has_no_line(store: HeldKeyStore) -> None:
 
 
 async def test_adopting_a_store_is_reported_each_time(store: HeldKeyStore) -> None:
-    """It is about no key, and each time a decision."""
     await adopt(store)
     await adopt(store)
     reported = [line.change for line in await lines(store) if line.change is not None]
@@ -83,7 +79,6 @@ async def test_adopting_a_store_is_reported_each_time(store: HeldKeyStore) -> No
 
 
 async def test_a_line_holds_neither_secret_nor_digest(store: HeldKeyStore, caplog: pytest.LogCaptureFixture) -> None:
-    """Nor does the log."""
     caplog.set_level(logging.INFO)
     presented, key = await store.issue("acme", "", None)
     await changes.rotate(store, key.key_id, timedelta(0))
@@ -96,7 +91,6 @@ async def test_a_line_holds_neither_secret_nor_digest(store: HeldKeyStore, caplo
 
 
 async def test_the_log_says_the_same(store: HeldKeyStore, caplog: pytest.LogCaptureFixture) -> None:
-    """One record for each line, its members beside the message."""
     caplog.set_level(logging.INFO)
     _, key = await store.issue("acme", "", TOMORROW)
     (record,) = caplog.records
@@ -110,7 +104,6 @@ async def test_the_log_says_the_same(store: HeldKeyStore, caplog: pytest.LogCapt
 async def test_without_a_trail_nothing_is_changed_but_a_leaked_key_is_stopped(
     store: HeldKeyStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Something else lies where the trail should be: changes fail with it, a revocation is logged alone."""
     _, key = await store.issue("acme", "", None)
     await store.client.delete(AUDIT)
     await store.client.set(AUDIT, "x")
@@ -124,7 +117,6 @@ async def test_without_a_trail_nothing_is_changed_but_a_leaked_key_is_stopped(
 
 
 async def test_a_record_that_was_changed_meanwhile_is_read_again(store: HeldKeyStore) -> None:
-    """Neither change is lost, and each has its line."""
     _, key = await store.issue("acme", "", None)
     meddled = False
 
@@ -162,7 +154,6 @@ async def test_a_change_that_was_sent_twice_is_made_once(store: HeldKeyStore) ->
 
 
 async def test_a_damaged_line_does_not_hide_the_others(store: HeldKeyStore) -> None:
-    """It is told as damaged."""
     await store.issue("acme", "", None)
     for fields in ({"line": "damaged"}, {"other": "x"}, {"line": '{"what":"x","by":"y","restored":"never"}'}):
         await store.client.xadd(AUDIT, fields)  # type: ignore[arg-type]
@@ -173,7 +164,6 @@ async def test_a_damaged_line_does_not_hide_the_others(store: HeldKeyStore) -> N
 
 
 async def test_a_long_trail_is_read_page_by_page(store: HeldKeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every line once, in both directions, from any line on."""
     monkeypatch.setattr(audit, "_PAGE", 3)
     for _ in range(10):
         await store.issue("acme", "", None)
@@ -185,7 +175,6 @@ async def test_a_long_trail_is_read_page_by_page(store: HeldKeyStore, monkeypatc
 
 
 async def test_lines_have_the_time_of_the_server(store: HeldKeyStore) -> None:
-    """And can be narrowed by it."""
     before = datetime.now(UTC) - timedelta(seconds=1)
     await store.issue("acme", "", None)
     (line,) = await lines(store)
@@ -197,19 +186,16 @@ async def test_lines_have_the_time_of_the_server(store: HeldKeyStore) -> None:
 
 @pytest.mark.parametrize("text", ["", "1", "1-", "-1", "a-1", "1-1-1", "٣-1"])
 def test_what_is_no_id_of_a_line_is_refused(text: str) -> None:
-    """Before anything is made of it."""
     with pytest.raises(ValueError, match="is no id"):
         audit.order_of(text)
 
 
 def test_an_id_beyond_all_time_is_no_time() -> None:
-    """A year that there is not."""
     with pytest.raises(ValueError, match="is no time"):
         audit.time_of("18446744073709551615-1")
 
 
 async def test_nothing_but_records_and_the_trail_is_written(store: HeldKeyStore) -> None:
-    """Three names: a record, the identity, the trail."""
     _, key = await store.issue("acme", "", None)
     assert set(await store.client.keys("*")) == {name.encode() for name in (record_name(key.key_id), IDENTITY, AUDIT)}
     ((_, fields),) = await store.client.execute_command("XRANGE", AUDIT, "-", "+")  # type: ignore[no-untyped-call]
@@ -218,7 +204,6 @@ async def test_nothing_but_records_and_the_trail_is_written(store: HeldKeyStore)
 
 
 async def test_a_trail_can_be_read_since_before_there_were_times(store: HeldKeyStore) -> None:
-    """The server knows none before 1970."""
     await store.issue("acme", "", None)
     found = [line async for line in audit.newest_first(store.redis, datetime(1960, 1, 1, tzinfo=UTC))]
     assert len(found) == 1

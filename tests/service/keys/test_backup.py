@@ -17,7 +17,6 @@ from tests.support.key_store import PEPPER, HeldKeyStore, dumped, imported
 
 
 async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStore) -> None:
-    """Records with their digests, the identity, the trail."""
     presented, key = await store.issue("acme", "batch", None)
     await store.revoke(key.key_id)
     lines = await dumped(store)
@@ -35,7 +34,6 @@ async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStor
 
 
 async def test_every_line_is_json(store: HeldKeyStore) -> None:
-    """The first tells what it is, the last how much there is."""
     await store.issue("acme", "", None)
     head, *_, end = (json.loads(line) for line in await dumped(store))
     assert (head["format"], head["version"], head["pepper"]) == ("forecast-keys", 2, pepper.fingerprint(PEPPER))
@@ -58,7 +56,6 @@ async def test_a_key_that_changes_meanwhile_is_written_as_it_became(store: HeldK
 
 
 async def test_a_damaged_record_is_left_out_and_reported(store: HeldKeyStore) -> None:
-    """The others are saved."""
     await store.issue("acme", "", None)
     await store.client.set(record_name("0" * 12), "{")
     dump = Dump(store)
@@ -83,7 +80,6 @@ async def test_records_of_the_first_version_get_the_name_of_their_pepper(store: 
 
 
 async def test_where_no_key_was_ever_issued_there_is_nothing_to_export(store: HeldKeyStore) -> None:
-    """Nor where the keys are gone: an empty backup would only look like one."""
     with pytest.raises(KeyStoreError, match="so there are none to export"):
         await dumped(store)
     await store.issue("acme", "", None)
@@ -111,12 +107,10 @@ def refused(lines: list[bytes], secret: bytes = PEPPER) -> str:
 
 
 async def test_a_file_of_another_pepper_is_refused(good: list[bytes]) -> None:
-    """Its keys could never be verified."""
     assert "another pepper" in refused(good, b"another pepper of ours")
 
 
 async def test_a_file_of_another_kind_is_refused(good: list[bytes]) -> None:
-    """Whatever it is."""
     for lines in (
         [],
         [b"\n"],
@@ -129,13 +123,11 @@ async def test_a_file_of_another_kind_is_refused(good: list[bytes]) -> None:
 
 
 async def test_a_file_of_another_version_is_refused(good: list[bytes]) -> None:
-    """Its number is reported."""
     lines = [good[0].replace(b'"version":2', b'"version":3'), *good[1:]]
     assert "version 3" in refused(lines)
 
 
 async def test_a_file_that_is_cut_off_is_refused(good: list[bytes]) -> None:
-    """Wherever it ends."""
     whole = b"".join(good)
     for length in range(len(good[0]), len(whole) - 1, 7):
         refused(whole[:length].splitlines(keepends=True))
@@ -158,7 +150,6 @@ async def test_an_edited_file_is_refused(good: list[bytes]) -> None:
 
 
 async def test_a_line_from_the_future_does_not_spoil_the_backups_after_it(store: HeldKeyStore) -> None:
-    """Somebody wrote one into the trail: it is imported with its time in it, once, and those behind it as well."""
     await store.issue("acme", "", None)
     (entry,) = await store.client.execute_command("XRANGE", AUDIT, "-", "+")  # type: ignore[no-untyped-call]
     await store.client.xadd(AUDIT, {b"line": entry[1][b"line"]}, id="99999999999999-0")
@@ -175,5 +166,4 @@ async def test_a_line_from_the_future_does_not_spoil_the_backups_after_it(store:
 
 @given(st.lists(st.binary(max_size=50), max_size=5))
 def test_no_bytes_break_the_reader(lines: list[bytes]) -> None:
-    """Whatever the file is."""
     refused(lines)

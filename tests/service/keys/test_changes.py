@@ -19,7 +19,6 @@ TERMS = Terms(areas=("forecast",), rate=parse_rate("500/s"))
 
 
 async def test_a_rotated_key_has_a_successor_with_the_same_terms(store: HeldKeyStore) -> None:
-    """Partner, label, terms and end are the same; secret and id are not; each knows the other."""
     _, old = await store.issue("acme", "batch", NOW + 4 * WEEK, TERMS)
     presented, new, ended = await changes.rotate(store, old.key_id, WEEK)
     parts = form.parse(presented)
@@ -39,7 +38,6 @@ async def test_a_rotated_key_has_a_successor_with_the_same_terms(store: HeldKeyS
 async def test_the_old_key_ends_with_the_overlap_and_never_later_than_it_would_have(
     store: HeldKeyStore, expires: timedelta | None, overlap: timedelta, ends: timedelta
 ) -> None:
-    """Whichever comes first."""
     began = datetime.now(UTC)
     _, old = await store.issue("acme", "", None if expires is None else began + expires)
     _, _, ended = await changes.rotate(store, old.key_id, overlap)
@@ -49,21 +47,18 @@ async def test_the_old_key_ends_with_the_overlap_and_never_later_than_it_would_h
 
 
 async def test_an_overlap_of_nothing_ends_the_old_key_at_once(store: HeldKeyStore) -> None:
-    """The new one works."""
     _, old = await store.issue("acme", "", None)
     _, new, ended = await changes.rotate(store, old.key_id, timedelta(0))
     assert (ended.status(), new.status()) == ("expired", "active")
 
 
 async def test_the_new_key_can_end_otherwise(store: HeldKeyStore) -> None:
-    """Where that is said."""
     _, old = await store.issue("acme", "", NOW + WEEK)
     _, new, _ = await changes.rotate(store, old.key_id, WEEK, NOW + 9 * WEEK)
     assert new.expires_at == NOW + 9 * WEEK
 
 
 async def test_a_key_is_rotated_again_only_when_its_successor_is_gone(store: HeldKeyStore) -> None:
-    """A script that runs twice leaves no key behind that nobody knows of."""
     _, old = await store.issue("acme", "", None)
     _, first, _ = await changes.rotate(store, old.key_id, WEEK)
     with pytest.raises(KeyStoreError, match=f"rotated to {first.key_id} already"):
@@ -89,7 +84,6 @@ async def test_a_key_that_is_rotated_again_passes_on_the_end_that_it_was_given(
 
 
 async def test_an_end_that_was_set_after_a_rotation_is_the_one_that_counts(store: HeldKeyStore) -> None:
-    """Somebody has decided otherwise meanwhile."""
     _, old = await store.issue("acme", "", None)
     _, first, _ = await changes.rotate(store, old.key_id, WEEK)
     await changes.extend(store, old.key_id, NOW + 2 * WEEK)
@@ -99,7 +93,6 @@ async def test_an_end_that_was_set_after_a_rotation_is_the_one_that_counts(store
 
 
 async def test_a_successor_s_successor_that_works_is_an_obstacle_too(store: HeldKeyStore) -> None:
-    """The one in between has ended."""
     _, old = await store.issue("acme", "", None)
     _, first, _ = await changes.rotate(store, old.key_id, WEEK)
     _, second, _ = await changes.rotate(store, first.key_id, timedelta(0))
@@ -110,7 +103,6 @@ async def test_a_successor_s_successor_that_works_is_an_obstacle_too(store: Held
 async def test_an_unconfirmed_rotation_says_what_to_do_about_both_keys(
     store: HeldKeyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its reply was lost: the new key may be there, and the old one may end."""
     _, old = await store.issue("acme", "", None)
 
     async def lost(*_: object) -> None:
@@ -124,7 +116,6 @@ async def test_an_unconfirmed_rotation_says_what_to_do_about_both_keys(
 
 
 async def test_a_successor_that_was_lost_is_no_obstacle(store: HeldKeyStore) -> None:
-    """As after a backup from before it was issued."""
     _, old = await store.issue("acme", "", None)
     _, first, _ = await changes.rotate(store, old.key_id, WEEK)
     await store.client.delete(record_name(first.key_id))
@@ -134,7 +125,6 @@ async def test_a_successor_that_was_lost_is_no_obstacle(store: HeldKeyStore) -> 
 
 @pytest.mark.parametrize("dead", ["expired", "revoked", "void"])
 async def test_a_key_that_does_not_work_is_not_rotated(store: HeldKeyStore, dead: str) -> None:
-    """Nobody could use the overlap."""
     _, key = await store.issue("acme", "", NOW - WEEK if dead == "expired" else None)
     await make_dead(store, key, dead)
     with pytest.raises(
@@ -153,7 +143,6 @@ async def make_dead(store: HeldKeyStore, key: ApiKey, dead: str) -> None:
 
 
 async def test_an_expired_key_works_again_when_it_is_extended(store: HeldKeyStore) -> None:
-    """Until its new end, or for good."""
     _, key = await store.issue("acme", "", NOW - WEEK)
     before, after = await changes.extend(store, key.key_id, NOW + WEEK)
     assert (before, before.status()) == (key, "expired")
@@ -165,7 +154,6 @@ async def test_an_expired_key_works_again_when_it_is_extended(store: HeldKeyStor
 
 @pytest.mark.parametrize("dead", ["revoked", "void"])
 async def test_a_key_that_is_gone_for_good_is_not_changed(store: HeldKeyStore, dead: str) -> None:
-    """Neither its end nor its terms."""
     _, key = await store.issue("acme", "", None)
     await make_dead(store, key, dead)
     for attempt in (
@@ -178,14 +166,12 @@ async def test_a_key_that_is_gone_for_good_is_not_changed(store: HeldKeyStore, d
 
 
 async def test_terms_are_changed_and_nothing_else(store: HeldKeyStore) -> None:
-    """The editor is given what there is."""
     _, key = await store.issue("acme", "batch", NOW + WEEK, TERMS)
     _, changed = await changes.change_terms(store, key.key_id, lambda terms: msgspec.structs.replace(terms, rate=None))
     assert changed == msgspec.structs.replace(key, terms=Terms(areas=("forecast",)), revision=1)
 
 
 async def test_what_the_editor_refuses_changes_nothing(store: HeldKeyStore) -> None:
-    """Its words reach the operator."""
     _, key = await store.issue("acme", "", None)
 
     def refuse(_: Terms) -> Terms:
@@ -197,7 +183,6 @@ async def test_what_the_editor_refuses_changes_nothing(store: HeldKeyStore) -> N
 
 
 async def test_an_unknown_key_is_reported(store: HeldKeyStore) -> None:
-    """By every change."""
     await store.issue("acme", "", None)
     for attempt in (
         changes.extend(store, "0" * 12, None),
@@ -209,7 +194,6 @@ async def test_an_unknown_key_is_reported(store: HeldKeyStore) -> None:
 
 
 async def test_in_a_foreign_store_only_revoking_is_possible(store: HeldKeyStore) -> None:
-    """It is safe in any store; nothing else is."""
     _, key = await store.issue("acme", "", None)
     await store.client.delete(IDENTITY)
     for attempt in (

@@ -63,7 +63,6 @@ def records(sound: object, **members: st.SearchStrategy[Any]) -> st.SearchStrate
 
 @given(records(KEY, revoked_at=_moments, expires_at=_moments, terms=_rates.map(lambda rate: {"rate": rate})))
 def test_any_reply_is_a_key_or_a_damaged_record(reply: object) -> None:
-    """A key can be judged, shown, compared with others, changed and stored again."""
     try:
         key = decoded_key(reply, KEY_ID)
     except DamagedRecordError as error:
@@ -91,7 +90,6 @@ def use(key: ApiKey) -> None:
 
 @given(records(StoreIdentity(pepper_fingerprint="ours", created_at=NOW), accepted_at=_moments, adopted_at=_moments))
 def test_any_reply_is_an_identity_or_a_damaged_record(tmp_path_factory: pytest.TempPathFactory, reply: object) -> None:
-    """An identity can be believed or not, and a later decision is always possible."""
     memory = KnownStore(tmp_path_factory.getbasetemp() / "of nobody", "ours")
     try:
         control = decode_record(reply, StoreIdentity, IDENTITY)
@@ -110,7 +108,6 @@ def test_any_reply_is_an_identity_or_a_damaged_record(tmp_path_factory: pytest.T
     records(KEY),
 )
 def test_any_line_of_the_trail_can_be_shown(line_id: object, said: object) -> None:
-    """Or there is no trail at all."""
     try:
         line = audit._line((line_id, {b"line": said}))
     except StoreUnavailable:
@@ -148,7 +145,6 @@ async def test_a_damaged_key_is_unknown_and_hurts_no_other(
 
 
 async def test_a_damaged_identity_is_an_alarm_and_can_be_replaced(store: HeldKeyStore) -> None:
-    """Also where it is of another type; nothing is issued meanwhile, and a leaked key can be revoked."""
     _, key = await store.issue("acme", "", None)
     for damage in (b"\xff", b"", None):
         await store.client.delete(IDENTITY)
@@ -162,7 +158,6 @@ async def test_a_damaged_identity_is_an_alarm_and_can_be_replaced(store: HeldKey
 
 
 async def test_a_line_whose_id_is_no_time_is_shown_all_the_same(store: HeldKeyStore) -> None:
-    """Nothing in the trail hides the rest of it."""
     await store.issue("acme", "", None)
     await store.client.xadd(audit.AUDIT, {"line": "x"}, id="18446744073709551614-1")
     assert [(line.at is None, line.change is None) async for line in audit.newest_first(store.redis)] == [

@@ -65,5 +65,4 @@ def test_what_is_wrong_with_the_form_of_a_key_is_said_without_the_key(presented:
 
 
 def test_of_a_key_in_good_form_nothing_more_is_said() -> None:
-    """Whether its id is known is for nobody to learn."""
     assert hint_for_malformed_key(KEY) is None

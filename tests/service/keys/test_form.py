@@ -12,13 +12,11 @@ KEY, PARTS = form.generate()
 
 
 def test_a_new_key_has_the_documented_form() -> None:
-    """``phf_live_<id>_<secret>_<checksum>``, letters and digits."""
     assert re.fullmatch(r"phf_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}", KEY)
     assert form.is_key_id(PARTS.key_id)
 
 
 def test_a_test_key_is_recognised_by_its_prefix() -> None:
-    """``phf_test``, which its checksum covers."""
     key, parts = form.generate(test=True)
     assert re.fullmatch(r"phf_test_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}", key)
     assert form.parse(key) == parts
@@ -27,19 +25,16 @@ def test_a_test_key_is_recognised_by_its_prefix() -> None:
 
 
 def test_a_new_key_parses_into_its_parts() -> None:
-    """Id and secret are those that were generated."""
     assert form.parse(KEY) == PARTS
 
 
 def test_new_keys_differ() -> None:
-    """In id and secret."""
     made = [form.generate()[1] for _ in range(50)]
     assert len({parts.key_id for parts in made}) == len({parts.secret for parts in made}) == 50
 
 
 @given(st.integers(0, len(KEY) - 1), st.sampled_from("0aZ_- é"))
 def test_a_mistyped_key_is_distinguished_from_a_good_one(position: int, character: str) -> None:
-    """Any one wrong character."""
     mistyped = KEY[:position] + character + KEY[position + 1 :]
     assert (form.parse(mistyped) is not None) is (mistyped == KEY)
 
@@ -50,25 +45,21 @@ def test_a_mistyped_key_is_distinguished_from_a_good_one(position: int, characte
     ids=["empty", "truncated", "extended", "line end", "blank", "other case", "other kind"],
 )
 def test_what_is_not_exactly_a_key_is_none(presented: str) -> None:
-    """Truncated, extended, in other case, of another kind."""
     assert form.parse(presented) is None
 
 
 @given(st.text(max_size=100))
 def test_no_text_breaks_the_parser(presented: str) -> None:
-    """Whatever a header brings."""
     assert form.parse(presented) is None
 
 
 def test_two_swapped_characters_are_noticed() -> None:
-    """The commonest slip after a wrong character."""
     for at in range(22, 60):
         swapped = KEY[:at] + KEY[at + 1] + KEY[at] + KEY[at + 2 :]
         assert (form.parse(swapped) is not None) is (swapped == KEY)
 
 
 def test_a_digest_depends_on_secret_and_pepper_and_shows_neither() -> None:
-    """Equal only for both equal."""
     pepper = b"pepper of the tests"
     digest = form.digest(PARTS.secret, pepper)
     assert digest == form.digest(PARTS.secret, pepper)
@@ -78,5 +69,4 @@ def test_a_digest_depends_on_secret_and_pepper_and_shows_neither() -> None:
 
 @pytest.mark.parametrize(("text", "is_id"), [("0B1zQmX4ktLw", True), ("0B1zQmX4ktL", False), ("0B1zQmX4kt{}", False)])
 def test_a_key_id_is_distinguished_from_other_text(text: str, is_id: bool) -> None:
-    """Twelve letters and digits; nothing that could be a pattern or another record's name."""
     assert form.is_key_id(text) is is_id

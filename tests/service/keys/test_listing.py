@@ -11,7 +11,6 @@ from tests.support.key_store import HeldKeyStore
 
 @pytest.mark.parametrize("damage", ["not json", "another's", "another type"])
 async def test_a_damaged_record_is_reported_and_the_others_are_listed(store: HeldKeyStore, damage: str) -> None:
-    """By the id that its name has, with the reason."""
     _, one = await store.issue("acme", "", None)
     _, other = await store.issue("acme", "", None)
     name = record_name("0" * 12)
@@ -31,14 +30,12 @@ async def test_a_damaged_record_is_reported_and_the_others_are_listed(store: Hel
 
 
 async def test_a_name_that_is_no_text_is_reported_too(store: HeldKeyStore) -> None:
-    """Whatever lies under our prefix."""
     await store.client.set(b"k:{\xff}", "x")
     (entry,) = [entry async for entry in every_key(store)]
     assert isinstance(entry, DamagedKey)
 
 
 async def test_a_store_lost_in_the_middle_is_reported(store: HeldKeyStore) -> None:
-    """Half a list is not shown as the whole."""
     await store.issue("acme", "", None)
 
     async def away(_: object) -> list[bytes]:

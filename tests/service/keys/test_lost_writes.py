@@ -51,7 +51,6 @@ async def test_a_lost_revocation_revives_no_key(scene: Scene) -> None:
 
 
 async def test_it_is_no_alarm_any_more_when_the_store_has_it_again(scene: Scene) -> None:
-    """As when it was revoked again."""
     await loses_revocation(scene)
     for _ in range(2):
         await checked_again(scene)
@@ -70,7 +69,6 @@ async def test_a_revoked_key_stays_so_whatever_is_done_to_its_record_later(scene
 
 
 async def test_lost_terms_hold_where_they_were_seen_until_an_operator_decides(scene: Scene) -> None:
-    """Adopting the store, or an import, says that it is right as it is."""
     await scene.verified()
     before = await raw(scene)
     await changes.change_terms(scene.store, scene.key.key_id, other_areas)
@@ -93,7 +91,6 @@ def terms_kept(scene: Scene) -> tuple[str, ...] | None:
 
 
 async def test_a_revocation_outlives_that_decision(scene: Scene) -> None:
-    """No operator makes a revoked key good."""
     await loses_revocation(scene)
     await changes.adopt(scene.store)
     for _ in range(2):
@@ -102,7 +99,6 @@ async def test_a_revocation_outlives_that_decision(scene: Scene) -> None:
 
 
 async def test_a_key_that_vanished_is_an_alarm(scene: Scene) -> None:
-    """Keys are never deleted; what is not there is not good."""
     await scene.verified()
     record = await raw(scene)
     await scene.store.client.delete(record_name(scene.key.key_id))
@@ -114,7 +110,6 @@ async def test_a_key_that_vanished_is_an_alarm(scene: Scene) -> None:
 
 
 async def test_another_worker_believes_what_the_store_says(scene: Scene) -> None:
-    """Who has not seen the change cannot know of it."""
     before = await raw(scene)
     await scene.revoke(push=False)
     await goes_back_to(scene, before)

@@ -13,20 +13,17 @@ from service.keys.store_identity import SEEN
 
 
 def test_a_configured_pepper_is_used_as_it_is(tmp_path: Path) -> None:
-    """And no file is made."""
     assert pepper.obtain("x" * 16, tmp_path) == b"x" * 16
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_short_configured_pepper_is_refused(tmp_path: Path) -> None:
-    """The message names the setting and shows nothing of the value."""
     with pytest.raises(SettingsError, match="FORECAST_KEYS_PEPPER") as caught:
         pepper.obtain("quite-short", tmp_path)
     assert "quite-short" not in str(caught.value)
 
 
 def test_a_pepper_is_created_once_and_kept_private(tmp_path: Path) -> None:
-    """Also where the data folder does not exist yet; nothing else is left behind."""
     data = tmp_path / "data"
     first = pepper.obtain(None, data)
     assert len(first) == 64
@@ -36,7 +33,6 @@ def test_a_pepper_is_created_once_and_kept_private(tmp_path: Path) -> None:
 
 
 def test_a_data_folder_without_a_pepper_can_be_left_as_it_is(tmp_path: Path) -> None:
-    """The pepper is nobody's then; one that is there is taken."""
     data = tmp_path / "data"
     first, second = (pepper.obtain(None, data, create=False) for _ in range(2))
     assert first != second
@@ -46,8 +42,6 @@ def test_a_data_folder_without_a_pepper_can_be_left_as_it_is(tmp_path: Path) -> 
 
 
 def test_a_folder_that_may_not_be_searched_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not known then whether the pepper is lost."""
-
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -58,7 +52,6 @@ def test_a_folder_that_may_not_be_searched_is_named(tmp_path: Path, monkeypatch:
 
 
 def test_a_lost_pepper_is_not_replaced_unless_there_are_no_keys(tmp_path: Path) -> None:
-    """The data folder has seen the store of the keys that were made with it."""
     assert not pepper.is_lost(None, tmp_path)
     (tmp_path / SEEN).touch()
     assert pepper.is_lost(None, tmp_path)
@@ -95,7 +88,6 @@ def test_what_a_killed_process_left_behind_is_no_obstacle(tmp_path: Path) -> Non
 
 
 def test_a_damaged_pepper_is_an_error_and_not_replaced(tmp_path: Path) -> None:
-    """A new one would silently void every key."""
     (tmp_path / "pepper").write_text("")
     with pytest.raises(SettingsError, match="restore it"):
         pepper.obtain(None, tmp_path)
@@ -103,14 +95,12 @@ def test_a_damaged_pepper_is_an_error_and_not_replaced(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
-    """Not a traceback."""
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match="cannot read or create the pepper"):
         pepper.obtain(None, tmp_path / "file" / "data")
 
 
 def test_a_fingerprint_distinguishes_peppers_and_reveals_none() -> None:
-    """It lies beside the keys."""
     one, other = pepper.fingerprint(b"one pepper of ours"), pepper.fingerprint(b"another pepper")
     assert one == pepper.fingerprint(b"one pepper of ours") != other
     assert "pepper" not in one

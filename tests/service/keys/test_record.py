@@ -25,7 +25,6 @@ KEY = ApiKey(key_id="0B1zQmX4ktLw", partner="acme", digest="d" * 64, created_at=
     ],
 )
 def test_the_status_follows_from_the_record(expires: timedelta | None, revoked: timedelta | None, status: str) -> None:
-    """A key expires at its instant; a revoked one stays revoked."""
     key = msgspec.structs.replace(
         KEY,
         expires_at=None if expires is None else NOW + expires,
@@ -41,7 +40,6 @@ def test_a_record_with_members_of_a_later_version_is_read() -> None:
 
 
 def test_a_record_of_the_first_version_is_read() -> None:
-    """It has no terms: every area, no limit."""
     first = b'{"key_id":"0B1zQmX4ktLw","partner":"acme","digest":"%s","created_at":"2026-11-05T12:00:00Z"}' % (
         b"d" * 64
     )
@@ -72,14 +70,12 @@ def test_a_key_of_another_pepper_is_void(made_with: str, adopted: timedelta | No
 
 
 def test_a_record_of_another_key_is_no_answer() -> None:
-    """A reply that was crossed with another."""
     with pytest.raises(StoreUnavailable, match="another record"):
         decoded_key(msgspec.json.encode(KEY), "another")
     assert decoded_key(msgspec.json.encode(KEY), KEY.key_id) == KEY
 
 
 def test_an_operator_never_sees_the_digest() -> None:
-    """Everything else of the record is shown, but for what only the store needs."""
     view = msgspec.to_builtins(KeyView.of(KEY))
     assert set(view) == (set(KEY.__struct_fields__) - {"digest", "pepper", "revision", "unrotated"}) | {"status"}
     assert KEY.digest not in view.values()

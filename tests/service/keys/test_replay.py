@@ -36,7 +36,6 @@ def replayed(*lines: TrailLine) -> Replay:
 
 
 def test_a_trail_that_knows_nothing_newer_changes_nothing() -> None:
-    """Nor do damaged lines, and lines about the store or another key."""
     empty = Change(what="adopted", by="grace@host")
     replay = replayed(
         line("issued", 0), TrailLine("1-1", None), TrailLine("1-1", empty), line("revoked", 1, "other", revoked_at=NOW)
@@ -45,7 +44,6 @@ def test_a_trail_that_knows_nothing_newer_changes_nothing() -> None:
 
 
 def test_the_last_change_counts_whatever_the_order() -> None:
-    """By the revision, because a restored trail is in another order."""
     late = line("extended", 2, expires_at=NOW + timedelta(days=2))
     early = line("extended", 1, expires_at=NOW + timedelta(days=1))
     for lines in ((early, late), (late, early)):
@@ -54,7 +52,6 @@ def test_the_last_change_counts_whatever_the_order() -> None:
 
 
 def test_a_record_that_is_as_new_as_the_trail_stays() -> None:
-    """It is not set back."""
     key = msgspec.structs.replace(KEY, terms=Terms(areas=("forecast",)), revision=2)
     assert replayed(line("extended", 1, expires_at=NOW), line("changed", 2)).bring_up_to_date(key) == key
 
@@ -71,7 +68,6 @@ def test_a_revocation_counts_whatever_came_after_it(revision: int) -> None:
 
 
 def test_the_first_revocation_keeps_its_time() -> None:
-    """Revoked again by an import is no later revocation."""
     later = line("imported", 3, revoked_at=NOW + timedelta(days=1))
     assert replayed(line("revoked", 1, revoked_at=NOW), later).bring_up_to_date(KEY).revoked_at == NOW
 
@@ -87,12 +83,10 @@ def test_the_first_revocation_keeps_its_time() -> None:
     ids=["new", "same", "newer in the file", "newer in the store"],
 )
 def test_of_two_records_the_newer_one_stays(existing: ApiKey | None, imported: ApiKey, result: ApiKey) -> None:
-    """And a revoked one stays revoked."""
     assert merged(existing, imported) == result
 
 
 def test_a_revocation_survives_a_newer_record_without_it() -> None:
-    """On either side; the result is newer than both."""
     newer = msgspec.structs.replace(KEY, label="newer", revision=4)
     for result in (merged(REVOKED, newer), merged(newer, REVOKED)):
         assert result == msgspec.structs.replace(newer, revoked_at=NOW, revision=5)

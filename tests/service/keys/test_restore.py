@@ -37,7 +37,6 @@ async def trail(store: HeldKeyStore) -> list[TrailLine]:
 
 
 async def test_an_emptied_store_is_as_it_was(store: HeldKeyStore) -> None:
-    """Records byte for byte, the same store; the trail with its old ids, and a line for every key that was imported."""
     _, key = await store.issue("acme", "batch", None, TERMS)
     await changes.rotate(store, key.key_id, WEEK)
     before, lines = await content(store), await dumped(store)
@@ -54,7 +53,6 @@ async def test_an_emptied_store_is_as_it_was(store: HeldKeyStore) -> None:
 
 
 async def test_importing_twice_changes_nothing_more(store: HeldKeyStore) -> None:
-    """So an import that was interrupted is simply run again."""
     await store.issue("acme", "", None)
     lines = await dumped(store)
     await store.client.flushall()
@@ -96,7 +94,6 @@ async def test_an_interrupted_import_is_finished_by_the_next(
 
 
 async def test_a_key_that_is_newer_in_the_store_stays(store: HeldKeyStore) -> None:
-    """The backup is older than its terms."""
     _, key = await store.issue("acme", "", None)
     lines = await dumped(store)
     _, changed = await changes.change_terms(store, key.key_id, lambda _: TERMS)
@@ -119,7 +116,6 @@ async def test_a_key_that_is_newer_in_the_file_is_brought_up_to_date(store: Held
 
 
 async def test_a_revocation_after_the_backup_is_not_undone(store: HeldKeyStore) -> None:
-    """The record is lost, the trail is not: the imported key is revoked, at the time at which it was."""
     _, key = await store.issue("acme", "", None)
     lines = await dumped(store)
     revoked = await store.revoke(key.key_id)
@@ -130,7 +126,6 @@ async def test_a_revocation_after_the_backup_is_not_undone(store: HeldKeyStore) 
 
 
 async def test_a_revocation_that_only_the_file_knows_counts(store: HeldKeyStore) -> None:
-    """For a record in the file, for one in the store, and for one that is in the store alone."""
     _, key = await store.issue("acme", "", None)
     record = await store.client.get(record_name(key.key_id))
     assert record is not None
@@ -150,7 +145,6 @@ async def test_a_revocation_that_only_the_file_knows_counts(store: HeldKeyStore)
 
 
 async def test_a_damaged_record_is_repaired(store: HeldKeyStore) -> None:
-    """The backup has it."""
     _, key = await store.issue("acme", "", None)
     lines = await dumped(store)
     await store.client.set(record_name(key.key_id), "{")
@@ -159,7 +153,6 @@ async def test_a_damaged_record_is_repaired(store: HeldKeyStore) -> None:
 
 
 async def test_a_rehearsal_says_the_same_and_does_nothing(store: HeldKeyStore) -> None:
-    """Into an emptied store, and into one that has gone on."""
     _, first = await store.issue("acme", "", None)
     _, second = await store.issue("acme", "", None)
     await store.revoke(second.key_id)
@@ -177,7 +170,6 @@ async def test_a_rehearsal_says_the_same_and_does_nothing(store: HeldKeyStore) -
 
 
 async def test_lines_that_come_too_late_keep_their_time(store: HeldKeyStore) -> None:
-    """The store has gone on: they are appended, once, and say when they were written."""
     await store.issue("acme", "", None)
     lines, (old,) = await dumped(store), await trail(store)
     await store.client.flushall()
@@ -196,7 +188,6 @@ async def test_lines_that_come_too_late_keep_their_time(store: HeldKeyStore) -> 
 
 
 async def test_a_store_of_another_pepper_is_refused(store: HeldKeyStore, tmp_path: Path) -> None:
-    """Keys of two peppers are not mixed; nothing is written."""
     await store.issue("acme", "", None)
     lines = await dumped(store)
     await store.client.flushall()
@@ -212,7 +203,6 @@ async def test_a_store_of_another_pepper_is_refused(store: HeldKeyStore, tmp_pat
 
 
 async def test_damaged_lines_are_passed_over_and_counted(store: HeldKeyStore) -> None:
-    """In the trail that is there and in the file's."""
     await store.issue("acme", "", None)
     await store.client.xadd(AUDIT, {"line": "{"})
     lines = await dumped(store)
@@ -223,7 +213,6 @@ async def test_damaged_lines_are_passed_over_and_counted(store: HeldKeyStore) ->
 
 
 async def test_a_key_that_is_changed_meanwhile_is_looked_at_again(store: HeldKeyStore) -> None:
-    """What was changed then stays."""
     _, key = await store.issue("acme", "", None)
     lines = await dumped(store)
     await store.client.delete(record_name(key.key_id))

@@ -20,7 +20,6 @@ def test_a_record_is_named_after_its_key_and_found_by_its_name() -> None:
 
 
 async def test_the_secret_is_nowhere_in_the_store(store: HeldKeyStore) -> None:
-    """Neither whole nor in part of the record."""
     presented, key = await store.issue("acme", "", None)
     parts = form.parse(presented)
     assert parts is not None
@@ -41,7 +40,6 @@ async def test_nothing_in_the_store_expires(store: HeldKeyStore) -> None:
 
 
 async def test_an_empty_store_is_a_beginning_until_keys_were_seen(store: HeldKeyStore, tmp_path: Path) -> None:
-    """After that it is a loss, also for a process that starts later."""
     store.check_identity((await store.find("0" * 12)).identity)
     await store.issue("acme", "", None)
     assert (tmp_path / SEEN).exists()
@@ -54,7 +52,6 @@ async def test_an_empty_store_is_a_beginning_until_keys_were_seen(store: HeldKey
 
 
 async def test_keys_of_another_pepper_are_foreign(store: HeldKeyStore, tmp_path: Path) -> None:
-    """Nothing is issued beside them."""
     await store.issue("acme", "", None)
     other = HeldKeyStore(tmp_path, b"another pepper of ours")
     with pytest.raises(ForeignStoreError, match="another pepper"):
@@ -62,14 +59,12 @@ async def test_keys_of_another_pepper_are_foreign(store: HeldKeyStore, tmp_path:
 
 
 async def test_revoking_an_unknown_key_says_how_to_find_one(store: HeldKeyStore) -> None:
-    """And writes nothing."""
     with pytest.raises(KeyStoreError, match="keys list"):
         await store.revoke("0" * 12)
     assert await store.client.keys("*") == []
 
 
 async def test_a_read_only_data_folder_is_no_obstacle(tmp_path: Path) -> None:
-    """The process itself remembers that keys were seen."""
     (tmp_path / "file").write_text("")
     store = HeldKeyStore(tmp_path / "file" / "data")
     await store.issue("acme", "", None)

@@ -38,7 +38,6 @@ async def is_ours(store: HeldKeyStore) -> bool:
 
 
 async def test_an_emptied_and_recreated_store_is_not_ours(worker: HeldKeyStore, tmp_path: Path) -> None:
-    """Somebody who knew nothing of it issues a key: whoever knew keeps the alarm, a process that starts later too."""
     await worker.client.flushall()
     newcomer = beside(worker, tmp_path / "newcomer")
     await newcomer.issue("newbie", "", None)
@@ -52,7 +51,6 @@ async def test_an_emptied_and_recreated_store_is_not_ours(worker: HeldKeyStore, 
 
 
 async def test_a_second_data_folder_joins_the_store_that_there_is(worker: HeldKeyStore, tmp_path: Path) -> None:
-    """It remembers what it finds; nothing changes for the first."""
     second = beside(worker, tmp_path / "second")
     await second.issue("acme", "", None)
     assert await is_ours(worker)
@@ -89,7 +87,6 @@ async def test_an_emptied_store_is_healed_for_everybody(worker: HeldKeyStore, tm
 
 
 async def test_an_older_copy_of_the_store_is_not_believed(worker: HeldKeyStore) -> None:
-    """Redis is started from its files of before a decision; repeating the decision heals it."""
     old = await worker.client.get(IDENTITY)
     assert isinstance(old, bytes)
     await adopt(worker)
@@ -100,7 +97,6 @@ async def test_an_older_copy_of_the_store_is_not_believed(worker: HeldKeyStore) 
 
 
 async def test_a_decision_counts_whatever_the_clocks_say(worker: HeldKeyStore) -> None:
-    """The one before was made by a clock that is ahead."""
     control = await worker.identity()
     assert control is not None
     ahead = msgspec.structs.replace(control, accepted_at=control.created_at.replace(year=9000))
@@ -115,7 +111,6 @@ async def test_a_decision_counts_whatever_the_clocks_say(worker: HeldKeyStore) -
 async def test_a_data_folder_that_does_not_say_which_store_it_saw_believes_the_first(
     worker: HeldKeyStore, tmp_path: Path, noted: bytes
 ) -> None:
-    """An empty store is a loss all the same; the first one found is noted."""
     (tmp_path / "worker" / SEEN).write_bytes(noted)
     later = beside(worker, tmp_path / "worker")
     with pytest.raises(ForeignStoreError, match="is empty"):

@@ -16,7 +16,6 @@ from tests.support.verifying import Scene, with_secret_of_another
 
 
 async def test_a_malformed_key_never_reaches_the_store(scene: Scene) -> None:
-    """Its checksum tells."""
     for presented in ("nonsense", scene.presented[:-1], scene.presented + "0", scene.presented.lower()):
         for verdict in (await scene.verifier.check(presented), scene.verifier.judge(presented)):
             assert isinstance(verdict, Rejected)
@@ -29,14 +28,12 @@ async def test_a_malformed_key_never_reaches_the_store(scene: Scene) -> None:
 
 
 async def test_an_unknown_id_and_a_wrong_secret_get_the_same_answer(scene: Scene) -> None:
-    """The same verdict, without the id."""
     for wrong in (form.generate()[0], with_secret_of_another(scene.key.key_id)):
         assert await scene.verifier.check(wrong) == INVALID
     assert await scene.outcome() == "accepted"
 
 
 async def test_a_wrong_secret_is_wrong_also_while_the_right_one_is_remembered(scene: Scene) -> None:
-    """What is remembered is the whole key, not its id."""
     await scene.verified()
     wrong = with_secret_of_another(scene.key.key_id)
     assert await scene.outcome(wrong) == "invalid"
@@ -45,7 +42,6 @@ async def test_a_wrong_secret_is_wrong_also_while_the_right_one_is_remembered(sc
 
 
 async def test_expiry_is_judged_without_the_store(scene: Scene) -> None:
-    """A remembered key stops working at its instant."""
     moment = datetime.now(UTC) + timedelta(seconds=0.1)
     presented, _ = await scene.store.issue("acme", "", moment)
     assert await scene.outcome(presented) == "accepted"
@@ -58,7 +54,6 @@ async def test_expiry_is_judged_without_the_store(scene: Scene) -> None:
 
 
 async def test_from_three_seconds_a_key_is_checked_behind_the_request(scene: Scene) -> None:
-    """Not sooner. The request is answered before the store is; the next one knows more."""
     await scene.verified()
     await scene.revoke(push=False)
     for seconds in (2.9, 0.1):
@@ -72,7 +67,6 @@ async def test_from_three_seconds_a_key_is_checked_behind_the_request(scene: Sce
 
 
 async def test_many_requests_share_one_re_check(scene: Scene) -> None:
-    """A busy key does not become a busy store."""
     await scene.verified()
     scene.store.holding = True
     scene.clock.now += 3
@@ -84,7 +78,6 @@ async def test_many_requests_share_one_re_check(scene: Scene) -> None:
 
 
 async def test_a_request_waits_no_longer_than_a_quarter_of_a_second(scene: Scene) -> None:
-    """A store that does not answer is treated as away."""
     scene = Scene(scene.store, scene.presented, scene.key, verifier.LONGEST_WAIT_SECONDS)
     await scene.verified()
     scene.store.holding = True
@@ -97,7 +90,6 @@ async def test_a_request_waits_no_longer_than_a_quarter_of_a_second(scene: Scene
 
 
 async def test_age_counts_from_when_the_look_up_was_sent(scene: Scene) -> None:
-    """A reply under way for 3 s is 3 s old when it comes."""
     scene.store.holding = True
     checking = asyncio.create_task(scene.outcome())
     await scene.settle()
@@ -111,7 +103,6 @@ async def test_age_counts_from_when_the_look_up_was_sent(scene: Scene) -> None:
 
 
 async def test_the_age_after_a_re_check_counts_from_when_it_was_sent(scene: Scene) -> None:
-    """Its reply, too, may be under way for long."""
     await scene.verified()
     scene.store.holding = True
     scene.clock.now += 3
@@ -127,7 +118,6 @@ async def test_the_age_after_a_re_check_counts_from_when_it_was_sent(scene: Scen
 
 
 async def test_a_re_check_makes_a_key_young_again(scene: Scene) -> None:
-    """The age is that of the newest look-up."""
     await scene.verified()
     scene.clock.now += 5
     assert await scene.outcome() == "accepted"
@@ -147,7 +137,6 @@ async def test_a_re_check_confirms_that_keys_can_be_verified(scene: Scene) -> No
 
 
 async def test_a_key_that_was_removed_is_not_known_any_more(scene: Scene) -> None:
-    """As if it had never been."""
     await scene.verified()
     await scene.store.client.delete(record_name(scene.key.key_id))
     scene.clock.now += 5
@@ -159,7 +148,6 @@ async def test_a_key_that_was_removed_is_not_known_any_more(scene: Scene) -> Non
 
 
 async def test_a_verdict_holds_for_as_long_as_the_store_need_not_be_called(scene: Scene) -> None:
-    """From three seconds it is checked behind the request, from five somebody has to wait."""
     assert scene.verifier.recall(scene.presented) is None
     await scene.verified()
     assert scene.verifier.judge(scene.presented) == Accepted(scene.key)

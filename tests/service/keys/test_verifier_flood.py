@@ -34,7 +34,6 @@ async def let_go(scene: Scene) -> None:
 
 
 async def test_look_ups_of_unverified_keys_are_limited(flooded: Scene) -> None:
-    """So many at a time; so many wait; the rest is unknown at once, without asking."""
     flooded.store.holding = True
     checks = [asyncio.create_task(flooded.verifier.check(form.generate()[0])) for _ in range(LOOKUPS + WAITING + 3)]
     await flooded.settle()
@@ -50,7 +49,6 @@ async def test_look_ups_of_unverified_keys_are_limited(flooded: Scene) -> None:
 
 @pytest.mark.parametrize("outcome", ["accepted", "invalid"])
 async def test_a_crowd_with_one_key_waits_for_one_look_up(flooded: Scene, outcome: str) -> None:
-    """As after a restart: nobody is told that too many ask, and one that goes away takes nobody along."""
     flooded.store.holding = True
     presented = flooded.presented if outcome == "accepted" else form.generate()[0]
     crowd = [asyncio.create_task(flooded.outcome(presented)) for _ in range(3 * (LOOKUPS + WAITING))]
@@ -75,7 +73,6 @@ async def test_who_presents_a_key_after_a_change_does_not_wait_for_a_look_up_fro
 
 
 async def test_a_good_key_goes_on_and_is_re_checked_while_others_flood(flooded: Scene) -> None:
-    """Re-checks of verified keys need no place among the others."""
     await flooded.verified()
     flooded.store.holding = True
     flood = [asyncio.create_task(flooded.verifier.check(form.generate()[0])) for _ in range(LOOKUPS + WAITING)]
@@ -88,7 +85,6 @@ async def test_a_good_key_goes_on_and_is_re_checked_while_others_flood(flooded: 
 
 
 async def test_a_wrong_key_is_asked_for_once_a_second(flooded: Scene) -> None:
-    """An unknown id as well as a wrong secret; nothing is written, and neither takes the place of a good key."""
     both = (form.generate()[0], with_secret_of_another(flooded.key.key_id))
     names = await flooded.store.client.keys("*")
     for asked in (2, 4, 6):
@@ -119,7 +115,6 @@ async def test_a_wrong_key_is_asked_for_again_once_any_key_has_changed(flooded: 
 
 
 async def test_many_wrong_keys_are_forgotten_together(flooded: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Strangers choose them: they must not fill the memory."""
     monkeypatch.setattr(verifier, "_MOST_WRONG", 3)
     keys = [form.generate()[0] for _ in range(4)]
     for key in keys:
@@ -128,7 +123,6 @@ async def test_many_wrong_keys_are_forgotten_together(flooded: Scene, monkeypatc
 
 
 async def test_a_caller_that_goes_away_frees_its_place(flooded: Scene) -> None:
-    """Else a flood of cut connections would lock everybody out."""
     flooded.store.holding = True
     for _ in range(3):
         checks = [asyncio.create_task(flooded.verifier.check(form.generate()[0])) for _ in range(LOOKUPS + WAITING)]

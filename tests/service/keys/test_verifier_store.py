@@ -13,7 +13,6 @@ from tests.support.verifying import Scene
 
 
 async def test_while_the_store_is_unreachable_a_key_is_good_for_a_minute(scene: Scene) -> None:
-    """After that nothing can be said about it: never that it is invalid."""
     await scene.verified()
     scene.store.away = True
     scene.clock.now += 59.9
@@ -25,14 +24,12 @@ async def test_while_the_store_is_unreachable_a_key_is_good_for_a_minute(scene: 
 
 
 async def test_an_unverified_key_is_unknown_while_the_store_is_unreachable(scene: Scene) -> None:
-    """503, not 401."""
     scene.store.away = True
     assert await scene.outcome() == "unknown"
     assert not scene.verifier.can_verify_any_from_memory
 
 
 async def test_a_store_that_comes_back_is_asked_at_once(scene: Scene) -> None:
-    """By the next request."""
     await scene.verified()
     scene.store.away = True
     scene.clock.now += 61
@@ -71,14 +68,12 @@ async def test_a_foreign_store_is_unknown_and_an_alarm(
 
 
 async def test_a_pushed_revocation_takes_effect_with_the_next_request(scene: Scene) -> None:
-    """Whatever the age."""
     await scene.verified()
     await scene.revoke(push=True)
     assert await scene.outcome() == "revoked"
 
 
 async def test_the_name_of_another_record_changes_nothing(scene: Scene) -> None:
-    """Nor does the identity's, nor one that is no record."""
     await scene.verified()
     for name in (record_name("0" * 12), IDENTITY, "", "k:{"):
         scene.verifier.invalidate(name)
@@ -88,7 +83,6 @@ async def test_the_name_of_another_record_changes_nothing(scene: Scene) -> None:
 
 
 async def test_a_push_while_the_store_is_unreachable_keeps_the_key_for_its_minute(scene: Scene) -> None:
-    """What was known keeps its age; nobody can say better."""
     await scene.verified()
     scene.store.away = True
     scene.verifier.invalidate(record_name(scene.key.key_id))
@@ -106,7 +100,6 @@ async def test_after_a_lost_connection_every_key_is_checked_again(scene: Scene) 
 
 
 async def test_an_answer_from_before_a_push_is_asked_for_again(scene: Scene) -> None:
-    """A first look-up was under way when the key was revoked: its answer is not trusted by the next request."""
     scene.store.holding = True
     checking = asyncio.create_task(scene.outcome())
     await scene.settle()
@@ -136,7 +129,6 @@ async def test_an_old_answer_never_undoes_a_newer_one(scene: Scene) -> None:
 
 
 async def test_an_old_first_answer_never_undoes_a_newer_one(scene: Scene) -> None:
-    """The same for two first look-ups that overtake each other."""
     scene.store.holding = True
     before = asyncio.create_task(scene.outcome())
     await scene.settle()

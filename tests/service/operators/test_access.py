@@ -24,7 +24,6 @@ def refusal(tokens: Tokens, needed: Right, *values: str) -> str | None:
 def test_the_write_token_reads_and_the_read_token_does_not_write(
     token: str | None, to_read: str | None, to_write: str | None
 ) -> None:
-    """Whole tokens only; what needs no right needs no token."""
     values = () if token is None else (f"Bearer {token}",)
     tokens = Tokens(READ, WRITE)
     assert refusal(tokens, Right.NONE, *values) is None
@@ -34,7 +33,6 @@ def test_the_write_token_reads_and_the_read_token_does_not_write(
 
 @pytest.mark.parametrize("write", [None, WRITE])
 def test_without_a_read_token_everybody_reads(write: str | None) -> None:
-    """Also with a token that is not known; writing takes its own token all the same."""
     tokens = Tokens(None, write)
     for values in ((), ("Bearer another-token-altogether",)):
         assert refusal(tokens, Right.READ, *values) is None
@@ -46,7 +44,6 @@ def test_without_a_read_token_everybody_reads(write: str | None) -> None:
     [(None, None, "token_not_set"), (None, WRITE, "missing_token"), (READ, None, "missing_token")],
 )
 def test_beyond_loopback_reading_takes_a_token(read: str | None, write: str | None, code: str) -> None:
-    """If none is set, no client reads, and the error says so. The write token reads as well."""
     tokens = Tokens(read, write, open_to_all=False)
     assert refusal(tokens, Right.NONE) is None
     assert refusal(tokens, Right.READ) == code
@@ -57,7 +54,6 @@ def test_beyond_loopback_reading_takes_a_token(read: str | None, write: str | No
 
 
 def test_without_any_token_nothing_can_be_written() -> None:
-    """Not with an empty one either."""
     assert not Tokens(READ).writable
     assert refusal(Tokens(), Right.WRITE, "Bearer ") == "missing_token"
 
@@ -68,7 +64,6 @@ def test_without_any_token_nothing_can_be_written() -> None:
     ids=["no scheme", "another scheme", "no token", "empty", "twice"],
 )
 def test_a_token_is_sent_once_as_a_bearer_s(values: tuple[str, ...]) -> None:
-    """Anything else counts as none."""
     assert refusal(Tokens(READ, WRITE), Right.WRITE, *values) == "missing_token"
 
 
@@ -78,6 +73,5 @@ def test_the_name_of_the_scheme_has_no_case() -> None:
 
 
 def test_tokens_are_kept_as_digests() -> None:
-    """So that nothing that shows the object shows a token."""
     assert READ not in repr(vars(Tokens(READ, WRITE)))
     assert READ.encode() not in vars(Tokens(READ, WRITE)).values()

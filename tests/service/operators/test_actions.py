@@ -90,14 +90,12 @@ async def post(app: OperatorsApp, path: str, body: bytes = b"", token: str | Non
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("token", [None, READ, WRITE])
 async def test_without_a_write_token_there_is_nothing_to_ask(changes: Actions, path: str, token: str | None) -> None:
-    """The paths do not even exist."""
     app = operators(lambda: instance(WELL), read=READ, changes=changes)
     assert (await post(app, path, token=token)).problem() == (404, "not_found")
 
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_writing_takes_the_write_token(app: OperatorsApp, path: str) -> None:
-    """The read token is told that it only reads; whoever has none may ask for nothing."""
     assert (await post(app, path, token=READ)).problem() == (403, "not_permitted")
     assert (await post(app, path, token="another-token-altogether")).problem() == (401, "invalid_token")
     refused = await post(app, path, token=None)
@@ -127,7 +125,6 @@ async def test_changes_are_posts(app: OperatorsApp, path: str, method: str) -> N
 async def test_a_form_of_another_site_is_not_taken(
     app: OperatorsApp, releases: tuple[str, str], tmp_path: Path, kind: str | None
 ) -> None:
-    """A body that is not declared to be JSON changes nothing, even with the token."""
     headers = {} if kind is None else {"content_type": kind}
     answer = await ask(app, ROLLBACK, "POST", token=WRITE, body=b"{}", **headers)
     assert answer.problem() == (415, "not_json")
@@ -170,7 +167,6 @@ async def test_the_title_of_an_error_is_the_standard_s(app: OperatorsApp) -> Non
 
 
 async def test_a_key_is_revoked_and_the_trail_says_by_whom(app: OperatorsApp, store: KeyStore) -> None:
-    """The answer is the key as the commands show it; asking again changes nothing and adds no line."""
     _, key = await store.issue("acme", "the label", None)
     answer = await post(app, f"/keys/{key.key_id}/revoke")
     assert answer.status == 200
@@ -184,7 +180,6 @@ async def test_a_key_is_revoked_and_the_trail_says_by_whom(app: OperatorsApp, st
 
 
 async def test_an_unknown_id_is_a_404(app: OperatorsApp) -> None:
-    """And says where the ids are."""
     answer = await post(app, f"/keys/{UNKNOWN}/revoke")
     assert answer.problem() == (404, "no_such_key")
     assert "forecast keys list" in answer.json()["detail"]
@@ -201,7 +196,6 @@ async def test_an_unknown_id_in_an_emptied_store_is_a_503(app: OperatorsApp, sto
 
 @pytest.mark.parametrize("key_id", ["short", "0" * 13, "0" * 11 + "-", "0" * 11 + "é", "phf_live_x", "k:{a}"])
 async def test_what_is_no_id_is_a_400(app: OperatorsApp, key_id: str) -> None:
-    """It is not repeated: part of a key may be in it."""
     answer = await post(app, f"/keys/{key_id}/revoke")
     assert answer.problem() == (400, "invalid_key_id")
     assert key_id not in answer.json()["detail"]
@@ -210,7 +204,6 @@ async def test_what_is_no_id_is_a_400(app: OperatorsApp, key_id: str) -> None:
 async def test_a_whole_key_sent_by_mistake_is_not_repeated(
     app: OperatorsApp, store: KeyStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Neither in the answer nor in the log; its id is reported, which is what to revoke."""
     caplog.set_level(logging.DEBUG)
     presented, key = await store.issue("acme", "", None)
     answer = await post(app, f"/keys/{presented}/revoke")
@@ -225,7 +218,6 @@ async def test_a_whole_key_sent_by_mistake_is_not_repeated(
 async def test_while_the_key_store_is_unreachable_nothing_is_promised(
     app: OperatorsApp, server: ValkeyProcess, store: KeyStore
 ) -> None:
-    """503, and by itself it works again when the store is back."""
     _, key = await store.issue("acme", "", None)
     server.kill()
     for _ in range(6):  # more often than the breaker allows
@@ -241,7 +233,6 @@ async def test_while_the_key_store_is_unreachable_nothing_is_promised(
 
 
 async def test_no_connection_is_made_before_it_is_needed(app: OperatorsApp, changes: Actions) -> None:
-    """Reading, and what is refused, opens none."""
     await ask(app, "/health/ready", token=WRITE)
     await post(app, "/keys/short/revoke")
     await post(app, f"/keys/{UNKNOWN}/revoke", token=READ)
@@ -254,7 +245,6 @@ async def test_no_connection_is_made_before_it_is_needed(app: OperatorsApp, chan
 async def test_a_release_is_rolled_back(
     app: OperatorsApp, releases: tuple[str, str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """There and back without a body, to a named one with it; the log says who did it."""
     caplog.set_level(logging.INFO)
     first, second = releases
     assert (await post(app, ROLLBACK)).json() == {"release": first, "behind": []}
@@ -268,21 +258,18 @@ async def test_a_release_is_rolled_back(
 async def test_an_unknown_release_is_a_404(
     app: OperatorsApp, releases: tuple[str, str], tmp_path: Path, release: str
 ) -> None:
-    """And the current one stays."""
     answer = await post(app, ROLLBACK, f'{{"release":"{release}"}}'.encode())
     assert answer.problem() == (404, "no_such_release")
     assert Catalog(tmp_path).current().id == releases[1]
 
 
 async def test_a_publisher_at_work_is_a_409(app: OperatorsApp, releases: tuple[str, str], tmp_path: Path) -> None:
-    """Once it is done, asking again helps."""
     with Catalog(tmp_path).publishing():
         assert (await post(app, ROLLBACK)).problem() == (409, "busy")
     assert (await post(app, ROLLBACK)).status == 200
 
 
 async def test_where_there_is_no_way_back_it_says_so(app: OperatorsApp) -> None:
-    """Nothing was published yet."""
     answer = await post(app, ROLLBACK)
     assert answer.problem() == (409, "rollback_refused")
     assert "nothing has been published yet" in answer.json()["detail"]
@@ -291,7 +278,6 @@ async def test_where_there_is_no_way_back_it_says_so(app: OperatorsApp) -> None:
 async def test_others_are_answered_while_a_rollback_waits(
     app: OperatorsApp, releases: tuple[str, str], tmp_path: Path
 ) -> None:
-    """It waits for an instance that does not follow, and names it in the end."""
     stuck = InstanceFile(tmp_path, "stuck")
     stuck.write(InstanceRecord("stuck", 4711, "elsewhere", "http://127.0.0.1:1", (releases[1],)))
     try:

@@ -32,7 +32,6 @@ async def read(path: str, state: InstanceState | None = None) -> Answer:
     ],
 )
 async def test_readiness_is_what_a_balancer_needs(state: InstanceState, status: int, said: str) -> None:
-    """503 only where nothing should be sent; the reasons are in the body, and no cache keeps it."""
     answer = await read("/health/ready", state)
     assert (answer.status, answer.json()["status"]) == (status, said)
     assert list(answer.json()) == ["status", "reasons", "releases"]
@@ -46,14 +45,12 @@ async def test_liveness_looks_at_nothing_else() -> None:
 
 
 async def test_metrics_are_in_the_format_of_prometheus() -> None:
-    """With the newest sums."""
     answer = await read("/metrics")
     assert (answer.status, answer.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
     assert b'forecast_requests_total{area="forecast",outcome="answered",status="200"} 1.0' in answer.body
 
 
 async def test_the_index_lists_every_endpoint() -> None:
-    """And each answers, with a trailing slash too; a stream does not end, and nothing is known of a request."""
     endpoints = set((await read("/")).json()["endpoints"])
     others = {"/events", "/requests/{request_id}", "/schema/openapi.json"}
     assert others < endpoints
@@ -62,7 +59,6 @@ async def test_the_index_lists_every_endpoint() -> None:
 
 
 async def test_the_description_names_every_endpoint_and_its_errors_and_takes_the_read_token(tmp_path: Path) -> None:
-    """Those that change something are in it where they exist."""
     changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
     app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
     assert (await ask(app, "/schema/openapi.json")).problem() == (401, "missing_token")
@@ -74,13 +70,11 @@ async def test_the_description_names_every_endpoint_and_its_errors_and_takes_the
 
 
 async def test_options_lists_the_methods() -> None:
-    """As the framework answers it."""
     answer = await ask(operators(lambda: instance(WELL)), "/metrics", "OPTIONS")
     assert (answer.status, set(answer.headers["allow"].split(", "))) == (204, {"GET", "HEAD", "OPTIONS"})
 
 
 async def test_the_index_lists_actions_for_callers_with_the_right(tmp_path: Path) -> None:
-    """With the write token; whoever has none does not even learn that there is one."""
     changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
     app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
     said = [(await ask(app, "/", token=token)).json()["endpoints"] for token in (None, READ, WRITE)]
@@ -97,7 +91,6 @@ async def test_the_index_lists_actions_for_callers_with_the_right(tmp_path: Path
 
 
 async def test_with_a_read_token_metrics_take_one() -> None:
-    """Either; a wrong one is a 401 as none is, and says which scheme is wanted."""
     app = operators(lambda: instance(WELL), read=READ, write=WRITE)
     for token in (READ, WRITE):
         assert (await ask(app, "/metrics", token=token)).status == 200
@@ -110,7 +103,6 @@ async def test_with_a_read_token_metrics_take_one() -> None:
 
 @pytest.mark.parametrize(("state", "status"), [(instance(but(cache_up=False)), 200), (instance(None), 503)])
 async def test_a_probe_without_the_token_learns_the_status_alone(state: InstanceState, status: int) -> None:
-    """Nothing of the reasons and releases; so does one whose token is of yesterday, which must stay usable."""
     app = operators(lambda: state, read=READ)
     whole = await ask(app, "/health/ready", token=READ)
     assert list(whole.json()) == ["status", "reasons", "releases"]
@@ -120,7 +112,6 @@ async def test_a_probe_without_the_token_learns_the_status_alone(state: Instance
 
 
 async def test_liveness_never_takes_a_token() -> None:
-    """Nor does the index."""
     app = operators(lambda: instance(WELL), read=READ, write=WRITE)
     assert (await ask(app, "/health/live")).status == (await ask(app, "/")).status == 200
 
@@ -160,7 +151,6 @@ async def test_a_page_of_another_site_changes_nothing(tmp_path: Path) -> None:
 
 
 async def test_beyond_loopback_nothing_is_read_before_there_is_a_token() -> None:
-    """The answer says what to set. Probes go on, and learn the status alone."""
     app = operators(lambda: instance(but(cache_up=False)), open_to_all=False)
     for path in ("/metrics", "/overview", "/events"):
         refused = await ask(app, path, token="another-token-altogether")
@@ -175,7 +165,6 @@ async def test_beyond_loopback_nothing_is_read_before_there_is_a_token() -> None
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_head_is_answered_as_get_is(path: str) -> None:
-    """With the same status and fields; the server leaves out the body."""
     app = operators(lambda: instance(WELL))
     got, head = [await ask(app, path, method, x_request_id="r") for method in ("GET", "HEAD")]
     assert (head.status, head.headers) == (got.status, got.headers)
@@ -191,19 +180,15 @@ async def test_another_method_gets_the_allowed_ones(path: str, method: str) -> N
 
 @pytest.mark.parametrize("path", ["/v1/", "/health", "/metrics/x", "/keys/0B1zQmX4ktLw"])
 async def test_there_is_nothing_at_other_paths(path: str) -> None:
-    """Partners' endpoints least of all."""
     assert (await read(path)).problem() == (404, "not_found")
 
 
 async def test_a_request_keeps_its_id() -> None:
-    """As on the partners' listener."""
     answer = await ask(operators(lambda: instance(WELL)), "/nothing", x_request_id="abc-1")
     assert answer.json()["request_id"] == "abc-1"
 
 
 async def test_a_defect_is_a_500_that_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """The log has it, under the same id."""
-
     class Broken(Watched):
         async def sums(self) -> Snapshot:
             raise RuntimeError("hunter2")

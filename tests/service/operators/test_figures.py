@@ -14,7 +14,6 @@ from service.operators.figures import figures_of, quantile
 
 
 def test_answers_are_summed_over_workers_areas_and_releases() -> None:
-    """By tier."""
     workers = [Telemetry(), Telemetry()]
     for worker in workers:
         for release in ("r1", "r2"):
@@ -26,7 +25,6 @@ def test_answers_are_summed_over_workers_areas_and_releases() -> None:
 
 
 def test_requests_are_counted_by_status_refused_ones_included() -> None:
-    """Of the 404s, unknown names are told apart."""
     worker = Telemetry()
     worker.count(REQUESTS, "forecast", "200", "answered", amount=5)
     worker.count(REQUESTS, "forecast", "404", "no_matching_records", amount=2)
@@ -38,7 +36,6 @@ def test_requests_are_counted_by_status_refused_ones_included() -> None:
 
 
 def test_durations_are_summed_by_bucket() -> None:
-    """Of requests over all areas, and of queries."""
     worker = Telemetry()
     worker.observe(REQUEST_SECONDS, 0.00005, "forecast")
     worker.observe(REQUEST_SECONDS, 99.0, "projects")
@@ -49,7 +46,6 @@ def test_durations_are_summed_by_bucket() -> None:
 
 
 def test_a_quantile_is_estimated_as_prometheus_does() -> None:
-    """Evenly within a bucket; what exceeds every bound is told as the last bound."""
     counts = [0] * (len(LATENCY_BOUNDS) + 1)
     assert quantile(counts, 0.5) is None
     counts[0] = 100

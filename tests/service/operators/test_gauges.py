@@ -19,7 +19,6 @@ def gauges(state: InstanceState) -> dict[tuple[str, str], float]:
 
 
 def test_the_two_stores_have_their_figures() -> None:
-    """What is not known is absent, so that an alarm does not take it for 0."""
     keys = Store(name="keys", up=True, memory=10, memory_limit=None, evicted=0, latency=0.001)
     found = gauges(msgspec.structs.replace(instance(WELL), stores=(keys, Store(name="cache", up=False))))
     assert found["forecast_store_memory_bytes", "keys"] == 10
@@ -30,7 +29,6 @@ def test_the_two_stores_have_their_figures() -> None:
 
 
 def test_each_node_of_a_cluster_has_its_figures() -> None:
-    """Beside those of the cache as a whole; without a cluster there are none."""
     nodes = (
         StoreNode(node="h1:6379", up=True, memory=10, memory_limit=100, evicted=2, latency=0.001),
         StoreNode(node="h2:6379", up=False),
@@ -47,7 +45,6 @@ def test_each_node_of_a_cluster_has_its_figures() -> None:
 
 
 def test_used_room_is_shown_beside_its_limit() -> None:
-    """Over all workers: connections, look-ups in the warehouse, and the disk."""
     state = msgspec.structs.replace(
         instance(
             but(connections=3, connections_limit=100, waiting=2), but(connections=4, connections_limit=100, waiting=5)
@@ -73,7 +70,6 @@ def test_keys_that_expire_are_counted_once_they_were() -> None:
 
 
 def test_each_worker_has_its_latency() -> None:
-    """Under its process id, over all areas."""
     slow = Telemetry()
     slow.observe(REQUEST_SECONDS, 2.0, "forecast")
     slow.observe(REQUEST_SECONDS, 2.0, "projects")
@@ -84,7 +80,6 @@ def test_each_worker_has_its_latency() -> None:
 
 
 def test_events_are_counted_from_the_first_scrape_on() -> None:
-    """By kind, so that a rate of restarts or switches can be drawn; the version that runs is told too."""
     text = render_metrics(instance(WELL), Snapshot(), {"purge": 2}).decode()
     assert 'forecast_events_total{kind="purge"} 2.0' in text
     assert all(f'forecast_events_total{{kind="{kind}"}}' in text for kind in EVENT_KINDS)

@@ -32,7 +32,6 @@ def recorded(seconds: int) -> FigureHistory:
 
 
 def test_a_span_is_what_was_counted_in_it() -> None:
-    """By the second in the last ten minutes, by ten seconds before."""
     history = recorded(5000)
     minute, hour = history.back(60), history.back(3600)
     assert (history.now.tick - minute.tick, history.now.tick - hour.tick) == (60, 3600)
@@ -43,7 +42,6 @@ def test_a_span_is_what_was_counted_in_it() -> None:
 
 
 def test_a_young_instance_says_how_much_a_span_covers() -> None:
-    """No ratio above 100 %, and none at all where nothing was answered."""
     history = recorded(30)
     assert hit_rate(history.back(3600), history.now).seconds == 30
     assert hit_rate(history.now, history.now).rate is None
@@ -52,7 +50,6 @@ def test_a_young_instance_says_how_much_a_span_covers() -> None:
 
 @pytest.mark.parametrize(("span", "step", "points"), [("10m", 1, 600), ("2h", 10, 720), ("24h", 60, 1440)])
 def test_each_span_has_its_steps(span: str, step: int, points: int) -> None:
-    """The oldest are forgotten; each point is what its step brought, in each second."""
     history = recorded(90_000).history(span)  # type: ignore[arg-type]
     assert (history.step, len(history.points)) == (step, points)
     gaps = {round(after.at - before.at) for before, after in zip(history.points, history.points[1:], strict=False)}
@@ -62,7 +59,6 @@ def test_each_span_has_its_steps(span: str, step: int, points: int) -> None:
 
 
 def test_it_takes_a_few_megabytes() -> None:
-    """However long the instance runs."""
     tracemalloc.start()
     history = recorded(90_000)
     used, _ = tracemalloc.get_traced_memory()
@@ -72,7 +68,6 @@ def test_it_takes_a_few_megabytes() -> None:
 
 
 def test_a_clock_that_is_set_moves_the_times_and_no_figure() -> None:
-    """Rates and spans do not depend on it, and points stay in order."""
     history = recorded(100)
     before = [point.at for point in history.history("10m").points]
     history.record(1101.0, counted(101), -3600.0)

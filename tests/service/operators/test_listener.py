@@ -52,7 +52,6 @@ async def listening(settings: Settings, *requests: tuple[str, str]) -> list[int]
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_on_loopback_the_listener_is_read_under_its_own_names_alone(host: str, tmp_path: Path) -> None:
-    """No token is needed there; a name of the settings is one of its own."""
     settings = Settings(data_dir=str(tmp_path), operator_host=host, operator_allowed_hosts=("ops.example",))
     names = ("localhost:8001", "127.0.0.1", "ops.example", "rebound.example")
     statuses = await listening(settings, *(("/metrics", name) for name in names))
@@ -73,7 +72,6 @@ async def test_beyond_loopback_the_listener_takes_a_token_and_any_name(
 
 @pytest.mark.usefixtures("audit_level")
 async def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
-    """HEAD has the length of the body and not the body; changes of keys are logged at every level from then on."""
     logging.getLogger("forecast.keys.audit").setLevel(logging.ERROR)
     settings = Settings(data_dir=str(tmp_path), operator_read_token=READ, operator_write_token=WRITE)
     with bind("127.0.0.1", 0, "operator_port") as bound:
@@ -155,8 +153,6 @@ EARLY = {
 
 @pytest.mark.usefixtures("audit_level")
 async def test_an_answer_before_the_end_of_its_request_is_the_last(tmp_path: Path) -> None:
-    """As it is for partners: nothing that follows is taken for a request."""
-
     def ask(port: int, start: str, lines: list[str], behind: str) -> tuple[int, str | None, bool]:
         good = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
         with Wire(port, 30) as wire:
@@ -193,7 +189,6 @@ async def test_the_body_of_a_request_that_offers_another_protocol_is_read(tmp_pa
 async def test_the_newest_connection_takes_the_place_of_the_one_that_was_idle_longest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So that no cache keeps a health check out; whoever has just asked stays."""
     monkeypatch.setattr("service.operators.listener.MOST_CONNECTIONS", 2)
     settings = Settings(data_dir=str(tmp_path))
     async with listened(settings) as port:

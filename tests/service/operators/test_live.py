@@ -28,7 +28,6 @@ def watched() -> Watched:
 
 
 async def test_the_overview_is_what_the_structs_say() -> None:
-    """Whoever decodes it with them loses nothing."""
     answer = await ask(build_operators_app(watched()), "/overview")
     seen = msgspec.json.decode(answer.body, type=Overview)
     assert msgspec.json.encode(seen) == answer.body
@@ -36,8 +35,6 @@ async def test_the_overview_is_what_the_structs_say() -> None:
 
 
 async def test_before_there_is_an_overview_it_is_a_503() -> None:
-    """For a quarter of a second; then again."""
-
     class Young(Watched):
         def overview(self) -> None:
             return None
@@ -48,7 +45,6 @@ async def test_before_there_is_an_overview_it_is_a_503() -> None:
 
 @pytest.mark.parametrize(("query", "step"), [("", 1.0), ("span=10m", 1.0), ("span=2h", 10.0), ("span=24h", 60.0)])
 async def test_the_history_has_a_span(query: str, step: float) -> None:
-    """Ten minutes unless one is asked for."""
     app = build_operators_app(watched())
     answer = await ask(app, "/history", query=query)
     assert msgspec.json.decode(answer.body, type=History).step == step
@@ -61,7 +57,6 @@ async def test_an_unknown_span_is_a_400_that_lists_the_others() -> None:
 
 
 async def test_a_request_is_found_by_its_id() -> None:
-    """What is not known is a 404 that says why that may be."""
     found = watched()
     found.logged = [ANSWERED, FAILED]
     app = build_operators_app(found)
@@ -72,7 +67,6 @@ async def test_a_request_is_found_by_its_id() -> None:
 
 
 async def test_the_sample_of_the_log_can_be_changed_with_the_write_token(tmp_path: Path) -> None:
-    """A share from 0 to 1, and nothing else."""
     found = watched()
     changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
     app = build_operators_app(found, Access(Tokens(READ, WRITE)), changes)
@@ -92,7 +86,6 @@ async def test_all_of_it_takes_the_read_token_where_there_is_one() -> None:
 
 
 async def test_a_stream_sends_every_overview_until_the_listener_stops(tmp_path: Path) -> None:
-    """The first at once; a drain does not wait for those who listen."""
     found = watched()
     seen: list[dict[str, Any]] = []
     settings = Settings(data_dir=str(tmp_path))
@@ -119,7 +112,6 @@ async def test_a_stream_sends_every_overview_until_the_listener_stops(tmp_path: 
 
 
 async def test_nothing_is_encoded_without_listeners(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page costs nothing until it is open, and one encoding however many look at it."""
     found = watched()
     encoded = 0
     overview = found.observer.overview

@@ -24,7 +24,6 @@ def samples(state: InstanceState, sums: Snapshot) -> dict[tuple[str, tuple[tuple
 
 
 def test_counters_have_their_labels() -> None:
-    """And end in _total."""
     telemetry = Telemetry()
     telemetry.count(REQUESTS, "forecast", "200", "answered")
     labels = (("area", "forecast"), ("outcome", "answered"), ("status", "200"))
@@ -32,7 +31,6 @@ def test_counters_have_their_labels() -> None:
 
 
 def test_buckets_are_cumulative() -> None:
-    """Each counts all that was not slower; the last is the number of all."""
     telemetry = Telemetry()
     for seconds in (0.0001, 0.003, 0.003, 60):
         telemetry.observe(REQUEST_SECONDS, seconds, "forecast")
@@ -47,7 +45,6 @@ def test_buckets_are_cumulative() -> None:
 
 
 def test_gauges_are_of_the_whole_instance() -> None:
-    """A store is up if every worker reaches it; releases are counted by worker."""
     found = samples(instance(WELL, but(cache_up=False, release="r2", push_connected=False), None), Snapshot())
     assert found["forecast_workers", ()] == 2
     assert found["forecast_workers_wanted", ()] == 3
@@ -63,14 +60,12 @@ def test_gauges_are_of_the_whole_instance() -> None:
 
 
 def test_an_instance_that_is_not_there_yet_has_metrics() -> None:
-    """Nothing is up, nothing fails."""
     found = samples(instance(None), Snapshot())
     assert found["forecast_ready", ()] == 0
     assert found["forecast_store_up", (("store", "keys"),)] == 0
 
 
 def test_a_foreign_key_store_is_a_metric() -> None:
-    """To be alarmed by."""
     assert samples(instance(but(keys_problem="another pepper")), Snapshot())["forecast_key_store_foreign", ()] == 1
     assert samples(instance(but(usage_problem="usage waits")), Snapshot())["forecast_usage_stuck", ()] == 1
     astray = msgspec.structs.replace(instance(WELL), mirror_problem="the store is away")
@@ -79,7 +74,6 @@ def test_a_foreign_key_store_is_a_metric() -> None:
 
 
 def test_the_inbox_has_its_figures() -> None:
-    """From the first moment, so that an alarm finds them."""
     names = ("published_total", "refused_total", "waiting", "ignored", "held", "last_refusal_timestamp_seconds")
 
     def figures(state: InstanceState) -> list[float]:
@@ -92,8 +86,6 @@ def test_the_inbox_has_its_figures() -> None:
 
 
 def test_the_oldest_held_drop_has_its_age() -> None:
-    """0 while none is held, so that an alarm needs no exception."""
-
     def age(status: Status) -> float:
         state = msgspec.structs.replace(instance(WELL), inbox=status)
         return samples(state, Snapshot())["forecast_inbox_held_oldest_age_seconds", ()]
@@ -103,8 +95,6 @@ def test_the_oldest_held_drop_has_its_age() -> None:
 
 
 def test_the_last_drop_has_its_age() -> None:
-    """And by how much the next one is overdue; both are 0 while there is nothing to say."""
-
     def figures(state: InstanceState) -> list[float]:
         found = samples(state, Snapshot())
         return [found["forecast_last_drop_age_seconds", ()], found["forecast_drop_overdue_seconds", ()]]
@@ -114,6 +104,5 @@ def test_the_last_drop_has_its_age() -> None:
 
 
 def test_every_family_is_declared_before_anything_happens() -> None:
-    """So that dashboards and alarms find their names."""
     text = render_metrics(instance(WELL), Snapshot()).decode()
     assert all(f"# TYPE {family.name}" in text for family in (*COUNTERS, *HISTOGRAMS))

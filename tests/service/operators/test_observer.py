@@ -48,7 +48,6 @@ def test_before_the_first_look_there_is_nothing_to_say(watching: Watching) -> No
 
 
 def test_all_is_well_since_the_instance_began(watching: Watching) -> None:
-    """With no reasons."""
     verdict = watching.seconds(instance(WELL), 5).verdict
     assert (verdict.level, verdict.sentence, verdict.since, verdict.reasons) == ("ok", "All is well.", 10_000.0, ())
 
@@ -72,14 +71,12 @@ def test_what_is_wrong_is_named_with_the_time_since_when(watching: Watching) -> 
 
 @pytest.mark.parametrize("state", [instance(None), instance(WELL, draining=True), instance(but(release=None))])
 def test_an_instance_that_answers_no_request_says_so(watching: Watching, state: InstanceState) -> None:
-    """As readiness does."""
     verdict = watching.seconds(state).verdict
     assert verdict.level == "unavailable"
     assert verdict.sentence.startswith("Partners get no answers. ")
 
 
 def test_errors_are_shown_for_a_minute(watching: Watching) -> None:
-    """Although nothing else is wrong. A few do not count."""
     watching.seconds(instance(WELL), 2)
     watching.telemetry.count(REQUESTS, "forecast", "503", "unavailable", amount=4)
     assert watching.seconds(instance(WELL)).verdict.level == "ok"
@@ -104,14 +101,12 @@ def test_errors_are_shown_for_a_minute(watching: Watching) -> None:
 def test_it_is_behind_when_another_release_is_served_or_something_else_is_wrong(
     watching: Watching, state: InstanceState, behind: bool
 ) -> None:
-    """Then whoever asks waits for another look."""
     assert not watching.observer.is_behind(state)
     watching.seconds(instance(WELL, WELL))
     assert watching.observer.is_behind(state) is behind
 
 
 def test_the_release_that_is_served_is_among_the_releases(watching: Watching) -> None:
-    """Before the folder was read again, and when it is older than those that are shown; it comes first."""
     for current in ("r9", "r1"):
         state = msgspec.structs.replace(instance(but(release=current)), releases=("r8", "r7"))
         found = watching.seconds(state).releases
@@ -119,7 +114,6 @@ def test_the_release_that_is_served_is_among_the_releases(watching: Watching) ->
 
 
 def test_a_switch_shows_in_the_hit_rate_before_and_after(watching: Watching) -> None:
-    """The release that was first is no switch."""
     watching.seconds(instance(WELL), 3)
     watching.answer("near", 9)
     watching.answer("warehouse", 1)
@@ -136,7 +130,6 @@ def test_a_switch_shows_in_the_hit_rate_before_and_after(watching: Watching) -> 
 
 
 def test_a_rollback_is_an_event_with_its_author_and_release(watching: Watching) -> None:
-    """The hit rate before it is that of the release that it left, and of no other."""
     state = instance(but(release="r1"))
     watching.seconds(state)
     watching.answer("warehouse", 90)
@@ -156,7 +149,6 @@ def test_a_rollback_is_an_event_with_its_author_and_release(watching: Watching) 
 
 
 def test_workers_that_all_died_come_back_with_no_switch(watching: Watching) -> None:
-    """What they serve then is what they served before."""
     for state in (instance(WELL), instance(None), instance(WELL)):
         seen = watching.seconds(state)
     assert seen.switch is None
@@ -164,7 +156,6 @@ def test_workers_that_all_died_come_back_with_no_switch(watching: Watching) -> N
 
 
 def test_the_cause_comes_before_what_partners_notice_of_it(watching: Watching) -> None:
-    """The sentence names the cause, with its own time, whatever else has been wrong for longer."""
     watching.seconds(instance(WELL), 2)
     watching.telemetry.count(REQUESTS, "forecast", "503", "unavailable", amount=50)
     watching.seconds(instance(WELL), 3)
@@ -177,7 +168,6 @@ def test_the_cause_comes_before_what_partners_notice_of_it(watching: Watching) -
 
 
 def test_a_reason_from_before_an_outage_keeps_its_time(watching: Watching) -> None:
-    """While nobody is answered, nothing else is looked for."""
     began = watching.now + 1
     watching.seconds(instance(but(cache_up=False)), 3)
     watching.seconds(instance(None), 3)
@@ -185,7 +175,6 @@ def test_a_reason_from_before_an_outage_keeps_its_time(watching: Watching) -> No
 
 
 def test_a_clock_that_is_set_moves_no_rate(watching: Watching) -> None:
-    """Neither of the instance nor of a worker; the time that is shown is that of the clock."""
     counted = Telemetry()
     for second in range(100):
         counted.observe(REQUEST_SECONDS, 0.0001, "forecast")
@@ -200,7 +189,6 @@ def test_a_clock_that_is_set_moves_no_rate(watching: Watching) -> None:
 
 
 def test_many_events_of_one_kind_hide_no_other(watching: Watching) -> None:
-    """A crash is seen among a thousand changes of keys."""
     watching.seconds(instance(WELL))
     watching.observer.events.add("worker", "worker 7 was replaced")
     for number in range(1000):
@@ -212,7 +200,6 @@ def test_many_events_of_one_kind_hide_no_other(watching: Watching) -> None:
 
 
 def test_workers_have_their_own_latency_and_rate(watching: Watching) -> None:
-    """So that a slow one shows."""
     quick, slow = Telemetry(), Telemetry()
     both = [but(telemetry=quick.snapshot()), but(telemetry=slow.snapshot())]
     watching.seconds(instance(*both))
@@ -228,7 +215,6 @@ def test_workers_have_their_own_latency_and_rate(watching: Watching) -> None:
 
 
 def test_a_worker_that_does_not_respond_takes_nothing_back(watching: Watching) -> None:
-    """What it counted stays counted, and comes back with no jump; that it is silent is an event."""
     counted = Telemetry()
     counted.count(ANSWERS, "forecast", "near", "r1", amount=100)
     counted.count(REQUESTS, "forecast", "200", "answered", amount=100)
@@ -249,7 +235,6 @@ def test_what_workers_saw_is_ranked(watching: Watching) -> None:
 
 
 def test_what_changes_between_two_looks_is_an_event(watching: Watching) -> None:
-    """Newest first, and counted by kind."""
     watching.seconds(instance(None))
     watching.seconds(instance(WELL))
     watching.seconds(instance(but(cache_up=False)))
@@ -270,7 +255,6 @@ def test_what_changes_between_two_looks_is_an_event(watching: Watching) -> None:
 
 
 def test_the_current_release_comes_first(watching: Watching) -> None:
-    """Then its neighbours, newest first. They are named after when they were built."""
     ids = ("20261103T120000Z-cc", "20261002T120000Z-bb", "20260901T120000Z-aa")
     state = msgspec.structs.replace(instance(but(release=ids[1])), releases=ids)
     shown = watching.seconds(state).releases

@@ -23,7 +23,6 @@ def known(hosts: Hosts, *sent: str) -> bool:
     ],
 )
 def test_names_of_this_machine_are_known_on_any_port(host: str) -> None:
-    """A tunnel listens on another port."""
     assert known(Hosts(), host)
 
 
@@ -51,7 +50,6 @@ def test_an_unknown_name_of_this_machine_is_refused(host: str) -> None:
 
 
 def test_operators_can_name_further_hosts() -> None:
-    """In any letter case; addresses as well."""
     hosts = Hosts(["ops.Example.org", "2001:db8::1"])
     assert known(hosts, "OPS.example.org:443")
     assert known(hosts, "[2001:DB8::1]:8001")
@@ -59,7 +57,6 @@ def test_operators_can_name_further_hosts() -> None:
 
 
 def test_each_host_that_is_sent_must_be_known() -> None:
-    """A request without one is not from a browser."""
     assert known(Hosts())
     assert not known(Hosts(), "localhost", "rebound.example")
 

@@ -21,7 +21,6 @@ async def get(path: str = "/", accept: str = BROWSER, **headers: str) -> Answer:
 
 
 async def test_a_browser_gets_the_page_and_a_program_the_index() -> None:
-    """Of the same path; a cache between them knows the difference."""
     page, index = await get(), await get(accept="*/*")
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert page.body.startswith(b"<!doctype html>")
@@ -31,7 +30,6 @@ async def test_a_browser_gets_the_page_and_a_program_the_index() -> None:
 
 @pytest.mark.parametrize("path", ["/", "/page/page.js", "/page/page.css"])
 async def test_nothing_foreign_runs_in_the_page(path: str) -> None:
-    """Scripts, styles and requests are the listener's own, nothing is inline, and nobody shows it in a frame."""
     headers = (await get(path)).headers
     policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
     assert policy.pop("img-src") == "data:"
@@ -43,7 +41,6 @@ async def test_nothing_foreign_runs_in_the_page(path: str) -> None:
 
 
 async def test_what_a_browser_has_is_not_sent_again() -> None:
-    """It asks each time; each coding has a validator of its own."""
     plain, zipped = await get(), await get(accept_encoding="gzip")
     assert gzip.decompress(zipped.body) == plain.body
     assert plain.headers["etag"] != zipped.headers["etag"]
@@ -54,13 +51,11 @@ async def test_what_a_browser_has_is_not_sent_again() -> None:
 
 @pytest.mark.parametrize("path", ["/page/", "/page/nothing.js", "/page/../page_files.py", "/page//etc/passwd"])
 async def test_nothing_but_the_page_is_served(path: str) -> None:
-    """Paths are looked up among the page's files, never on the disk."""
     assert (await get(path)).problem() == (404, "not_found")
 
 
 def test_the_whole_page_is_light() -> None:
-    """Everything together, uPlot and its licence included."""
-    files = read_page_files()
+    files = read_page()
     assert {"index.html", "page.css", "page.js"} < set(files)
     assert sum(len(file.gzipped) for file in files.values()) < _MOST_BYTES
 

@@ -29,7 +29,6 @@ def test_no_count_is_too_low_and_each_says_by_how_much_it_may_be_too_high() -> N
 
 
 def test_a_name_that_comes_late_is_ranked_although_the_board_is_full() -> None:
-    """It is heavy, and so it takes the place of one that is not."""
     board = RankingBoard(Clock())
     board.add(Sample("query", f"q{number}", "", 1) for number in range(NAMES))
     board.add([Sample("query", "late", "", 1)] * 10)
@@ -39,7 +38,6 @@ def test_a_name_that_comes_late_is_ranked_although_the_board_is_full() -> None:
 
 
 def test_what_may_be_mostly_error_is_not_shown() -> None:
-    """Many names that are made up, each asked once, are no ranking."""
     board = RankingBoard(Clock())
     board.add([Sample("unknown", "asked", "", 50)])
     board.add(Sample("unknown", f"made up {number}", "", 1) for number in range(20 * NAMES))
@@ -47,7 +45,6 @@ def test_what_may_be_mostly_error_is_not_shown() -> None:
 
 
 def test_partners_are_the_sum_of_their_keys() -> None:
-    """A ranking of keys names the partner beside each."""
     board = RankingBoard(Clock())
     board.add([Sample("key", "k1", "acme", 5), Sample("key", "k2", "acme", 4), Sample("key", "k3", "bell", 8)])
     ranked = board.rankings()
@@ -60,7 +57,6 @@ def test_partners_are_the_sum_of_their_keys() -> None:
 
 
 def test_what_is_older_than_an_hour_is_forgotten() -> None:
-    """The hour is the current half-hour and the one before; it says how much it covers."""
     clock = Clock()
     board = RankingBoard(clock)
     board.add([Sample("missed", "old", "", 3)])

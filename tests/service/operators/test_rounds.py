@@ -22,7 +22,6 @@ class Work:
 
 
 async def test_a_crowd_costs_two_calls_and_gets_no_older_result() -> None:
-    """The first call was under way when the others came: it may not know what they want to know."""
     work = Work()
     rounds = Rounds(work)
     first = asyncio.create_task(rounds.get())
@@ -38,7 +37,6 @@ async def test_a_crowd_costs_two_calls_and_gets_no_older_result() -> None:
 
 
 async def test_a_call_that_fails_fails_for_those_who_waited_for_it_alone() -> None:
-    """The next one is tried again."""
     failures = iter([OSError("no"), None])
 
     async def work() -> str:

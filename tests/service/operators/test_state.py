@@ -59,7 +59,6 @@ def test_a_clock_that_differs_from_the_key_store_s_degrades(ahead: float | None,
 
 
 def test_an_instance_that_lacks_nothing_is_ready() -> None:
-    """With the releases that it serves."""
     assert readiness(instance(WELL, but(release="r2"))) == Readiness("ready", (), ("r1", "r2"))
 
 
@@ -83,7 +82,6 @@ def test_an_instance_that_lacks_nothing_is_ready() -> None:
     ],
 )
 def test_an_instance_that_can_answer_no_key_is_unavailable(state: InstanceState, reason: str) -> None:
-    """And says what an operator must mend."""
     found = readiness(state)
     assert (found.status, found.reasons) == ("unavailable", (reason,))
 
@@ -110,14 +108,13 @@ def test_an_instance_that_can_answer_no_key_is_unavailable(state: InstanceState,
     ],
 )
 def test_an_instance_that_can_answer_some_keys_is_degraded(state: InstanceState, part: str) -> None:
-    """A balancer goes on sending to it; the reason is there to read."""
     found = readiness(state)
     assert found.status == "degraded"
     assert any(part in reason for reason in found.reasons)
 
 
 def test_an_inbox_that_cannot_be_watched_is_a_reason_and_a_refusal_is_none() -> None:
-    """A refused drop is the business of whoever dropped it: what is served is not worse for it."""
+    """A refused drop concerns its sender. It does not affect what is served."""
     refused = msgspec.structs.replace(instance(WELL), inbox=Status(refused=3, waiting=2, last_refusal=1.0))
     assert readiness(refused).status == "ready"
     away = msgspec.structs.replace(refused, inbox_problem="the inbox /in does not exist")
@@ -137,14 +134,12 @@ def test_releases_that_are_not_mirrored_are_a_reason_and_the_only_one_of_an_empt
 def test_the_next_drop_is_overdue_once_the_last_is_older_than_the_rhythm(
     age: float | None, every: float | None, overdue: float
 ) -> None:
-    """Before the first drop, and without a rhythm, none is."""
     state = msgspec.structs.replace(instance(WELL), last_drop_age=age, drop_every=every)
     assert state.drop_overdue == overdue
     assert readiness(state).status == ("degraded" if overdue else "ready")
 
 
 def test_an_overdue_drop_is_a_reason_that_takes_no_instance_out_of_the_balancer() -> None:
-    """What is served is right, only old."""
     state = msgspec.structs.replace(instance(WELL), last_drop_age=33 * 86_400.0, drop_every=31 * 86_400.0)
     assert readiness(state).reasons == (
         "the next drop is overdue by 2 days: the last one came 33 days ago, and FORECAST_DROP_EVERY is 31 days",
@@ -152,7 +147,6 @@ def test_an_overdue_drop_is_a_reason_that_takes_no_instance_out_of_the_balancer(
 
 
 def test_a_drop_that_waits_for_approval_is_a_reason_too() -> None:
-    """Somebody has to decide, and nobody is asked twice."""
     held = Status(held=2, held_since=time.time() - 7200)
     state = msgspec.structs.replace(instance(WELL), inbox=held)
     assert readiness(state) == Readiness(
@@ -180,6 +174,5 @@ def test_a_worker_that_does_not_respond_does_not_serve() -> None:
 
 
 def test_a_reason_that_all_workers_have_is_said_once() -> None:
-    """However many they are."""
     found = readiness(instance(*(but(release_problem="cannot open r2") for _ in range(8))))
     assert found.reasons == ("cannot open r2",)

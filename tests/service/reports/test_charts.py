@@ -51,7 +51,6 @@ def test_lines_have_a_dot_for_each_year_that_has_figures() -> None:
     [{2023: (5, 5)}, {2023: (0, 0)}, {2023: (None, 1)}, {2020: (1, 10**12), 2021: (3, 4)}, {2020: (10**9, 10**9 + 1)}],
 )
 def test_every_dot_lies_inside_the_picture(years: dict[int, charts.Pair]) -> None:
-    """A single year, no difference at all, enormous differences."""
     svg = fromstring(charts.population_lines(years))
     width, height = (float(part) for part in (svg.get("viewBox") or "").split()[2:])
     for dot in svg.iter(f"{SVG}circle"):

@@ -114,7 +114,6 @@ GONE = compared(figures=(figure("population 2035", new_total=None, new_count=0, 
 def test_the_banner_is_green_only_if_nothing_needs_a_look(
     findings: tuple[Finding, ...], comparison: Comparison | None, word: str
 ) -> None:
-    """The gravest reason is in the headline, in words."""
     read = Page(page(*findings, comparison=comparison))
     assert ("class", "verdict doubtful") in read.attributes
     assert f"{word}: it can be published" in read.text
@@ -150,7 +149,6 @@ STATES = compared(
 
 
 def test_a_map_has_a_number_and_all_details_for_each_state() -> None:
-    """Readable without colours."""
     text = page(comparison=STATES)
     chart = next(one for one in re.findall(r"<svg.*?</svg>", text, re.DOTALL) if "Changes by state" in one)
     tiles = {
@@ -191,7 +189,6 @@ def test_distributions_are_charted() -> None:
 
 
 def test_a_page_stays_small_whatever_changed() -> None:
-    """Every state with all its tables, and every figure."""
     codes = [f"{first}{second}" for first in "ABCDEFGHIJ" for second in "ABCDEFGHIJ"]
     tables = {table.name: (1_000_000, 2_000_000) for table in TABLES}
     figures = tuple(figure(f"tot_home_available_{year}", moved=10**6, changed=1) for year in range(2020, 2024))
@@ -203,7 +200,6 @@ def test_a_page_stays_small_whatever_changed() -> None:
 
 
 def test_a_finding_is_shown_whole() -> None:
-    """Severity in words, rule, message, samples, what to do, where, and how many."""
     (row,) = [row for row in rows_of(page(ERROR)) if "duplicate-key" in row]
     for part in (*ERROR.samples, ERROR.rule, ERROR.message, ERROR.remedy, ERROR.file, ERROR.column, "Error", "12,345"):
         assert part is not None
@@ -246,7 +242,6 @@ def test_without_a_comparison_the_page_says_why() -> None:
 
 
 def test_nothing_runs_and_nothing_is_loaded_from_elsewhere() -> None:
-    """No scripts, no styles, images or fonts by address; and a browser is told to refuse them."""
     text = page(ERROR, comparison=DRIFTED)
     read = Page(text)
     assert not {"script", "link", "img", "iframe", "object", "base", "form", "a"} & set(read.tags)
@@ -277,7 +272,6 @@ def test_names_of_drop_states_tables_and_figures_are_text() -> None:
 
 
 def test_what_cannot_be_printed_is_shown_escaped() -> None:
-    """A file's name need not even be text; the page must be writable all the same."""
     text = page(Finding(severity="warning", rule="foreign-file", message="a\x00b\x1b\udcff\u202e.txt"))
     assert "a\\u0000b\\u001b\\udcff\\u202e.txt" in text
     assert text.encode()
@@ -300,7 +294,6 @@ def given(comparison: Comparison) -> dict[str, object]:
 
 
 def test_check_writes_the_page_beside_what_it_prints(cli: Cli, drop: Path, tmp_path: Path) -> None:
-    """Also of a drop that is refused."""
     cli("extracts", "publish", str(drop))
     places = [location("36436", "<b>Dickinson</b>", "AL")]
     other = write_drop(tmp_path / "other", locations=places, population=[people("36436", 2023, -1)])

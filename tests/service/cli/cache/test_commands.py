@@ -44,7 +44,6 @@ def names_in(server: ValkeyProcess) -> set[bytes]:
 
 
 def test_warming_puts_every_answer_back(cli: Cli, release: str, cache: ValkeyProcess, niceness: list[int]) -> None:
-    """Whatever FORECAST_WARM says; a second run does the same again, and gives way to others."""
     expected = len(list(forecast.forecast_answers_to_warm(Catalog(cli.data).folder(release))))
     for _ in range(2):
         done = cli("cache", "warm", "--json", warm="off")
@@ -113,7 +112,6 @@ def test_a_release_that_becomes_current_meanwhile_is_reported(
 
 
 def test_stats_count_by_release(cli: Cli, release: str, cache: ValkeyProcess, start: Start) -> None:
-    """The current one, and what earlier ones left; and the near caches of the workers."""
     start(overview())
     cli("cache", "warm")
     with redis.Redis(unix_socket_path=str(cache.socket)) as client:
@@ -161,7 +159,6 @@ def test_stats_without_an_instance_say_so(cli: Cli, cache: ValkeyProcess) -> Non
 
 
 def test_a_purge_asks_every_instance(cli: Cli, start: Start) -> None:
-    """With the write token; each says what it removed."""
     listeners = [start(pid=4711), start(pid=4811)]
     for listener in listeners:
         listener.answer("/caches/purge", Purged(3, 4))
@@ -190,7 +187,6 @@ def test_a_purge_is_confirmed(cli: Cli, start: Start) -> None:
 
 
 def test_a_purge_that_an_instance_refuses_fails(cli: Cli, start: Start) -> None:
-    """The others have done it; the one that has not is named."""
     start(pid=4711).answer("/caches/purge", Purged(3, 4))
     start(pid=4811).refuse(403, "not_permitted")
     done = cli("cache", "purge", "--yes", "--json", operator_write_token=TOKEN)
@@ -203,7 +199,6 @@ def test_a_purge_that_an_instance_refuses_fails(cli: Cli, start: Start) -> None:
 
 
 def test_a_purge_without_a_write_token_is_not_sent(cli: Cli, start: Start) -> None:
-    """Nor is a question asked that leads nowhere; likewise if no instance runs."""
     without = cli("cache", "purge", typed="y\n", operator_write_token=TOKEN)
     assert (without.code, "Continue?" in without.out + without.err) == (1, False)
     assert "no instance runs" in without.err

@@ -54,7 +54,6 @@ def headers_of(answer: Answer) -> dict[str, str]:
 def test_it_says_what_a_partner_is_answered(
     explained: Cli, worker: Served, query: dict[str, str], status: int, canonical: str | None
 ) -> None:
-    """Status, headers, error and hint, and once the answer is stored, that the shared cache has it."""
     query_string = "&".join(f"{name}={quote_plus(value)}" for name, value in query.items())
     answer = worker.ask(f"{FORECAST}?{query_string}")
 
@@ -78,7 +77,6 @@ def test_it_says_what_a_partner_is_answered(
 
 
 def test_a_page_of_a_region_is_explained_by_its_path(explained: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the ZIP codes that are on it."""
     monkeypatch.setattr("service.keys.pepper.obtain", lambda *_, **__: PEPPER)
     explained.settings["keys_pepper"] = PEPPER.decode()
     target = f"{FORECAST}/by-county?county_fips_code=17167&limit=2"
@@ -88,7 +86,6 @@ def test_a_page_of_a_region_is_explained_by_its_path(explained: Cli, monkeypatch
 
 
 def test_explaining_changes_nothing(uncached: Cli, settings: Settings) -> None:
-    """What no request asked for stays a miss, however often it is explained."""
     for _ in range(2):
         said = uncached("cache", "explain", "zip_code=62705", "--json").json
         assert (said["shared"], said["tier"]) == ("miss", "warehouse")
@@ -119,7 +116,6 @@ def test_a_person_reads_why(uncached: Cli) -> None:
     ],
 )
 def test_a_query_can_be_copied_from_where_it_was_seen(explained: Cli, typed: str) -> None:
-    """With or without the question mark, a path or a host."""
     assert explained("cache", "explain", typed, "--json").json["query"] == "zip:36436"
 
 
@@ -150,7 +146,6 @@ def test_without_a_release_there_is_nothing_to_explain(cli: Cli) -> None:
 
 
 def test_an_unreachable_cache_is_part_of_the_answer(cli: Cli, release: str) -> None:
-    """The warehouse answers then, and the headers say that the cache was passed over."""
     done = cli("cache", "explain", "zip_code=36436", "--json")
     assert done.code == 0
     said = done.json

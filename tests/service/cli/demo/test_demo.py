@@ -66,7 +66,6 @@ def url_and_key(lines: dict[str, Any]) -> tuple[str, str]:
 
 @pytest.mark.parametrize("few", [True, pytest.param(False, marks=pytest.mark.soak)], ids=["few states", "country"])
 def test_a_demo_serves_a_newcomer_an_engineer_and_an_operator_and_starts_again(env: dict[str, str], few: bool) -> None:
-    """One after the other, because making the drops takes seconds."""
     with demo(env, few=few) as (process, first):
         the_printed_lines_work(env, first)
         shown = json.loads(forecast_here(env, "extracts", "show", "--json").stdout)

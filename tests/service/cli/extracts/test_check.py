@@ -42,7 +42,6 @@ def shown(width: int, comparison: Comparison) -> str:
 
 
 def test_a_good_drop_is_exit_code_0_and_changes_nothing(cli: Cli, drop: Path) -> None:
-    """Not even a data folder comes into being."""
     done = cli("extracts", "check", str(drop))
     assert (done.code, done.out) == (0, "")
     assert done.err.startswith("Good: it can be published; no findings.")
@@ -130,7 +129,6 @@ def test_drift_is_an_error_until_it_is_accepted(cli: Cli, drop: Path, tmp_path: 
 
 
 def test_of_a_finding_that_names_many_five_are_shown_and_the_rest_counted() -> None:
-    """At every publish, the same eighty names would hide what is new."""
     names = tuple(f"Badger {number}, AK finds 99711 in Fairbanks, AK" for number in range(100))
     found = Finding(severity="info", rule="barren-alias", message="150 aliases", count=150, samples=names)
     lines = printed(120, found)
@@ -140,7 +138,6 @@ def test_of_a_finding_that_names_many_five_are_shown_and_the_rest_counted() -> N
 
 @pytest.mark.parametrize("width", [60, 100])
 def test_a_long_finding_wraps_under_its_beginning(width: int) -> None:
-    """Within the width, every line but the first indented alike, the file on a line of its own, no word lost."""
     lines = printed(width, LONG)
     assert max(map(len, lines)) <= width
     indents = {len(line) - len(line.lstrip()) for line in lines[1:]}
@@ -161,7 +158,6 @@ def test_severity_is_a_word_where_there_is_no_colour() -> None:
 
 
 def test_names_that_would_steer_the_terminal_are_shown_escaped() -> None:
-    """A file can be called anything; markup is no markup there, and control characters control nothing."""
     hostile = Finding(
         severity="error", rule="not-parquet", message="\x1b[2J\x07[red]x[/red]\nnext\u202e.parquet is none"
     )
@@ -172,7 +168,6 @@ def test_names_that_would_steer_the_terminal_are_shown_escaped() -> None:
 
 @pytest.mark.parametrize("width", [60, 100])
 def test_only_figures_that_changed_are_listed(width: int) -> None:
-    """One line says how many did not."""
     changed = figure("population 2023", new_total=1010, changed=3)
     regrouped = figure("est_total_home_demand_2030", changed=2)  # the same total, made up of others
     same = [figure(f"population {year}") for year in range(2010, 2020)]
@@ -276,7 +271,6 @@ def test_a_follow_on_is_indented_below_its_cause_and_suggests_nothing_of_its_own
 
 
 def test_rows_without_a_readable_key_are_compared_with_nothing(cli: Cli, drop: Path, tmp_path: Path) -> None:
-    """Locations that lost their leading zeros are no new ZIP codes."""
     cli("extracts", "publish", str(drop))
     rows = [{**row, "zip_code": row["zip_code"].lstrip("0")} for row in LOCATIONS]
     bad = str(write_drop(tmp_path / "bad", locations=rows))

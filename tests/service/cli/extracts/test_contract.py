@@ -16,7 +16,6 @@ from warehouse.schema.tables import TABLES
     ("form", "mark"), [("json-schema", "https://json-schema.org/draft/2020-12/schema"), ("odcs", "DataContract")]
 )
 def test_a_contract_is_printed_or_written(cli: Cli, tmp_path: Path, form: str, mark: str) -> None:
-    """Both are JSON, and so YAML as well; no data folder comes into being."""
     printed = cli("extracts", "contract", "--format", form)
     written = cli("extracts", "contract", "--format", form, "--out", str(tmp_path / "contract.json"))
     assert (printed.code, printed.err, written.code, written.out) == (0, "", 0, "")
@@ -53,7 +52,6 @@ def test_an_unknown_format_is_wrong_usage(cli: Cli) -> None:
 
 
 def test_a_drop_is_checked_by_itself(cli: Cli, drop: Path, tmp_path: Path) -> None:
-    """Compared with nothing, though there is a release, and without a word of the data folder."""
     cli("extracts", "publish", str(drop))
     other = str(write_drop(tmp_path / "other", aliases=None))
     done = cli("extracts", "check", other, "--no-release")
@@ -66,7 +64,6 @@ def test_a_drop_is_checked_by_itself(cli: Cli, drop: Path, tmp_path: Path) -> No
 
 
 def test_no_data_folder_is_needed(cli: Cli, drop: Path) -> None:
-    """Not even one that could be made."""
     done = cli("extracts", "check", str(drop), "--no-release", data_dir="/proc/nowhere")
     assert done.code == 0
 

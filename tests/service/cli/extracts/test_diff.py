@@ -75,7 +75,6 @@ def test_diff_writes_every_change_on_request(cli: Cli, two: tuple[str, str], tmp
 
 
 def test_diff_replaces_no_file(cli: Cli, two: tuple[str, str], drop: Path) -> None:
-    """An extract is Parquet as well."""
     before = contents(drop)
     done = cli("extracts", "diff", *two, "--to", str(drop / "zip_housing.parquet"))
     assert done.code == 2

@@ -30,7 +30,6 @@ def current(cli: Cli) -> list[Any]:
 
 
 def test_publish_prints_the_release_alone(cli: Cli, drop: Path) -> None:
-    """Standard output is the release's id and nothing else; the findings are for the person."""
     done = cli("extracts", "publish", str(drop))
     assert done.code == 0
     assert [done.out] == [f"{release}\n" for release in current(cli)]
@@ -38,7 +37,6 @@ def test_publish_prints_the_release_alone(cli: Cli, drop: Path) -> None:
 
 
 def test_publish_as_json(cli: Cli, drop: Path) -> None:
-    """The result, the release, every finding, and the instances that did not follow."""
     done = cli("extracts", "publish", str(drop), "--json")
     assert done.code == 0
     assert set(done.json) == {"result", "release", "findings", "comparison", "behind", "retired", "data_folder"}
@@ -49,7 +47,6 @@ def test_publish_as_json(cli: Cli, drop: Path) -> None:
 
 
 def test_the_same_drop_again_is_no_failure(cli: Cli, drop: Path) -> None:
-    """Already current: the same id, exit code 0."""
     release = published(cli, drop)
     again = cli("extracts", "publish", str(drop), "--json")
     assert again.code == 0
@@ -58,7 +55,6 @@ def test_the_same_drop_again_is_no_failure(cli: Cli, drop: Path) -> None:
 
 
 def test_a_refused_drop_is_exit_code_1_and_changes_nothing(cli: Cli, release: str, tmp_path: Path) -> None:
-    """All findings, in both forms; what was current stays so, and is named."""
     bad = str(bad_drop(tmp_path / "bad"))
     text, as_json = cli("extracts", "publish", bad), cli("extracts", "publish", bad, "--json")
     assert (text.code, as_json.code) == (1, 1)
@@ -72,7 +68,6 @@ def test_a_refused_drop_is_exit_code_1_and_changes_nothing(cli: Cli, release: st
 
 
 def test_a_first_drop_that_is_refused_leaves_nothing(cli: Cli, tmp_path: Path) -> None:
-    """There is no release before, and none after."""
     done = cli("extracts", "publish", str(bad_drop(tmp_path / "bad")), "--json")
     assert (done.code, done.json["release"]) == (1, None)
     assert cli("extracts", "list").out == f"No releases yet in {cli.data}: run `forecast extracts publish PATH`.\n"
@@ -81,7 +76,6 @@ def test_a_first_drop_that_is_refused_leaves_nothing(cli: Cli, tmp_path: Path) -
 
 @pytest.mark.parametrize("given", ["missing", "missing/*.parquet", "empty"])
 def test_publishing_nothing_is_exit_code_1(cli: Cli, tmp_path: Path, given: str) -> None:
-    """A path that is not there, a pattern that matches nothing, a folder without extracts: the line names it."""
     (tmp_path / "empty").mkdir()
     done = cli("extracts", "publish", str(tmp_path / given), "--json")
     assert done.code == 1
@@ -89,7 +83,6 @@ def test_publishing_nothing_is_exit_code_1(cli: Cli, tmp_path: Path, given: str)
 
 
 def test_list_shows_releases_newest_first(cli: Cli, release: str, tmp_path: Path) -> None:
-    """As JSON with the documented members; as text with what is current and what was before it."""
     first, second = release, published(cli, other_drop(tmp_path / "other"))
     listed = cli("extracts", "list", "--json").json
     assert {release["id"]: release["current"] for release in listed} == {first: False, second: True}
@@ -111,7 +104,6 @@ def test_list_shows_releases_newest_first(cli: Cli, release: str, tmp_path: Path
 
 
 def test_show_lists_the_contents_of_a_release(cli: Cli, release: str, tmp_path: Path) -> None:
-    """The current one by default, any other by its id, with tables and findings."""
     first, second = release, published(cli, other_drop(tmp_path / "other"))
     shown = cli("extracts", "show", "--json").json
     assert set(shown) == {"current", "switched_by", "manifest", "findings", "data_folder"}
@@ -124,7 +116,6 @@ def test_show_lists_the_contents_of_a_release(cli: Cli, release: str, tmp_path: 
 
 
 def test_rollback_goes_back_and_forth(cli: Cli, release: str, tmp_path: Path) -> None:
-    """Without an argument to the release before, twice back to this one; with an id, to that one."""
     first, second = release, published(cli, other_drop(tmp_path / "other"))
     assert cli("extracts", "rollback").out == f"{first}\n"
     assert current(cli) == [first]
@@ -139,7 +130,6 @@ def failed(done: Done) -> str:
 
 
 def test_there_is_nothing_to_return_to(cli: Cli, drop: Path) -> None:
-    """Without a release, and with a single one, a rollback fails and says why."""
     assert "nothing has been published yet" in failed(cli("extracts", "rollback", "--json"))
     assert "nothing has been published yet" in failed(cli("extracts", "show", "--json"))
     release = published(cli, drop)
@@ -150,6 +140,5 @@ def test_there_is_nothing_to_return_to(cli: Cli, drop: Path) -> None:
 @pytest.mark.parametrize("command", ["show", "rollback"])
 @pytest.mark.parametrize("unknown", ["20261005T090000Z-0123456789ab", "../staging", ".", "x" * 300])
 def test_an_unknown_release_is_named(cli: Cli, release: str, command: str, unknown: str) -> None:
-    """An id that no release has, or that is none, is a failure that changes nothing and leads nowhere else."""
     assert unknown in failed(cli("extracts", command, unknown, "--json"))
     assert current(cli) == [release]

@@ -17,7 +17,6 @@ def bad(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("command", ["check", "publish"])
 def test_all_failing_rows_are_written_and_their_file_is_named(cli: Cli, bad: str, tmp_path: Path, command: str) -> None:
-    """The folder is made; also a refused publish writes them."""
     folder = tmp_path / "new" / "faults"
     done = cli("extracts", command, bad, "--failures", str(folder))
     assert done.code == 1
@@ -48,7 +47,6 @@ def test_a_drop_without_faults_leaves_no_file_of_an_earlier_one(cli: Cli, bad: s
     ],
 )
 def test_the_folder_must_not_become_part_of_the_drop(cli: Cli, bad: str, given: str, folder: str) -> None:
-    """Whether its folder, a pattern or its files are given."""
     before = contents(Path(bad))
     done = cli("extracts", "check", f"{bad}/{given}", "--failures", f"{bad}/{folder}")
     assert done.code == 2

@@ -44,7 +44,6 @@ def test_nothing_held_is_said(site: Cli, inbox: Path) -> None:
 
 
 def test_held_drops_are_listed_with_all_that_a_decision_needs(site: Cli, inbox: Path) -> None:
-    """Since when, why, the report, and the two commands; for programs as well."""
     drop = hold(site, inbox)
     out = " ".join(site("extracts", "held").out.split())
     for part in (
@@ -64,7 +63,6 @@ def test_held_drops_are_listed_with_all_that_a_decision_needs(site: Cli, inbox: 
 
 
 def test_an_approved_drop_is_current_and_its_manifest_says_who_and_why(site: Cli, inbox: Path) -> None:
-    """Like a publish: the id on standard output, the report on standard error."""
     hold(site, inbox)
     done = site("extracts", "approve", "2026-10", "--reason", REASON)
     assert done.code == 0, done.err
@@ -92,7 +90,6 @@ def test_an_approval_as_json(site: Cli, inbox: Path) -> None:
 
 
 def test_over_a_newer_drop_it_is_approved_only_with_the_option(site: Cli, inbox: Path) -> None:
-    """The list tells, and so does the refusal, with exit code 1; the drop stays held."""
     hold(site, inbox)
     write_drop(inbox / "2026-11", population=[people("36436", 2023, 901)])
     (inbox / "2026-11" / "_SUCCESS").touch()

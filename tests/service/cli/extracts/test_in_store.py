@@ -129,7 +129,6 @@ def test_a_refused_drop_leaves_the_store_as_it_is(run: Runner, drops: tuple[str,
 def test_the_loser_of_a_race_ends_with_exit_code_3_and_names_the_winner(
     run: Runner, drops: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of publish, rollback and retire."""
     accepted = ("--accept", "delivered-before", "--reason", "on purpose")
     releases = run("publish", drops[0]), run("publish", drops[1]), run("publish", drops[0], *accepted)
     change = ReleasesStore.change

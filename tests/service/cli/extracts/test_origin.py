@@ -18,7 +18,6 @@ def other_drop(folder: Path) -> Path:
 
 
 def test_every_command_says_which_data_folder_it_acts_on(cli: Cli, release: str, tmp_path: Path) -> None:
-    """For a person beside the result, for a program within it; standard output stays clean."""
     data, other = str(cli.data), str(other_drop(tmp_path / "other"))
     second = cli("extracts", "publish", other)
     said = [cli("extracts", "check", other), second, cli("extracts", "rollback"), cli("extracts", "rollback")]
@@ -33,7 +32,6 @@ def test_every_command_says_which_data_folder_it_acts_on(cli: Cli, release: str,
 
 
 def test_an_empty_data_folder_is_named(cli: Cli) -> None:
-    """It is most likely the wrong one; here it is given relative to where the person stands."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(cli.data.parent)
         assert str(cli.data) in cli("extracts", "list", data_dir="data").out.replace("\n", "")
@@ -42,7 +40,6 @@ def test_an_empty_data_folder_is_named(cli: Cli) -> None:
 
 
 def test_a_release_says_who_published_it_whence_and_how(cli: Cli, tmp_path: Path) -> None:
-    """By hand with the path made absolute, through the inbox with the name that the drop had there."""
     (tmp_path / "inbox").mkdir()
     by_hand = write_drop(tmp_path / "it's\x1b[2J")
     with pytest.MonkeyPatch.context() as patch:
@@ -67,7 +64,6 @@ def test_a_release_says_who_published_it_whence_and_how(cli: Cli, tmp_path: Path
 
 
 def test_many_paths_are_cut(cli: Cli, tmp_path: Path) -> None:
-    """A shell's pattern can give thousands; the manifest is no place for all of them."""
     drop = write_drop(tmp_path / "drop")
     paths = [str(path) for path in sorted(drop.iterdir())] * 10
     assert cli("extracts", "publish", *paths).code == 0
@@ -77,7 +73,6 @@ def test_many_paths_are_cut(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_release_of_before_says_nothing_of_it(cli: Cli, release: str) -> None:
-    """It was published by a version that did not note it."""
     path = Catalog(cli.data).folder(release) / "manifest.json"
     kept = msgspec.json.decode(path.read_bytes())
     kept.pop("origin")
@@ -88,7 +83,6 @@ def test_a_release_of_before_says_nothing_of_it(cli: Cli, release: str) -> None:
 
 
 def test_the_pointer_says_who_moved_it_last(cli: Cli, release: str, tmp_path: Path) -> None:
-    """A pointer of before says nothing of it."""
     assert cli("extracts", "publish", str(other_drop(tmp_path / "other"))).code == 0
     assert cli("extracts", "rollback").out.strip() == release
     shown = cli("extracts", "show", "--json").json

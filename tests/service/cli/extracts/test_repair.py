@@ -90,8 +90,6 @@ _FORGED = (
 
 
 def test_forged_beats_stop_no_publish(run: Runner, drops: list[str]) -> None:
-    """While the beats are there and afterwards; nor do they decide what the pointer says."""
-
     def forge() -> None:
         for number, forged in enumerate(_FORGED):
             run.store.objects.put(f"instances/{number:08x}.json", forged)

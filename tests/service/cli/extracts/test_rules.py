@@ -10,7 +10,6 @@ DEFAULTS = {"limits": ", ".join(f"{rule.name}={rule.limit}" for rule in RULES.va
 
 
 def test_every_rule_is_documented_in_text(cli: Cli) -> None:
-    """By name, with all of its words, however they wrap."""
     words = cli("extracts", "rules", **DEFAULTS).out.split()
     for rule in RULES.values():
         assert rule.name in words
@@ -30,7 +29,6 @@ def test_every_rule_is_documented_as_json(cli: Cli) -> None:
 
 
 def test_limits_that_were_set_are_shown(cli: Cli) -> None:
-    """As share and as number; the others stay as they are."""
     limits = "total-drift=12.5%, too-many-rows=1000"
     shown = {rule["name"]: rule["limit"] for rule in cli("extracts", "rules", "--json", limits=limits).json}
     assert (shown["total-drift"], shown["too-many-rows"]) == (0.125, 1000)

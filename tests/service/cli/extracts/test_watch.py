@@ -53,7 +53,6 @@ def events(out: str) -> list[Any]:
 
 
 def test_once_publishes_what_is_complete(cli: Cli, inbox: Path) -> None:
-    """The log is for the person, standard output stays empty; the report can be read."""
     put(inbox, "2026-10")
     write_drop(inbox / "arriving")
     done = cli("extracts", "watch", str(inbox), "--once")
@@ -66,7 +65,6 @@ def test_once_publishes_what_is_complete(cli: Cli, inbox: Path) -> None:
 
 
 def test_once_with_a_refused_drop_is_exit_code_1(cli: Cli, inbox: Path) -> None:
-    """The others are published all the same; the report names what is wrong."""
     put(inbox, "bad", figure=-1)
     put(inbox, "good")
     done = cli("extracts", "watch", str(inbox), "--once", "--json")
@@ -88,7 +86,6 @@ def test_no_folder_is_wrong_usage(cli: Cli) -> None:
 
 @pytest.mark.parametrize("more", [(), ("--once",)])
 def test_a_folder_that_is_not_there_is_exit_code_1(cli: Cli, inbox: Path, more: tuple[str, ...]) -> None:
-    """At the start it is a mistake, not something to wait for."""
     done = cli("extracts", "watch", str(inbox / "missing"), *more)
     assert (done.code, done.error()) == (1, f"the inbox {inbox}/missing does not exist")
 
@@ -113,7 +110,6 @@ def watching(inbox: Path, data: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 def test_it_runs_until_it_is_stopped(inbox: Path, tmp_path: Path) -> None:
-    """A drop that comes while it watches is published, each step a line; a signal ends it with exit code 0."""
     with watching(inbox, tmp_path / "data") as process:
         assert said_until(process, "watching") == ["watching"]
         write_drop(inbox / "2026-10")

@@ -45,7 +45,6 @@ def test_the_least_token_that_reads_is_sent(tokens: dict[str, str], sent: str | 
 
 
 def test_a_change_is_sent_with_the_write_token_or_not_at_all() -> None:
-    """Asking without it would only tell somebody the address."""
     with listening() as listener:
         listener.answer("/caches/purge", Purged(3, 4))
         with pytest.raises(CallError, match="set FORECAST_OPERATOR_WRITE_TOKEN"):
@@ -87,7 +86,6 @@ def test_a_refusal_says_which_setting_to_set(status: int, code: str, says: str) 
 )
 @pytest.mark.parametrize("status", [200, 302, 500])
 def test_an_unexpected_answer_is_not_from_an_instance(status: int, body: bytes, says: str) -> None:
-    """Neither the answer nor a redirect is followed."""
     with listening() as listener:
         listener.answer("/overview", body)
         listener.status = status
@@ -108,7 +106,6 @@ def test_a_host_that_is_not_there_is_said() -> None:
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"], ids=["nothing", "drops"])
 def test_a_listener_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
-    """Also one that keeps sending a byte now and then."""
     monkeypatch.setattr(client, "TIMEOUT_SECONDS", 0.3)
     done = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:

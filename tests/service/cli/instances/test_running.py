@@ -45,7 +45,6 @@ def name_of(commands: Cli) -> str:
 
 
 def test_its_status_is_shown(commands: Cli, instance: Instance, key: str, made: tuple[Path, str]) -> None:
-    """What partners asked is in the figures a second later."""
     for _ in range(3):
         assert instance.zip_code(key).status_code == 200
     until(lambda: _answers(commands) >= 3)
@@ -59,8 +58,6 @@ def test_its_status_is_shown(commands: Cli, instance: Instance, key: str, made: 
 
 @pytest.mark.usefixtures("instance", "key")
 def test_it_is_watched(commands: Cli) -> None:
-    """It is well once there is a key."""
-
     def reported() -> list[str]:
         (line,) = commands("top", "--count", "1").out.splitlines()[1:]
         return line.split()[1:3]
@@ -69,7 +66,6 @@ def test_it_is_watched(commands: Cli) -> None:
 
 
 def test_a_request_is_found_by_its_id(commands: Cli, instance: Instance, key: str) -> None:
-    """An error always, an answer once all requests are logged."""
     refused = instance.zip_code(key, "1").headers["x-request-id"]
     (line,) = commands("requests", "find", refused, "--json").json
     assert (line["status"], line["outcome"], line["partner"]) == (400, "invalid_parameter", "acme")
@@ -85,7 +81,6 @@ def test_a_request_is_found_by_its_id(commands: Cli, instance: Instance, key: st
 
 
 def test_a_lost_cache_is_warmed(commands: Cli, instance: Instance, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a purge nothing is there, and after warming everything, as the next answer says itself."""
     monkeypatch.setattr("os.nice", lambda _: None)
     assert commands("cache", "purge", "--yes").code == 0
     assert _explained(commands) == "miss"

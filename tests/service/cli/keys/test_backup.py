@@ -28,7 +28,6 @@ def empty(cli: Cli) -> None:
 
 
 def test_a_backup_is_private_and_whole(cli: Cli, running: list[int], file: Path) -> None:
-    """One file, for its owner alone; what was there is replaced in one step."""
     file.touch(0o644)
     issued = issue(cli)
     done = cli("keys", "export", str(file), "--json")
@@ -41,7 +40,6 @@ def test_a_backup_is_private_and_whole(cli: Cli, running: list[int], file: Path)
 
 
 def test_the_output_says_that_an_earlier_backup_is_replaced(cli: Cli, running: list[int], file: Path) -> None:
-    """A cron job may write to one file each day; a person may have meant another."""
     issue(cli)
     said = [cli("keys", "export", str(file)).err for _ in range(2)]
     counted = "1 keys, 1 lines of the audit trail, 0 records of usage."
@@ -50,7 +48,6 @@ def test_the_output_says_that_an_earlier_backup_is_replaced(cli: Cli, running: l
 
 
 def test_a_backup_can_go_to_standard_output(cli: Cli, running: list[int], file: Path) -> None:
-    """It alone; that is no place for JSON of the command's own."""
     issue(cli)
     file.write_text(cli("keys", "export", "-").out)
     assert cli("keys", "import", str(file)).code == 0
@@ -60,7 +57,6 @@ def test_a_backup_can_go_to_standard_output(cli: Cli, running: list[int], file: 
 
 
 def test_what_is_no_regular_file_is_not_replaced(cli: Cli, file: Path) -> None:
-    """A pipe, or /dev/null."""
     os.mkfifo(file)
     done = cli("keys", "export", str(file))
     assert done.code == 2
@@ -70,7 +66,6 @@ def test_what_is_no_regular_file_is_not_replaced(cli: Cli, file: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"PAR1 an extract", b'{"type":"head"}'])
 def test_what_is_no_backup_is_not_replaced(cli: Cli, file: Path, content: bytes) -> None:
-    """Somebody mistook the name."""
     file.write_bytes(content)
     done = cli("keys", "export", str(file), "--partial")
     assert done.code == 2
@@ -79,7 +74,6 @@ def test_what_is_no_backup_is_not_replaced(cli: Cli, file: Path, content: bytes)
 
 
 def test_a_backup_that_cannot_be_written_leaves_the_old_one(cli: Cli, running: list[int], file: Path) -> None:
-    """A store that was emptied is not backed up over its own backup."""
     issue(cli)
     cli("keys", "export", str(file))
     before = file.read_bytes()
@@ -92,7 +86,6 @@ def test_a_backup_that_cannot_be_written_leaves_the_old_one(cli: Cli, running: l
 
 
 def test_a_damaged_record_is_left_out_and_reported(cli: Cli, running: list[int], file: Path) -> None:
-    """The others are saved; the exit code says that something is wrong."""
     issue(cli)
     with Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys")) as redis:
         redis.set(record_name("0B1zQmX4ktLw"), "{")
@@ -105,7 +98,6 @@ def test_a_damaged_record_is_left_out_and_reported(cli: Cli, running: list[int],
 
 
 def test_a_good_backup_is_not_replaced_by_one_that_lacks_records(cli: Cli, running: list[int], file: Path) -> None:
-    """It is what repairs them; another file is written, and --partial says that it may be replaced."""
     key_id = issue(cli)["key_id"]
     cli("keys", "export", str(file))
     good = file.read_bytes()
@@ -123,7 +115,6 @@ def test_a_good_backup_is_not_replaced_by_one_that_lacks_records(cli: Cli, runni
 
 @pytest.mark.parametrize("how", ["-", "a pipe"])
 def test_a_backup_can_come_through_a_pipe(cli: Cli, running: list[int], file: Path, how: str) -> None:
-    """As `export -` sends it; nothing of it is left on the disk."""
     key_id = issue(cli)["key_id"]
     backup = cli("keys", "export", "-").out
     empty(cli)
@@ -140,7 +131,6 @@ def test_a_backup_can_come_through_a_pipe(cli: Cli, running: list[int], file: Pa
 
 
 def test_an_import_names_the_keys_that_stay_lost(cli: Cli, running: list[int], file: Path) -> None:
-    """The trail survived and names them, and no record does; a revoked one nobody misses."""
     issue(cli)
     cli("keys", "export", str(file))
     lost, revoked = issue(cli, "[b]late")["key_id"], issue(cli)["key_id"]
@@ -156,7 +146,6 @@ def test_an_import_names_the_keys_that_stay_lost(cli: Cli, running: list[int], f
 
 
 def test_an_emptied_store_is_restored(cli: Cli, running: list[int], file: Path) -> None:
-    """Issuing is refused until then; afterwards everything is as it was, the revocation included."""
     kept, revoked = issue(cli)["key_id"], issue(cli)["key_id"]
     cli("keys", "revoke", revoked)
     cli("keys", "export", str(file))
@@ -196,7 +185,6 @@ def test_a_damaged_identity_is_mended_and_no_usage_counts_twice(
 
 
 def test_an_older_backup_does_not_bring_a_revoked_key_back(cli: Cli, running: list[int], file: Path) -> None:
-    """The trail that is still there knows; the text says so."""
     key_id = issue(cli)["key_id"]
     cli("keys", "export", str(file))
     cli("keys", "revoke", key_id)
@@ -213,7 +201,6 @@ def test_an_older_backup_does_not_bring_a_revoked_key_back(cli: Cli, running: li
 def test_every_command_that_finds_no_keys_reports_the_loss(
     cli: Cli, running: list[int], command: str, more: tuple[str, ...]
 ) -> None:
-    """Not that there are none, or nothing was done."""
     key_id = issue(cli)["key_id"]
     empty(cli)
     done = cli("keys", command, *((key_id,) if command in ("show", "revoke") else ()), *more)
@@ -223,7 +210,6 @@ def test_every_command_that_finds_no_keys_reports_the_loss(
 
 
 def test_keys_of_a_foreign_store_are_shown_and_the_loss_is_reported(cli: Cli, running: list[int]) -> None:
-    """It was recreated by somebody who knew nothing of the keys that were in it."""
     issue(cli)
     empty(cli)
     known = (cli.data / SEEN).read_bytes()
@@ -238,7 +224,6 @@ def test_keys_of_a_foreign_store_are_shown_and_the_loss_is_reported(cli: Cli, ru
 
 
 def test_a_wrong_file_is_refused_and_changes_nothing(cli: Cli, running: list[int], file: Path) -> None:
-    """Exit code 1 and the reason in one line."""
     issue(cli)
     cli("keys", "export", str(file))
     file.write_bytes(file.read_bytes().replace(b"acme", b"acne"))
@@ -250,7 +235,6 @@ def test_a_wrong_file_is_refused_and_changes_nothing(cli: Cli, running: list[int
 
 
 def test_a_file_that_is_not_there_is_wrong_usage(cli: Cli, file: Path) -> None:
-    """It is named."""
     done = cli("keys", "import", str(file))
     assert done.code == 2
     assert str(file) in done.err.replace("\n", "")

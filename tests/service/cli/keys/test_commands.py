@@ -15,7 +15,6 @@ VIEW |= {"test", "rotated_from", "rotated_to"}
 
 
 def test_a_key_is_printed_alone(cli: Cli) -> None:
-    """Standard output is the key and nothing else, so that a script can take it; the rest is for the person."""
     done = cli("keys", "issue", "--partner", "acme")
     assert done.code == 0
     parts = form.parse(done.out.strip())
@@ -25,7 +24,6 @@ def test_a_key_is_printed_alone(cli: Cli) -> None:
 
 
 def test_a_key_as_json_has_the_key_and_what_is_known_of_it(cli: Cli) -> None:
-    """The key itself, and the members that `list` shows too."""
     issued = issue(cli, "acme", "--label", "batch", "--expires", "90d")
     assert set(issued) == VIEW | {"key"}
     parts = form.parse(issued["key"])
@@ -37,7 +35,6 @@ def test_a_key_as_json_has_the_key_and_what_is_known_of_it(cli: Cli) -> None:
 
 
 def test_keys_survive_the_server_that_was_started_for_them(cli: Cli) -> None:
-    """Every command starts the servers that it needs and stops them: nothing runs on, and the keys are there again."""
     first = issue(cli)["key_id"]
     assert servers_of(cli.data) == []
     assert not runtime_folder(cli.data).exists()
@@ -47,7 +44,6 @@ def test_keys_survive_the_server_that_was_started_for_them(cli: Cli) -> None:
 
 
 def test_a_running_server_is_used_and_left_running(cli: Cli, running: list[int]) -> None:
-    """Beside an instance a command uses its servers, starts none and stops none."""
     key_id = issue(cli)["key_id"]
     assert ids(cli) == [key_id]
     assert servers_of(cli.data) == running
@@ -55,7 +51,6 @@ def test_a_running_server_is_used_and_left_running(cli: Cli, running: list[int])
 
 
 def test_list_shows_every_key_and_no_secret(cli: Cli, running: list[int]) -> None:
-    """The JSON has the documented members; neither form shows a key or a digest of one."""
     issued = issue(cli, "acme", "--label", "batch")
     listed = cli("keys", "list", "--json")
     assert [set(view) for view in listed.json] == [VIEW]
@@ -66,7 +61,6 @@ def test_list_shows_every_key_and_no_secret(cli: Cli, running: list[int]) -> Non
 
 
 def test_list_can_be_narrowed(cli: Cli, running: list[int]) -> None:
-    """By partner, by status, by both; an empty list is no failure."""
     ours, theirs, revoked = issue(cli)["key_id"], issue(cli, "other")["key_id"], issue(cli)["key_id"]
     assert cli("keys", "revoke", revoked).code == 0
     assert ids(cli, "--partner", "other") == [theirs]
@@ -77,7 +71,6 @@ def test_list_can_be_narrowed(cli: Cli, running: list[int]) -> None:
 
 
 def test_a_name_is_shown_as_it_was_given(cli: Cli, running: list[int]) -> None:
-    """Brackets and colons in a name are text, not markup."""
     for name in ("[bold]A[/bold]", "[/]", ":heart:"):
         assert name in cli("keys", "issue", "--partner", name).err
         assert name in cli("keys", "list").out
@@ -86,7 +79,6 @@ def test_a_name_is_shown_as_it_was_given(cli: Cli, running: list[int]) -> None:
 
 
 def test_a_revoked_key_stays_revoked(cli: Cli, running: list[int]) -> None:
-    """Revoking tells when; doing it again is no failure and keeps the first time."""
     key_id = issue(cli)["key_id"]
     first = cli("keys", "revoke", key_id, "--json").json
     assert set(first) == VIEW
@@ -97,7 +89,6 @@ def test_a_revoked_key_stays_revoked(cli: Cli, running: list[int]) -> None:
 @as_json_or_not
 @pytest.mark.parametrize("key_id", ["acme", "0B1zQmX4ktL", "0B1zQmX4ktL*", "k:control"])
 def test_a_wrong_id_is_reported_before_the_store_is_called(cli: Cli, key_id: str, more: tuple[str, ...]) -> None:
-    """A malformed id never reaches the store."""
     done = cli("keys", "revoke", key_id, *more)
     assert done.code == 1
     assert done.error() == f"{key_id!r} is not a key id; `forecast keys list` shows them"
@@ -131,7 +122,6 @@ def test_a_wrong_id_is_reported_before_the_store_is_called(cli: Cli, key_id: str
 def test_a_key_is_not_repeated_wherever_it_was_put(
     cli: Cli, running: list[int], arguments: tuple[str, ...], more: tuple[str, ...]
 ) -> None:
-    """By no message, click's own included; it is refused all the same."""
     key, parts = form.generate()
     done = cli(*(word.replace("KEY", key) for word in arguments), *more)
     assert done.code in (1, 2)
@@ -140,7 +130,6 @@ def test_a_key_is_not_repeated_wherever_it_was_put(
 
 
 def test_adopting_is_asked_about(cli: Cli, running: list[int]) -> None:
-    """Without --yes it asks; no, and no answer at all, change nothing."""
     issue(cli)
     cli.settings["keys_pepper"] = "another pepper altogether"
     for typed in ("n\n", ""):
@@ -153,7 +142,6 @@ def test_adopting_is_asked_about(cli: Cli, running: list[int]) -> None:
 
 
 def test_a_lost_pepper_is_missed_and_not_replaced(cli: Cli, running: list[int]) -> None:
-    """Until the keys are given up. If it is found again, all is as it was."""
     key_id = issue(cli)["key_id"]
     kept = (cli.data / "pepper").rename(cli.data / "kept")
     for words in (("issue", "--partner", "acme"), ("list",)):

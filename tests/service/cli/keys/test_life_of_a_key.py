@@ -24,7 +24,6 @@ def when(text: str) -> datetime:
 
 
 def test_a_key_is_rotated(cli: Cli, running: list[int]) -> None:
-    """The new key alone on standard output; the old one ends with the overlap."""
     old = issue(cli, "acme", "--label", "batch")["key_id"]
     done = cli("keys", "rotate", old, "--overlap", "7d")
     assert done.code == 0, done.err
@@ -40,7 +39,6 @@ def test_a_key_is_rotated(cli: Cli, running: list[int]) -> None:
 
 
 def test_a_rotation_as_json_has_the_new_key_and_the_old_one(cli: Cli, running: list[int]) -> None:
-    """With no overlap the old one has ended."""
     old = issue(cli)["key_id"]
     done = cli("keys", "rotate", old, "--overlap", "0s", "--expires", "90d", "--json").json
     assert form.parse(done["key"]) is not None
@@ -50,7 +48,6 @@ def test_a_rotation_as_json_has_the_new_key_and_the_old_one(cli: Cli, running: l
 
 
 def test_a_key_is_extended(cli: Cli, running: list[int]) -> None:
-    """To a date or for good; the line says from when to when."""
     key_id = issue(cli, "acme", "--expires", "90d")["key_id"]
     done = cli("keys", "extend", key_id, "--expires", "2999-01-31")
     assert done.out.startswith(f"Key {key_id} of acme ends: ")
@@ -60,7 +57,6 @@ def test_a_key_is_extended(cli: Cli, running: list[int]) -> None:
 
 @pytest.mark.parametrize("command", [*CHANGES, ("revoke",)], ids=lambda words: words[0])
 def test_an_unknown_key_is_reported(cli: Cli, running: list[int], command: tuple[str, ...]) -> None:
-    """By every command that takes an id."""
     issue(cli)
     done = cli("keys", command[0], UNKNOWN, *command[1:])
     assert done.code == 1
@@ -80,7 +76,6 @@ def test_no_command_takes_a_whole_key(cli: Cli, command: tuple[str, ...]) -> Non
 
 
 def test_one_key_is_shown(cli: Cli, running: list[int]) -> None:
-    """Everything that is known of it, in words."""
     issued = issue(cli, "[acme]", "--areas", "forecast", "--rate", "500/s", "--expires", "2999-01-31")
     shown = cli("keys", "show", issued["key_id"]).out
     for text in (issued["key_id"], "[acme]", "active", "2999-01-31 00:00 UTC", "forecast", "500/s (burst 500)"):
@@ -89,7 +84,6 @@ def test_one_key_is_shown(cli: Cli, running: list[int]) -> None:
 
 
 def test_a_list_is_narrowed_further(cli: Cli, running: list[int]) -> None:
-    """By area, by a part of the label, by how soon keys end."""
     every = issue(cli, "acme", "--label", "Nightly batch")["key_id"]
     one = issue(cli, "acme", "--areas", "forecast", "--expires", "12h")["key_id"]
     assert set(ids(cli, "--area", "forecast")) == {every, one}
@@ -100,7 +94,6 @@ def test_a_list_is_narrowed_further(cli: Cli, running: list[int]) -> None:
 
 
 def test_a_long_list_shows_the_newest_and_says_how_many_more(cli: Cli, running: list[int]) -> None:
-    """`--limit` says how many; without it scripts get them all."""
     for _ in range(3):
         issue(cli)
     with redis_of(cli) as redis:
@@ -121,7 +114,6 @@ def test_a_long_list_shows_the_newest_and_says_how_many_more(cli: Cli, running: 
 
 @pytest.mark.parametrize("more", [(), ("--limit", "5")], ids=["all", "limited"])
 def test_a_damaged_record_does_not_hide_the_others(cli: Cli, running: list[int], more: tuple[str, ...]) -> None:
-    """It is reported, as text and as JSON; the exit code says that something is wrong."""
     key_id = issue(cli)["key_id"]
     with redis_of(cli) as redis:
         redis.set(record_name(UNKNOWN), "{")
@@ -136,7 +128,6 @@ def test_a_damaged_record_does_not_hide_the_others(cli: Cli, running: list[int],
 
 
 def test_keys_of_another_pepper_are_void(cli: Cli, running: list[int]) -> None:
-    """After the store was adopted; a revoked one stays revoked, and none of them is changed."""
     before, revoked = issue(cli)["key_id"], issue(cli)["key_id"]
     assert cli("keys", "revoke", revoked).code == 0
     cli.settings["keys_pepper"] = "another pepper altogether"
@@ -154,7 +145,6 @@ def test_keys_of_another_pepper_are_void(cli: Cli, running: list[int]) -> None:
 
 
 def test_the_log_says_who_did_what_newest_first(cli: Cli, running: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """For all keys, for one, since then; as text and as JSON."""
     monkeypatch.setenv("SUDO_USER", "grace")
     first, second = issue(cli, "[acme]")["key_id"], issue(cli, "other")["key_id"]
     cli("keys", "extend", first, "--expires", "2999-01-31")
@@ -180,7 +170,6 @@ def test_the_log_says_who_did_what_newest_first(cli: Cli, running: list[int], mo
 
 
 def test_a_key_that_ends_within_a_day_is_shown_with_its_time(cli: Cli, running: list[int]) -> None:
-    """In the list as in the log; one that ends with a date is shown with the date."""
     issue(cli, "soon", "--expires", "1h")
     issue(cli, "later", "--expires", "2999-01-31")
     at = datetime.now(UTC) + timedelta(hours=1)
@@ -194,7 +183,6 @@ def test_a_key_that_ends_within_a_day_is_shown_with_its_time(cli: Cli, running: 
 
 
 def test_a_test_key_is_marked_in_the_trail_and_in_its_line(cli: Cli, running: list[int]) -> None:
-    """Whatever is done to it; others are not."""
     test_key, other = issue(cli, "acme", "--test")["key_id"], issue(cli)["key_id"]
     said = [cli("keys", "extend", key_id, "--expires", "9d", log_format="text").err for key_id in (test_key, other)]
     assert f"test key {test_key} was extended by " in said[0]
@@ -209,7 +197,6 @@ def test_a_test_key_is_marked_in_the_trail_and_in_its_line(cli: Cli, running: li
 
 
 def test_the_log_stream_has_the_same_line(cli: Cli, running: list[int]) -> None:
-    """One line of JSON on standard error, where it is no terminal; the result on standard output stays alone."""
     done = cli("keys", "issue", "--partner", "acme", "--json")
     (line,) = [json.loads(text) for text in done.err.splitlines()]
     assert (line["logger"], line["what"], line["key_id"]) == ("forecast.keys.audit", "issued", done.json["key_id"])
@@ -220,7 +207,6 @@ def test_the_log_stream_has_the_same_line(cli: Cli, running: list[int]) -> None:
 
 
 def test_what_changes_nothing_is_not_in_the_log_stream(cli: Cli, running: list[int]) -> None:
-    """Nor is looking."""
     key_id = issue(cli)["key_id"]
     cli("keys", "revoke", key_id)
     for words in (("revoke", key_id), ("list",), ("show", key_id), ("log",)):
@@ -228,7 +214,6 @@ def test_what_changes_nothing_is_not_in_the_log_stream(cli: Cli, running: list[i
 
 
 def test_a_test_key_stays_one(cli: Cli, running: list[int]) -> None:
-    """It says so wherever it is shown, and its successor is one too."""
     done = cli("keys", "issue", "--partner", "acme", "--test")
     parts = form.parse(done.out.strip())
     assert parts is not None

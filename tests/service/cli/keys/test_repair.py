@@ -108,7 +108,6 @@ def test_what_can_be_read_is_kept_and_what_is_lost_is_named(
 
 
 def test_a_missing_increment_is_said_to_be_lost(env: dict[str, str]) -> None:
-    """With all that was in it; the files that are left can be used again."""
     issue(env, "first")
     increment(folder_of(env)).unlink()
     code, said = run(env, "repair", "--yes")
@@ -132,7 +131,6 @@ def rewritten(env: dict[str, str]) -> dict[str, str]:
 
 
 def test_without_the_base_a_backup_is_needed_and_newer_changes_stay(rewritten: dict[str, str]) -> None:
-    """A key that was issued or revoked since the backup is as it was."""
     assert run(rewritten, "repair")[0] == 0  # the new increment is empty
     second = issue(rewritten, "second")
     (first,) = ids(rewritten) - {second}
@@ -149,7 +147,6 @@ def test_without_the_base_a_backup_is_needed_and_newer_changes_stay(rewritten: d
 
 
 def test_files_that_are_in_use_are_not_repaired(env: dict[str, str]) -> None:
-    """Nor those of a store that has none, or is elsewhere."""
     assert run(env, "repair")[0] == 1
     issue(env, "first")
     servers = EmbeddedServers(Path(env["FORECAST_DATA_DIR"]), ("keys",))
@@ -163,7 +160,6 @@ def test_files_that_are_in_use_are_not_repaired(env: dict[str, str]) -> None:
 
 
 def test_what_cannot_be_loaded_is_not_put_in_place(env: dict[str, str]) -> None:
-    """The files are as they were."""
     issue(env, "first")
     zeros(folder_of(env))
     before = {path.name: path.read_bytes() for path in folder_of(env).iterdir()}
@@ -185,7 +181,6 @@ class Interrupted(BaseException):
 def test_an_interrupted_repair_is_finished(
     env: dict[str, str], monkeypatch: pytest.MonkeyPatch, step: str, damage: Callable[[Path], object]
 ) -> None:
-    """At each of its steps: no server starts on half of it."""
     first = issue(env, "first")
     folder = folder_of(env)
     damage(folder)
@@ -211,7 +206,6 @@ def test_an_interrupted_repair_is_finished(
 def test_a_damaged_store_does_not_start_and_the_error_names_the_damage_and_the_command(
     env: dict[str, str], damage: Callable[[Path], object], named: str
 ) -> None:
-    """Not a tool that is not there; nor is a store without its manifest a new one, as the server would have it."""
     issue(env, "first")
     damage(folder_of(env))
     done = forecast_here(env, "keys", "list")

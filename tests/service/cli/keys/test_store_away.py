@@ -16,7 +16,6 @@ from tests.service.conftest import Cli, issue
 def test_what_only_looks_leaves_nothing_in_a_data_folder(
     cli: Cli, short: Path, command: str, more: dict[str, str]
 ) -> None:
-    """It may be the wrong one. Whether the store answers or not."""
     elsewhere = Cli(short / "elsewhere", more)
     server = EmbeddedServers(elsewhere.data, ("keys",))
     server.ensure()
@@ -33,7 +32,6 @@ def test_what_only_looks_leaves_nothing_in_a_data_folder(
 def test_a_store_that_hangs_leaves_open_whether_a_key_was_revoked(
     cli: Cli, running: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It says so, and to run the command again."""
     key_id = issue(cli)["key_id"]
     (server,) = running
     monkeypatch.setattr(key_store, "_TIMEOUT_SECONDS", 0.1)

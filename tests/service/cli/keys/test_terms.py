@@ -10,7 +10,6 @@ FULL = ("--areas", "forecast", "--rate", "500/s", "--burst", "100", "--quota", "
 
 
 def test_a_key_is_issued_with_its_terms(cli: Cli, running: list[int]) -> None:
-    """As they were given; without options it has none."""
     assert issue(cli, "acme", *FULL)["terms"] == {"areas": ["forecast"], "rate": RATE, "quota": QUOTA}
     assert issue(cli)["terms"] == {}
     assert issue(cli, "acme", "--areas", "projects, forecast,projects")["terms"] == {"areas": ["forecast", "projects"]}
@@ -19,7 +18,6 @@ def test_a_key_is_issued_with_its_terms(cli: Cli, running: list[int]) -> None:
 
 
 def test_terms_are_changed_one_by_one(cli: Cli, running: list[int]) -> None:
-    """What is not named stays."""
     key_id = issue(cli, "acme", *FULL)["key_id"]
     for options, terms in (
         (("--burst", "7"), {"areas": ["forecast"], "rate": {**RATE, "burst": 7}, "quota": QUOTA}),
@@ -38,7 +36,6 @@ def test_terms_are_changed_one_by_one(cli: Cli, running: list[int]) -> None:
 
 
 def test_a_change_says_what_was_and_what_is(cli: Cli, running: list[int]) -> None:
-    """In one line."""
     key_id = issue(cli, "acme", "--rate", "500/s", "--burst", "100")["key_id"]
     done = cli("keys", "change", key_id, "--rate", "5/s", "--quota", "100/day")
     assert done.out == f"Key {key_id} of acme: 500/s (burst 100) → 5/s (burst 5); 100/day (warning at 80%)\n"
@@ -85,7 +82,6 @@ MALFORMED = (
     ],
 )
 def test_wrong_usage_is_reported_before_the_store_is_called(cli: Cli, words: tuple[str, ...], said: str) -> None:
-    """Exit code 2 and what to write instead, as text and as JSON."""
     done = cli("keys", *words, "--json")
     assert done.code == 2
     assert said in done.err
@@ -97,7 +93,6 @@ def test_wrong_usage_is_reported_before_the_store_is_called(cli: Cli, words: tup
 def test_what_builds_on_a_limit_that_the_key_lacks_is_refused(
     cli: Cli, running: list[int], option: tuple[str, ...], lack: str
 ) -> None:
-    """Exit code 1, for only the store could tell; nothing is changed."""
     key_id = issue(cli)["key_id"]
     done = cli("keys", "change", key_id, *option)
     assert done.code == 1

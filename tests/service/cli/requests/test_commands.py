@@ -22,7 +22,6 @@ LINE = AccessLogEntry(
 
 
 def test_a_request_is_shown_as_it_was_logged(cli: Cli, start: Start) -> None:
-    """What the log does not know is left out."""
     start().answer(f"/requests/{ID}", [LINE])
     done = cli("requests", "find", ID)
     assert (done.code, done.err) == (0, "")
@@ -34,7 +33,6 @@ def test_a_request_is_shown_as_it_was_logged(cli: Cli, start: Start) -> None:
 
 
 def test_every_instance_is_asked(cli: Cli, start: Start) -> None:
-    """A balancer may have sent the request to any of them."""
     start(pid=4711).refuse(404, "no_such_request")
     other = start(pid=4811)
     other.answer(f"/requests/{ID}", [LINE, LINE])
@@ -44,7 +42,6 @@ def test_every_instance_is_asked(cli: Cli, start: Start) -> None:
 
 
 def test_an_unknown_request_is_one_line(cli: Cli, start: Start) -> None:
-    """That says why it may be unknown."""
     start().refuse(404, "no_such_request")
     done = cli("requests", "find", ID)
     assert done.code == 1
@@ -52,7 +49,6 @@ def test_an_unknown_request_is_one_line(cli: Cli, start: Start) -> None:
 
 
 def test_an_instance_that_cannot_be_asked_may_have_known_it(cli: Cli, start: Start) -> None:
-    """So the command fails even if another one has found it."""
     start(pid=4711).answer(f"/requests/{ID}", [LINE])
     start(pid=4811).refuse(503, "unavailable")
     done = cli("requests", "find", ID)
@@ -72,7 +68,6 @@ def test_what_cannot_be_a_request_id_is_not_sent(cli: Cli, start: Start, typed: 
 
 @pytest.mark.parametrize(("typed", "sent"), [("0.1", b"0.1"), ("10%", b"0.1"), ("0", b"0.0"), ("1", b"1.0")])
 def test_the_share_is_set_in_every_instance(cli: Cli, start: Start, typed: str, sent: bytes) -> None:
-    """As a share or in percent."""
     listeners = [start(pid=4711), start(pid=4811)]
     for listener in listeners:
         listener.answer("/log/sampling", {"rate": 0.1})

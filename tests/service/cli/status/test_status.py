@@ -60,7 +60,6 @@ def test_it_says_the_essentials(cli: Cli, start: Start) -> None:
 
 
 def test_it_says_what_lies_in_the_inbox_and_cannot_be_a_drop(cli: Cli, start: Start) -> None:
-    """Its sender waits for it to be published."""
     start(overview(inbox=msgspec.structs.replace(overview().inbox, watched=True, ignored=2)))
     assert "waiting, 2 that cannot be a drop" in cli("status").out
 
@@ -88,7 +87,6 @@ def test_the_release_is_the_current_one_and_the_one_before_is_older(
 
 
 def test_what_is_wrong_comes_first_and_says_since_when(cli: Cli, start: Start) -> None:
-    """The sentence has the gravest reason; the others stand below it."""
     start(degraded())
     done = cli("status")
     assert done.code == 4
@@ -123,7 +121,6 @@ def test_answers_of_the_previous_release_are_shown_where_there_are_any(cli: Cli,
 
 
 def test_no_instance_is_one_line_and_its_own_code(cli: Cli) -> None:
-    """It is not unavailable: nobody could be asked."""
     for more in ((), ("--json",)):
         done = cli("status", *more)
         assert done.code == 1
@@ -148,7 +145,7 @@ def test_the_token_of_the_settings_is_sent(cli: Cli, start: Start) -> None:
 
 
 def test_an_instance_on_the_loopback_of_another_host_is_not_asked(cli: Cli, start: Start) -> None:
-    """The token would go to whoever listens on that port here."""
+    """The token would go to another process on that port here."""
     listener = start(overview(), host=f"not-{HERE}")
     done = cli("status")
     assert done.code == 1
@@ -174,7 +171,6 @@ def test_a_url_that_is_none_is_wrong_usage(cli: Cli, url: str) -> None:
 
 
 def test_several_instances_get_a_line_each(cli: Cli, start: Start) -> None:
-    """And one above them for all."""
     listeners = [start(overview(), pid=4711), start(overview(), pid=4811)]
     done = cli("status")
     assert done.code == 0

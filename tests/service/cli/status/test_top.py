@@ -44,7 +44,6 @@ def shown(watch: Watch, height: int = 24, now: float = NOW) -> list[str]:
 
 
 def test_a_pipe_gets_a_line_for_each_look(cli: Cli, start: Start, quick: None) -> None:
-    """With the last second's figures, below one heading."""
     start(overview())
     done = cli("top", "--count", "3")
     assert (done.code, done.err) == (0, "")
@@ -62,7 +61,6 @@ def test_json_is_an_object_for_each_look(cli: Cli, start: Start, quick: None) ->
 
 
 def test_an_instance_that_cannot_be_asked_does_not_end_it(cli: Cli, start: Start, quick: None) -> None:
-    """Nor does the lack of one."""
     done = cli("top", "--count", "2")
     assert done.code == 0
     assert done.out.count(f"no instance runs on {cli.data}") == 2
@@ -74,7 +72,6 @@ def test_an_instance_that_cannot_be_asked_does_not_end_it(cli: Cli, start: Start
 
 @pytest.mark.parametrize("height", [24, 30, 60])
 def test_the_screen_is_as_high_as_the_terminal_at_most(watch: Watch, start: Start, height: int) -> None:
-    """However much there is to tell."""
     ranked = tuple(Ranked(f"forecast zip:{number}", 1000 - number, 0, "x" * 50) for number in range(20))
     rankings = Rankings(
         seconds=60, queries=ranked, missed=ranked, unknown=ranked, partners=ranked, limited=ranked, refused=ranked
@@ -88,7 +85,6 @@ def test_the_screen_is_as_high_as_the_terminal_at_most(watch: Watch, start: Star
 
 
 def test_the_screen_has_the_essentials(watch: Watch, start: Start) -> None:
-    """The last second beside minute and hour; what is asked and missed most, and by whom."""
     start(overview())
     watch.look()
     lines = shown(watch, 40)
@@ -106,7 +102,6 @@ def test_the_screen_has_the_essentials(watch: Watch, start: Start) -> None:
 
 
 def test_a_restart_is_waited_for(watch: Watch, start: Start, cli: Cli) -> None:
-    """What was seen last stays, marked as such, until the instance answers again."""
     watch.look()
     assert shown(watch)[0].startswith("Unreachable since ")
     first = start(overview())
@@ -125,7 +120,6 @@ def test_a_restart_is_waited_for(watch: Watch, start: Start, cli: Cli) -> None:
 
 
 def test_the_next_instance_is_shown_on_demand(watch: Watch, start: Start) -> None:
-    """In turns; one that ends meanwhile gives way to another."""
     start(overview(), pid=4711)
     start(overview(rankings=Rankings(seconds=0.0), at=NOW + 1), pid=4811)
     watch.look()
@@ -140,7 +134,6 @@ def test_the_next_instance_is_shown_on_demand(watch: Watch, start: Start) -> Non
 
 @pytest.mark.parametrize("end", ["q", "SIGINT", "SIGTERM"])
 def test_a_terminal_is_left_as_it_was(tmp_path: Path, end: str) -> None:
-    """By q and by a signal alike: shown on a screen of its own, with exit code 0."""
     outer, inner = pty.openpty()
     before = termios.tcgetattr(inner)
     with listening() as listener:

@@ -107,7 +107,6 @@ def site(cli: Cli) -> Iterator[Site]:
 
 
 def test_usage_is_listed_by_partner_key_and_day(site: Site) -> None:
-    """Every outcome in its column; usage whose key is gone comes first, without a name."""
     rows = site.usage("--month", "2026-10")
     found = [(row["partner"], row["key_id"], row["area"], row["date"], row["billable"]) for row in rows]
     assert found[0] == ("", "000000000000", "forecast", "2026-10-05", "2")
@@ -121,7 +120,6 @@ def test_usage_is_listed_by_partner_key_and_day(site: Site) -> None:
 
 
 def test_usage_can_be_narrowed(site: Site) -> None:
-    """By day, by range, by partner, by key."""
     assert {row["date"] for row in site.usage("--day", "2026-10-06")} == {"2026-10-06"}
     assert len(site.usage("--from", "2026-10-05", "--to", "2026-10-06")) == 5
     assert {row["key_id"] for row in site.usage("--month", "2026-10", "--partner", "acme")} == {site.acme, site.batch}
@@ -130,14 +128,12 @@ def test_usage_can_be_narrowed(site: Site) -> None:
 
 @pytest.mark.parametrize("arguments", [("--format", "json"), ("--json",)], ids=["format", "json"])
 def test_json_has_the_same_rows(site: Site, arguments: tuple[str, ...]) -> None:
-    """Numbers as numbers."""
     done = site.cli("usage", "--month", "2026-10", *arguments)
     assert [list(row) for row in done.json] == [COLUMNS] * 5
     assert [{name: str(value) for name, value in row.items()} for row in done.json] == site.usage("--month", "2026-10")
 
 
 def test_parquet_has_the_same_rows(site: Site, tmp_path: Path) -> None:
-    """Dates as dates."""
     path = tmp_path / "usage.parquet"
     done = site.cli("usage", "--month", "2026-10", "--format", "parquet", "--out", str(path))
     assert (done.code, done.out) == (0, "")
@@ -148,7 +144,6 @@ def test_parquet_has_the_same_rows(site: Site, tmp_path: Path) -> None:
 
 
 def test_a_table_has_totals(site: Site) -> None:
-    """By partner and key, and of all; a label is text and no markup."""
     done = site.cli("usage", "--month", "2026-10")
     lines = [line.split() for line in done.out.splitlines()]
     assert ["acme", site.acme, "web", "1,007", "20", "300", "4", "5", "6", "1,327"] in lines
@@ -158,7 +153,6 @@ def test_a_table_has_totals(site: Site) -> None:
 
 @pytest.mark.parametrize("kind", ["csv", "json", "table", "parquet"])
 def test_an_empty_month_is_no_failure(site: Site, tmp_path: Path, kind: str) -> None:
-    """Its header is there, and nothing else."""
     out = ("--out", str(tmp_path / "out.parquet")) if kind == "parquet" else ()
     done = site.cli("usage", "--month", "2025-01", "--format", kind, *out)
     assert (done.code, done.err) == (0, "")
@@ -174,7 +168,6 @@ def test_an_empty_month_is_no_failure(site: Site, tmp_path: Path, kind: str) -> 
 
 
 def test_a_damaged_record_is_named_and_the_rest_reported(site: Site) -> None:
-    """With exit code 1: a bill that is silently too low is a loss."""
     site.command("HSET", f"u:{{{site.acme}}}:2026-10", "05:forecast:answered", "many")
     done = site.cli("usage", "--month", "2026-10", "--format", "csv")
     assert done.code == 1
@@ -195,7 +188,6 @@ def test_usage_of_a_key_with_a_damaged_record_is_not_left_out(site: Site) -> Non
 
 
 def test_an_emptied_key_store_is_not_an_empty_month(site: Site, tmp_path: Path) -> None:
-    """Nor does it replace the file of an earlier one."""
     path = tmp_path / "usage.csv"
     path.write_text("earlier")
     site.command("FLUSHALL")
@@ -229,7 +221,6 @@ def test_the_last_month_there_is_is_empty(site: Site) -> None:
 
 
 def test_unknown_keys_and_partners_are_named(site: Site) -> None:
-    """They are likelier a slip than an empty month."""
     for arguments, said in (
         (("--key", "0B1zQmX4ktLw"), "no key 0B1zQmX4ktLw; `forecast keys list` shows all keys"),
         (("--partner", "nobody"), "partner nobody has no key; `forecast keys list` shows all keys"),
@@ -254,7 +245,6 @@ def test_unknown_keys_and_partners_are_named(site: Site) -> None:
     ],
 )
 def test_wrong_usage_is_reported_before_the_store_is_called(cli: Cli, arguments: tuple[str, ...], said: str) -> None:
-    """Exit code 2, and what to write; no server is started for it."""
     done = cli("usage", *arguments)
     assert done.code == 2
     assert said in " ".join(done.err.split())
@@ -262,7 +252,6 @@ def test_wrong_usage_is_reported_before_the_store_is_called(cli: Cli, arguments:
 
 
 def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
-    """Who gives a key instead of its id is told the id; what is no id is told so, and nothing is asked for either."""
     key, parts = form.generate()
     whole, cut = cli("usage", "--key", key, "--json"), cli("usage", "--key", key[:-1], "--json")
     assert whole.error() == f"this is a whole key; give its id, {parts.key_id}"
@@ -273,7 +262,6 @@ def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
 
 
 def test_a_terminal_shows_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it takes long; and nothing of that goes to standard output."""
     shown = io.StringIO()
     monkeypatch.setattr(command, "stderr", lambda: Console(file=shown, force_terminal=True))
     monkeypatch.setattr(command, "_QUIET_SECONDS", 0.0)
