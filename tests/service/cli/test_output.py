@@ -22,36 +22,29 @@ OF_CACHE = [("cache", "warm"), ("cache", "stats"), ("cache", "explain", "zip_cod
 OF_INSTANCES = [("status",), ("cache", "purge", "--yes"), ("requests", "find", "a1"), ("requests", "sample", "1%")]
 ALL = [("config",), ("serve",), ("demo",), ("top",), *OF_KEYS, *OF_DATA, *OF_CACHE, *OF_INSTANCES]
 
-named = pytest.mark.parametrize("arguments", ALL, ids=" ".join)
-as_json = pytest.mark.parametrize("more", [(), ("--json",)], ids=["text", "json"])
-
 
 def filled(arguments: tuple[str, ...], drop: Path) -> list[str]:
     return [word.format(drop=drop) for word in arguments]
 
 
-@named
-@as_json
-def test_an_unknown_setting_is_one_line(
-    cli: Cli, drop: Path, arguments: tuple[str, ...], more: tuple[str, ...]
-) -> None:
-    done = cli(*filled(arguments, drop), *more, worker="4")
-    assert done.code == 1
-    assert "unknown setting FORECAST_WORKER (did you mean FORECAST_WORKERS?)" in done.error()
-    assert bool(done.out) is bool(more)
+@pytest.mark.parametrize("arguments", ALL, ids=" ".join)
+def test_an_unknown_setting_is_one_line(cli: Cli, drop: Path, arguments: tuple[str, ...]) -> None:
+    for more in ((), ("--json",)):
+        done = cli(*filled(arguments, drop), *more, worker="4")
+        assert done.code == 1
+        assert "unknown setting FORECAST_WORKER (did you mean FORECAST_WORKERS?)" in done.error()
+        assert bool(done.out) is bool(more)
     assert not cli.data.exists()
 
 
 @pytest.mark.parametrize("arguments", [*OF_KEYS, *OF_DATA, *OF_CACHE, *OF_INSTANCES], ids=" ".join)
-@as_json
-def test_a_data_folder_that_cannot_be_is_one_line(
-    cli: Cli, drop: Path, arguments: tuple[str, ...], more: tuple[str, ...]
-) -> None:
+def test_a_file_in_place_of_the_data_folder_is_one_line(cli: Cli, drop: Path, arguments: tuple[str, ...]) -> None:
     cli.data.write_text("in the way")
-    done = cli(*filled(arguments, drop), *more)
-    assert done.code == 1
-    assert str(cli.data) in done.error()
-    assert bool(done.out) is bool(more)
+    for more in ((), ("--json",)):
+        done = cli(*filled(arguments, drop), *more)
+        assert done.code == 1
+        assert str(cli.data) in done.error()
+        assert bool(done.out) is bool(more)
 
 
 def test_a_refusal_of_the_system_s_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,15 +78,14 @@ def other_protocol() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("arguments", OF_KEYS, ids=" ".join)
-@as_json
 def test_a_url_that_answers_another_protocol_is_named(
-    cli: Cli, other_protocol: int, arguments: tuple[str, ...], more: tuple[str, ...]
+    cli: Cli, other_protocol: int, arguments: tuple[str, ...]
 ) -> None:
-    done = cli(*arguments, *more, keys_url=f"redis://u:hunter2@127.0.0.1:{other_protocol}")
-    assert done.code == 1
-    where = f"FORECAST_KEYS_URL: redis://u:********@127.0.0.1:{other_protocol}"
-    assert done.error() == f"{where} answers, but does not speak Redis's protocol"
-    assert bool(done.out) is bool(more)
+    for more in ((), ("--json",)):
+        done = cli(*arguments, *more, keys_url=f"redis://u:hunter2@127.0.0.1:{other_protocol}")
+        assert done.code == 1
+        where = f"FORECAST_KEYS_URL: redis://u:********@127.0.0.1:{other_protocol}"
+        assert done.error() == f"{where} answers, but does not speak Redis's protocol"
 
 
 @pytest.mark.parametrize("arguments", OF_KEYS, ids=" ".join)
