@@ -74,18 +74,18 @@ def test_diff_writes_every_change_on_request(cli: Cli, two: tuple[str, str], tmp
         assert rows == [{"zip_code": "36436", "figure": "population 2023", "old": 783, "new": 784}]
 
 
-def test_diff_replaces_no_file(cli: Cli, two: tuple[str, str], drop: Path) -> None:
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [("drop/zip_housing.parquet", "exists: name a new file"), ("new.xlsx", "--to must end in .csv or .parquet")],
+)
+def test_diff_replaces_no_file_and_writes_no_other_form(
+    cli: Cli, two: tuple[str, str], drop: Path, to: str, said: str
+) -> None:
     before = contents(drop)
-    done = cli("extracts", "diff", *two, "--to", str(drop / "zip_housing.parquet"))
+    done = cli("extracts", "diff", *two, "--to", str(drop.parent / to))
     assert done.code == 2
-    assert "exists: name a new file" in done.err
+    assert said in done.err
     assert contents(drop) == before
-
-
-def test_diff_writes_no_other_form(cli: Cli, two: tuple[str, str], tmp_path: Path) -> None:
-    done = cli("extracts", "diff", *two, "--to", str(tmp_path / "changes.xlsx"))
-    assert done.code == 2
-    assert "--to must end in .csv or .parquet" in done.err
 
 
 def test_list_says_first_which_release_is_current(cli: Cli, two: tuple[str, str]) -> None:

@@ -16,7 +16,9 @@ def bad(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("command", ["check", "publish"])
-def test_all_failing_rows_are_written_and_their_file_is_named(cli: Cli, bad: str, tmp_path: Path, command: str) -> None:
+def test_all_failing_rows_are_written_and_a_good_drop_removes_their_file(
+    cli: Cli, bad: str, drop: Path, tmp_path: Path, command: str
+) -> None:
     folder = tmp_path / "new" / "faults"
     done = cli("extracts", command, bad, "--failures", str(folder))
     assert done.code == 1
@@ -25,32 +27,24 @@ def test_all_failing_rows_are_written_and_their_file_is_named(cli: Cli, bad: str
     assert pq.read_table(file).num_rows == 7
     as_json = cli("extracts", command, bad, "--failures", str(folder), "--json").json
     assert as_json["failures"] == [{"rule": "unreadable-value", "path": str(file), "rows": 7, "cut": False}]
-
-
-def test_a_drop_without_faults_leaves_no_file_of_an_earlier_one(cli: Cli, bad: str, drop: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "faults"
-    cli("extracts", "check", bad, "--failures", str(folder))
-    done = cli("extracts", "check", str(drop), "--failures", str(folder))
-    assert done.code == 0
-    assert "no failing rows" in done.err
+    good = cli("extracts", command, str(drop), "--failures", str(folder))
+    assert good.code == 0
+    assert "no failing rows" in good.err
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("given", "folder"),
-    [
+def test_the_folder_must_not_become_part_of_the_drop(cli: Cli, bad: str) -> None:
+    before = contents(Path(bad))
+    for given, folder in (
         (".", "faults"),
         ("*.parquet", ""),
         ("*.parquet", "faults"),
         ("**/*.parquet", "faults"),
         ("zip_housing.parquet", ""),
-    ],
-)
-def test_the_folder_must_not_become_part_of_the_drop(cli: Cli, bad: str, given: str, folder: str) -> None:
-    before = contents(Path(bad))
-    done = cli("extracts", "check", f"{bad}/{given}", "--failures", f"{bad}/{folder}")
-    assert done.code == 2
-    assert "inside the drop" in done.err
+    ):
+        done = cli("extracts", "check", f"{bad}/{given}", "--failures", f"{bad}/{folder}")
+        assert done.code == 2
+        assert "inside the drop" in done.err
     assert contents(Path(bad)) == before
 
 

@@ -2,15 +2,13 @@
 
 import json
 import re
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tests.service.cli.extracts.test_in_store import Runner
-from tests.support.drops import people, write_drop
+from tests.service.cli.extracts.conftest import Runner
 from warehouse.publishing.going_live import GoingLive
 from warehouse.releases.instances import InstanceRecord
 from warehouse.upstream.documents import POINTER, Beat, blob_name, release_name, sealed
@@ -19,41 +17,13 @@ from warehouse.upstream.objects import StoredObject
 _OTHER = "20990101T000000Z-0123456789ab"
 
 
-@pytest.fixture(scope="module")
-def drops(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Each brings other figures than the others."""
-    folder = tmp_path_factory.mktemp("drops")
-    figures = [(people("36436", 2023, 783 + at), people("63101", 2023, 2620)) for at in range(4)]
-    return [str(write_drop(folder / f"drop{at}", population=rows)) for at, rows in enumerate(figures)]
-
-
 @pytest.fixture(autouse=True, scope="module")
-def _nobody_waits() -> Iterator[None]:
-    """For instances: there are none."""
+def _no_waiting() -> Iterator[None]:
+    """No instance follows the store."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(GoingLive, "_wait_until_ready", lambda *_: [])
         patched.setattr("service.publishing.releases.StoreReleases.served_within", 0.0)
         yield
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Runner:
-    return Runner(tmp_path)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory, drops: list[str]) -> tuple[Path, list[str]]:
-    """A bucket with three releases, and their ids."""
-    folder = tmp_path_factory.mktemp("made")
-    runner = Runner(folder)
-    return folder / "bucket", [runner("publish", drop) for drop in drops[:3]]
-
-
-@pytest.fixture
-def releases(run: Runner, made: tuple[Path, list[str]], tmp_path: Path) -> list[str]:
-    """The three releases, in the bucket of `run`."""
-    shutil.copytree(made[0], tmp_path / "bucket", dirs_exist_ok=True)
-    return made[1]
 
 
 def beat(**changes: object) -> bytes:
@@ -89,29 +59,26 @@ _FORGED = (
 )
 
 
-def test_forged_beats_stop_no_publish(run: Runner, drops: list[str]) -> None:
+def test_forged_beats_stop_no_publish(run: Runner, releases: list[str], drops: list[str]) -> None:
+    """Nor do they change what the pointer says."""
+
     def forge() -> None:
         for number, forged in enumerate(_FORGED):
             run.store.objects.put(f"instances/{number:08x}.json", forged)
 
-    run("publish", drops[0])
+    first, second, third = releases
     forge()
-    second = run("publish", drops[1])
+    fourth = run("publish", drops[3])
     forge()
-    first = run("rollback")
-    forge()
-    assert run("rollback", second) == second
+    assert run("rollback") == third
     forge()
     run.store.objects.delete(POINTER)
-    assert run("rollback", first) == first
-    assert set(run.store.pointer().pointer.releases) == {first, second}
-    forge()
-    third = run("publish", drops[2])
+    assert run("rollback", fourth) == fourth
     for number in range(len(_FORGED)):
         run.store.objects.delete(f"instances/{number:08x}.json")
-    fourth = run("publish", drops[3])
+    fifth = run("publish", drops[4])
     pointer = run.store.pointer().pointer
-    assert pointer.releases == (fourth, third, second, first)
+    assert pointer.releases == (fifth, fourth, third, second, first)
     assert pointer.serial < 10_000_000
 
 
@@ -189,16 +156,11 @@ def _own_blobs(run: Runner) -> list[str]:
 
 
 _STATES: dict[str, Callable[[Runner], None]] = {
-    "empty pointer": _damaged_pointer(b""),
     "zeroed pointer": _damaged_pointer(b"\0" * 300),
     "huge pointer": _damaged_pointer(b"[" * (17 << 20)),
     "pointer of another type": _damaged_pointer(sealed(b"[]")),
-    "pointer in utf-16": _damaged_pointer("{}".encode("utf-16")),
-    "pointer with a serial of 64 bits": _changed_pointer(serial=2**64 - 1),
     "pointer with the largest serial": _changed_pointer(serial=2**53),
     "pointer with a negative serial": _changed_pointer(serial=-1),
-    "pointer with a serial that is no integer": _changed_pointer(serial=1e300),
-    "pointer without a zone": _changed_pointer(switched_at="2026-10-05T09:00:00"),
     "pointer without a current release": _changed_pointer(release=None),
     "pointer to a release that is not there": _changed_pointer(release=_OTHER),
     "pointer that names a release that is not there": _changed_pointer(releases=[_OTHER]),

@@ -8,9 +8,6 @@ def test_every_word_is_listed_with_what_it_means(cli: Cli) -> None:
     listed = cli("extracts", "statuses", "--json").json
     assert {word: status for status, words in listed.items() for word in words} == dict(PROJECT_STATUSES)
     assert next(iter(listed)) == "proposed"
-
-
-def test_the_table_names_them_too(cli: Cli) -> None:
     text = " ".join(cli("extracts", "statuses").out.split())
     assert "under_construction" in text
     assert "bp reinstated" in text

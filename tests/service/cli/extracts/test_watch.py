@@ -115,17 +115,15 @@ def test_it_runs_until_it_is_stopped(inbox: Path, tmp_path: Path) -> None:
         write_drop(inbox / "2026-10")
         assert said_until(process, "published") == ["arriving", "publishing", "published"]
         assert list(inbox.glob("published/2026-10-*/2026-10"))
-        stops(process, signal.SIGTERM)
-
-
-def stops(process: "subprocess.Popen[str]", number: int) -> None:
-    process.send_signal(number)
-    assert said_until(process, "stopped") == ["stopped"]
-    assert process.wait(5) == 0
+        process.send_signal(signal.SIGTERM)
+        assert said_until(process, "stopped") == ["stopped"]
+        assert process.wait(5) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_other_signals_end_it_as_well(inbox: Path, tmp_path: Path, number: int) -> None:
     with watching(inbox, tmp_path / "data") as process:
         assert said_until(process, "watching") == ["watching"]
-        stops(process, number)
+        process.send_signal(number)
+        assert said_until(process, "stopped") == ["stopped"]
+        assert process.wait(5) == 0
