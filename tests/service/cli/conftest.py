@@ -6,7 +6,9 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from redis import Redis
 
+from service.embedded.owner import EmbeddedServers
 from tests.service.conftest import Cli
 from tests.support.listener import Listener, listening
 from tests.support.overviews import RELEASE
@@ -14,6 +16,11 @@ from warehouse.releases.instances import InstanceFile, InstanceRecord
 
 HERE = socket.gethostname()
 Start = Callable[..., Listener]
+
+
+def redis_of(cli: Cli) -> "Redis":
+    """A client of the embedded key store."""
+    return Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys"))
 
 
 @pytest.fixture

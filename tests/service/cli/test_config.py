@@ -10,22 +10,18 @@ from tests.service.conftest import Cli
 SECRET = "hunter2-and-a-few-more-characters"
 
 
-def test_every_setting_is_listed_as_json(cli: Cli) -> None:
-    listed = cli("config", "--json", workers="3").json
+def test_every_setting_is_listed(cli: Cli) -> None:
+    listed, shown = cli("config", "--json", workers="3").json, cli("config", workers="3")
     assert [entry["name"] for entry in listed] == list(names())
     by_name = {entry["name"]: entry for entry in listed}
     assert set(by_name["workers"]) == {"name", "variable", "value", "source", "description"}
     assert by_name["workers"]["value"] == 3
     assert by_name["workers"]["source"] == by_name["workers"]["variable"] == "FORECAST_WORKERS"
     assert by_name["drain"]["source"] == "default"
-
-
-def test_every_setting_is_listed_for_a_person(cli: Cli) -> None:
-    done = cli("config", workers="3")
-    assert done.code == 0
-    assert "FORECAST_WORKERS = 3  (FORECAST_WORKERS)" in done.out
-    assert f"FORECAST_DATA_DIR = {cli.data}" in done.out
-    assert all(f"FORECAST_{name.upper()} = " in done.out for name in names())
+    assert shown.code == 0
+    assert "FORECAST_WORKERS = 3  (FORECAST_WORKERS)" in shown.out
+    assert f"FORECAST_DATA_DIR = {cli.data}" in shown.out
+    assert all(f"FORECAST_{name.upper()} = " in shown.out for name in names())
 
 
 def test_no_secret_is_shown(cli: Cli, tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ class World:
         (self.drop / f"{name}.txt").write_text(HOSTILE)
 
     def _hold(self) -> None:
-        name = HOSTILE.replace("/", "_")
+        name = self.drop.name
         write_drop(self.inbox / name, population=[people("36436", 2023, 900)])
         (self.inbox / name / "_SUCCESS").touch()
         env = self.env | {"FORECAST_INBOX": str(self.inbox), "FORECAST_LIMITS": "total-drift=0.01"}

@@ -1,6 +1,7 @@
 """`forecast cache warm`, `stats` and `purge`."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import redis
 from service.cli.cache import commands
 from service.operators.actions import Purged
 from tests.service.cli.conftest import HERE, Start
-from tests.service.conftest import Cli
+from tests.service.conftest import Cli, Done
 from tests.support.drops import project, write_drop
 from tests.support.overviews import overview
 from tests.support.valkey import ValkeyProcess
@@ -49,8 +50,11 @@ def test_warming_puts_every_answer_back(cli: Cli, release: str, cache: ValkeyPro
         done = cli("cache", "warm", "--json", warm="off")
         assert (done.code, done.json["release"], done.json["answers"]) == (0, release, expected)
         assert done.json["warnings"] == []
+    done = cli("cache", "warm")
+    assert f" answers of release {release} are in the cache (" in done.out
+    assert str(cli.data) in done.err
     assert len(names_in(cache)) == expected
-    assert niceness == [commands._NICENESS] * 2
+    assert niceness == [commands._NICENESS] * 3
     assert cli("cache", "explain", "zip_code=36436", "--json").json["shared"] == "hit"
 
 
@@ -74,32 +78,21 @@ def test_a_page_is_explained_with_the_key_that_workers_use(cli: Cli, cache: Valk
     assert (said["status"], said["outcome"]) == (400, "invalid_cursor")
 
 
-def test_warming_says_what_it_did(cli: Cli, release: str, cache: ValkeyProcess) -> None:
-    done = cli("cache", "warm")
-    assert done.code == 0
-    assert f" answers of release {release} are in the cache (" in done.out
-    assert str(cli.data) in done.err
-
-
-def test_without_a_release_nothing_can_be_warmed(cli: Cli, cache: ValkeyProcess) -> None:
-    done = cli("cache", "warm")
-    assert done.code == 1
-    assert "nothing has been published yet" in done.error()
-
-
-def test_without_a_cache_nothing_can_be_warmed(cli: Cli, release: str) -> None:
-    done = cli("cache", "warm")
-    assert done.code == 1
-    assert "no embedded cache answers here" in done.error()
-
-
-def test_an_unreachable_cache_is_one_line(cli: Cli, release: str, cache: ValkeyProcess) -> None:
+def test_without_a_cache_or_a_release_nothing_can_be_warmed(
+    cli: Cli, made: tuple[Path, str], cache: ValkeyProcess
+) -> None:
+    assert "nothing has been published yet" in failed(cli("cache", "warm"))
+    shutil.copytree(made[0], cli.data, dirs_exist_ok=True)
     cache.kill()
     for command in ("warm", "stats"):
         for more in ((), ("--json",)):
-            done = cli("cache", command, *more)
-            assert done.code == 1
-            assert done.error()
+            assert failed(cli("cache", command, *more))
+    assert "no embedded cache answers here" in failed(cli("cache", "warm", cache_url="embedded"))
+
+
+def failed(done: Done) -> str:
+    assert done.code == 1
+    return done.error()
 
 
 def test_a_release_that_becomes_current_meanwhile_is_reported(
@@ -145,8 +138,9 @@ def test_stats_show_what_is_known_although_the_current_release_is_not(
     assert cli("cache", "stats", "--json").json["releases"][0]["state"] == "unknown"
 
 
-def test_stats_warn_of_instances_with_another_cache(cli: Cli, cache: ValkeyProcess, start: Start) -> None:
+def test_stats_warn_of_instances_with_another_cache_and_of_none(cli: Cli, cache: ValkeyProcess, start: Start) -> None:
     """Their records say `embedded` here: what is shown is not what they use."""
+    assert "none: no instance runs on this data folder" in cli("cache", "stats").out
     start(overview())
     done = cli("cache", "stats")
     assert done.code == 0
@@ -154,14 +148,12 @@ def test_stats_warn_of_instances_with_another_cache(cli: Cli, cache: ValkeyProce
     assert "has no entries" in done.out
 
 
-def test_stats_without_an_instance_say_so(cli: Cli, cache: ValkeyProcess) -> None:
-    assert "none: no instance runs on this data folder" in cli("cache", "stats").out
-
-
-def test_a_purge_asks_every_instance(cli: Cli, start: Start) -> None:
+def test_a_confirmed_purge_is_sent_to_every_instance(cli: Cli, start: Start) -> None:
     listeners = [start(pid=4711), start(pid=4811)]
     for listener in listeners:
         listener.answer("/caches/purge", Purged(3, 4))
+    assert cli("cache", "purge", typed="n\n", operator_write_token=TOKEN).code == 1
+    assert [listener.asked for listener in listeners] == [[], []]
     done = cli("cache", "purge", "--yes", operator_write_token=TOKEN)
     assert done.code == 0
     assert f"instance 4711 on {HERE}: 3 near and 4 shared answers were removed." in done.out
@@ -178,12 +170,6 @@ def test_an_instance_that_another_one_has_purged_is_not_called(cli: Cli, start: 
     assert done.code == 0, done.err
     assert "The near caches of 4811 are also empty." in " ".join(done.out.split())
     assert (len(first.asked), second.asked) == (1, [])
-
-
-def test_a_purge_is_confirmed(cli: Cli, start: Start) -> None:
-    listener = start()
-    assert cli("cache", "purge", typed="n\n", operator_write_token=TOKEN).code == 1
-    assert listener.asked == []
 
 
 def test_a_purge_that_an_instance_refuses_fails(cli: Cli, start: Start) -> None:

@@ -4,19 +4,14 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from redis import Redis
 
-from service.embedded.owner import EmbeddedServers
 from service.keys import form
 from service.keys.record import record_name
+from tests.service.cli.conftest import redis_of
 from tests.service.conftest import Cli, ids, issue
 
 UNKNOWN = "0B1zQmX4ktLw"
 CHANGES = [("rotate", "--overlap", "7d"), ("extend", "--expires", "never"), ("change", "--no-rate"), ("show",)]
-
-
-def redis_of(cli: Cli) -> "Redis":
-    return Redis.from_url(EmbeddedServers(cli.data, ("keys",)).url("keys"))
 
 
 def when(text: str) -> datetime:
@@ -55,12 +50,12 @@ def test_a_key_is_extended(cli: Cli, running: list[int]) -> None:
     assert cli("keys", "extend", key_id, "--expires", "never", "--json").json["expires_at"] is None
 
 
-@pytest.mark.parametrize("command", [*CHANGES, ("revoke",)], ids=lambda words: words[0])
-def test_an_unknown_key_is_reported(cli: Cli, running: list[int], command: tuple[str, ...]) -> None:
+def test_every_command_reports_an_unknown_key(cli: Cli, running: list[int]) -> None:
     issue(cli)
-    done = cli("keys", command[0], UNKNOWN, *command[1:])
-    assert done.code == 1
-    assert done.error() == f"no key {UNKNOWN}; `forecast keys list` shows those there are"
+    for command, *options in (*CHANGES, ("revoke",)):
+        done = cli("keys", command, UNKNOWN, *options)
+        assert done.code == 1
+        assert done.error() == f"no key {UNKNOWN}; `forecast keys list` shows those there are"
 
 
 @pytest.mark.parametrize("command", [*CHANGES, ("revoke",), ("log",)], ids=lambda words: words[0])
@@ -104,27 +99,25 @@ def test_a_long_list_shows_the_newest_and_says_how_many_more(cli: Cli, running: 
     done = cli("keys", "list", "--limit", "2")
     assert [line.split()[3] for line in done.out.splitlines()[1:3]] == ["2026-11-03", "2026-11-02"]
     assert done.out.splitlines()[-1] == "1 more: filter the list, or give --limit 3"
-    assert [view["created_at"][:10] for view in cli("keys", "list", "--limit", "2", "--json").json] == [
-        "2026-11-03",
-        "2026-11-02",
-    ]
+    listed = cli("keys", "list", "--limit", "2", "--json").json
+    assert [view["created_at"][:10] for view in listed] == ["2026-11-03", "2026-11-02"]
     assert len(ids(cli)) == 3
     assert "more" not in cli("keys", "list").out
 
 
-@pytest.mark.parametrize("more", [(), ("--limit", "5")], ids=["all", "limited"])
-def test_a_damaged_record_does_not_hide_the_others(cli: Cli, running: list[int], more: tuple[str, ...]) -> None:
+def test_a_damaged_record_does_not_hide_the_others(cli: Cli, running: list[int]) -> None:
     key_id = issue(cli)["key_id"]
     with redis_of(cli) as redis:
         redis.set(record_name(UNKNOWN), "{")
-    text, as_json = cli("keys", "list", *more), cli("keys", "list", "--json", *more)
-    assert (text.code, as_json.code) == (1, 1)
-    assert key_id in text.out
-    assert f"damaged {UNKNOWN}: " in text.out
-    assert "1 record is damaged; `forecast keys import` restores them from a backup" in text.err
-    entries = {entry["key_id"]: entry for entry in as_json.json}
-    assert (entries[key_id]["status"], entries[UNKNOWN]["status"]) == ("active", "damaged")
-    assert entries[UNKNOWN]["reason"]
+    for more in ((), ("--limit", "5")):
+        text, as_json = cli("keys", "list", *more), cli("keys", "list", "--json", *more)
+        assert (text.code, as_json.code) == (1, 1)
+        assert key_id in text.out
+        assert f"damaged {UNKNOWN}: " in text.out
+        assert "1 record is damaged; `forecast keys import` restores them from a backup" in text.err
+        entries = {entry["key_id"]: entry for entry in as_json.json}
+        assert (entries[key_id]["status"], entries[UNKNOWN]["status"]) == ("active", "damaged")
+        assert entries[UNKNOWN]["reason"]
 
 
 def test_keys_of_another_pepper_are_void(cli: Cli, running: list[int]) -> None:
@@ -196,19 +189,15 @@ def test_a_test_key_is_marked_in_the_trail_and_in_its_line(cli: Cli, running: li
     assert ["test key" in row for row in rows] == [test_key in row for row in rows]
 
 
-def test_the_log_stream_has_the_same_line(cli: Cli, running: list[int]) -> None:
+def test_the_log_stream_has_a_line_for_each_change_and_none_for_anything_else(cli: Cli, running: list[int]) -> None:
     done = cli("keys", "issue", "--partner", "acme", "--json")
     (line,) = [json.loads(text) for text in done.err.splitlines()]
-    assert (line["logger"], line["what"], line["key_id"]) == ("forecast.keys.audit", "issued", done.json["key_id"])
+    key_id = line["key_id"]
+    assert (line["logger"], line["what"], key_id) == ("forecast.keys.audit", "issued", done.json["key_id"])
     assert done.json["key"] not in done.err
-    text = cli("keys", "revoke", line["key_id"], log_format="text")
-    assert f"key {line['key_id']} was revoked by " in text.err
+    text = cli("keys", "revoke", key_id, log_format="text")
+    assert f"key {key_id} was revoked by " in text.err
     assert not text.err.startswith("{")
-
-
-def test_what_changes_nothing_is_not_in_the_log_stream(cli: Cli, running: list[int]) -> None:
-    key_id = issue(cli)["key_id"]
-    cli("keys", "revoke", key_id)
     for words in (("revoke", key_id), ("list",), ("show", key_id), ("log",)):
         assert cli("keys", *words).err == ""
 

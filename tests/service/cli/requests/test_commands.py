@@ -57,12 +57,12 @@ def test_an_instance_that_cannot_be_asked_may_have_known_it(cli: Cli, start: Sta
     assert f"instance 4811 on {HERE}: " in done.err
 
 
-@pytest.mark.parametrize("typed", ["", "a b", "a/b", "x" * 65, "ü"])
-def test_what_cannot_be_a_request_id_is_not_sent(cli: Cli, start: Start, typed: str) -> None:
+def test_what_cannot_be_a_request_id_is_not_sent(cli: Cli, start: Start) -> None:
     listener = start()
-    done = cli("requests", "find", typed)
-    assert done.code == 1
-    assert "is not a request id" in done.error()
+    for typed in ("", "a b", "a/b", "x" * 65, "ü"):
+        done = cli("requests", "find", typed)
+        assert done.code == 1
+        assert "is not a request id" in done.error()
     assert listener.asked == []
 
 
@@ -80,8 +80,8 @@ def test_the_share_is_set_in_every_instance(cli: Cli, start: Start, typed: str, 
     assert [one["rate"] for one in as_json] == [0.1, 0.1]
 
 
-@pytest.mark.parametrize("typed", ["2", "-1", "150%", "much", "nan", "%"])
-def test_what_is_no_share_is_wrong_usage(cli: Cli, typed: str) -> None:
-    done = cli("requests", "sample", "--", typed)
-    assert done.code == 2
-    assert "give 0.01 or 1%" in done.err
+def test_what_is_no_share_is_wrong_usage(cli: Cli) -> None:
+    for typed in ("2", "-1", "150%", "much", "nan", "%"):
+        done = cli("requests", "sample", "--", typed)
+        assert done.code == 2
+        assert "give 0.01 or 1%" in done.err
