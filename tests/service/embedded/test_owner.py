@@ -42,19 +42,26 @@ def ask(servers: EmbeddedServers, role: owner.Role, *words: str) -> object:
         return client.execute_command(*words)
 
 
-def test_both_servers_answer_on_private_sockets_alone(servers: EmbeddedServers, data: Path) -> None:
-    for role in ROLES:
-        assert ask(servers, role, "PING") is True
-        assert _configuration(servers, role)["port"] == "0"
+def test_both_servers_answer_on_private_sockets_alone_as_configured(servers: EmbeddedServers, data: Path) -> None:
+    info = {role: _configuration(servers, role) for role in ROLES}
+    assert {found["port"] for found in info.values()} == {"0"}
+    assert (info["keys"]["maxmemory-policy"], info["keys"]["appendfsync"]) == ("noeviction", "always")
+    assert info["cache"]["maxmemory-policy"] == "allkeys-lfu"
+    assert int(info["cache"]["maxmemory"]) > 0
     for folder in (runtime_folder(data), data / "embedded" / "keys"):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert servers.owned
 
 
-def test_keys_survive_and_the_cache_does_not(servers: EmbeddedServers, data: Path) -> None:
+def test_stopping_leaves_only_the_keys_behind(servers: EmbeddedServers, data: Path) -> None:
     for role in ROLES:
         ask(servers, role, "SET", "x", "1")
+    folder = runtime_folder(data)
+    processes = [server.process for server in servers._servers.values() if server.process]
     servers.stop()
+    assert all(process.poll() is not None for process in processes)
+    assert not folder.exists()
+    assert not servers.owned
     again = EmbeddedServers(data, ROLES)
     again.ensure()
     try:
@@ -62,13 +69,6 @@ def test_keys_survive_and_the_cache_does_not(servers: EmbeddedServers, data: Pat
         assert ask(again, "cache", "GET", "x") is None
     finally:
         again.stop()
-
-
-def test_the_keys_are_never_evicted_and_the_cache_is_bounded(servers: EmbeddedServers) -> None:
-    info = {role: _configuration(servers, role) for role in ROLES}
-    assert (info["keys"]["maxmemory-policy"], info["keys"]["appendfsync"]) == ("noeviction", "always")
-    assert info["cache"]["maxmemory-policy"] == "allkeys-lfu"
-    assert int(info["cache"]["maxmemory"]) > 0
 
 
 def _configuration(servers: EmbeddedServers, role: owner.Role) -> dict[str, str]:
@@ -94,15 +94,6 @@ def test_a_killed_server_is_started_again_by_its_owner(servers: EmbeddedServers)
     assert servers.tend() == ["keys"]
     until(lambda: answers_ping(servers._socket("keys")))
     assert ask(servers, "keys", "GET", "x") == b"1"
-
-
-def test_stopping_leaves_nothing_behind(servers: EmbeddedServers, data: Path) -> None:
-    folder = runtime_folder(data)
-    processes = [server.process for server in servers._servers.values() if server.process]
-    servers.stop()
-    assert all(process.poll() is not None for process in processes)
-    assert not folder.exists()
-    assert not servers.owned
 
 
 def test_no_role_needs_no_server(data: Path) -> None:
@@ -197,8 +188,7 @@ PLANTED = ["open folder", "file", "link", "dangling link", "another user's"]
 def test_a_planted_folder_is_refused(
     planted: str, runtime: str, data: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Anybody may write to the temporary folder: what lies there already could hold another owner's server, also for
-    root."""
+    """Any user may write to the temporary folder. A folder there could hold another user's server, for root too."""
     if runtime == "temporary folder":
         monkeypatch.delenv("XDG_RUNTIME_DIR")
         monkeypatch.setattr("tempfile.gettempdir", lambda: str(short_folder))

@@ -68,32 +68,26 @@ def run(script: str, *prefix: str) -> Any:
 def test_a_forked_process_belongs_to_the_supervisor_and_has_what_it_was_given_and_no_more() -> None:
     (first, second), _ = run("asyncio.run(run(forks)); asyncio.run(run(forks))")
     for one in (first, second):
-        # its descriptors: the three usual ones, and the socket
-        assert one["reported"] == [True, True, "", True, 4]
+        # the last figure counts descriptors: the three usual ones, and the socket
+        assert one["told"] == [True, True, "", True, 4]
         assert one["content"] == "given"
         assert one["ended"] == "exit code 7"
     assert first["pid"] != second["pid"]
 
 
-def test_processes_that_are_asked_for_at_once_are_forked_one_after_the_other() -> None:
+def test_processes_are_forked_one_after_the_other_and_their_ends_are_known() -> None:
     lines, _ = run("""
 async def several():
     await asyncio.gather(*(run(forks) for _ in range(4)))
-asyncio.run(several())""")
-    assert [one["ended"] for one in lines] == ["exit code 7"] * 4
-    assert len({one["pid"] for one in lines}) == 4
-
-
-def test_its_parent_learns_of_a_signal_that_ended_it() -> None:
-    lines, _ = run("""
-async def killed():
     child, control = await forks.start("forked", os.open(os.devnull, os.O_WRONLY))
     child.send_signal(signal.SIGKILL)
     print(json.dumps(await wait_for_exit(child)))
     child.send_signal(signal.SIGKILL)
     print(json.dumps(child.poll()))
-asyncio.run(killed())""")
-    assert lines[-2:] == ["signal 9", -9]
+asyncio.run(several())""")
+    assert [one["ended"] for one in lines[:4]] == ["exit code 7"] * 4
+    assert len({one["pid"] for one in lines[:4]}) == 4
+    assert lines[4:] == ["signal 9", -9]
 
 
 def test_a_signal_that_comes_before_a_forked_process_has_begun_is_not_lost() -> None:
@@ -106,11 +100,11 @@ def later(*given):
 module._become = later
 slow = module.Forks()
 slow.begin(import_all)
-async def told_at_once():
+async def stop_at_once():
     child, control = await slow.start("forked", os.open(os.devnull, os.O_WRONLY))
     child.send_signal(signal.SIGTERM)
     print(json.dumps(await wait_for_exit(child)))
-asyncio.run(told_at_once())""")
+asyncio.run(stop_at_once())""")
     assert lines == ["signal 15"]
 
 
@@ -148,7 +142,7 @@ asyncio.run(start())""")
         "os.kill(server, signal.SIGSTOP)",
         "module.adopt_orphans = contextlib.nullcontext",
     ],
-    ids=["killed", "stopped", "gives it to somebody else"],
+    ids=["killed", "stopped", "gives its child to another parent"],
 )
 def test_without_the_one_that_forks_each_process_is_a_new_interpreter(trouble: str) -> None:
     """Whether it was killed, does not answer, or the kernel gives its children to another parent, so that no end would

@@ -11,9 +11,12 @@ from service.keys import form
 KEY, PARTS = form.generate()
 
 
-def test_a_new_key_has_the_documented_form() -> None:
+def test_a_new_key_has_the_documented_form_and_differs_from_others() -> None:
     assert re.fullmatch(r"phf_live_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}", KEY)
     assert form.is_key_id(PARTS.key_id)
+    assert form.parse(KEY) == PARTS
+    made = [form.generate()[1] for _ in range(50)]
+    assert len({parts.key_id for parts in made}) == len({parts.secret for parts in made}) == 50
 
 
 def test_a_test_key_is_recognised_by_its_prefix() -> None:
@@ -22,15 +25,6 @@ def test_a_test_key_is_recognised_by_its_prefix() -> None:
     assert form.parse(key) == parts
     assert parts.test
     assert form.parse(key.replace("phf_test", "phf_live")) is None
-
-
-def test_a_new_key_parses_into_its_parts() -> None:
-    assert form.parse(KEY) == PARTS
-
-
-def test_new_keys_differ() -> None:
-    made = [form.generate()[1] for _ in range(50)]
-    assert len({parts.key_id for parts in made}) == len({parts.secret for parts in made}) == 50
 
 
 @given(st.integers(0, len(KEY) - 1), st.sampled_from("0aZ_- é"))

@@ -12,15 +12,12 @@ from service.keys import pepper
 from service.keys.store_identity import SEEN
 
 
-def test_a_configured_pepper_is_used_as_it_is(tmp_path: Path) -> None:
+def test_a_configured_pepper_is_used_as_it_is_unless_it_is_short(tmp_path: Path) -> None:
     assert pepper.obtain("x" * 16, tmp_path) == b"x" * 16
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_short_configured_pepper_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="FORECAST_KEYS_PEPPER") as caught:
         pepper.obtain("quite-short", tmp_path)
     assert "quite-short" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_pepper_is_created_once_and_kept_private(tmp_path: Path) -> None:
@@ -41,12 +38,18 @@ def test_a_data_folder_without_a_pepper_can_be_left_as_it_is(tmp_path: Path) -> 
     assert pepper.obtain(None, data, create=False) == made
 
 
-def test_a_folder_that_may_not_be_searched_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_may_not_be_searched_or_written_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SettingsError, match="cannot read or create the pepper"):
+        pepper.obtain(None, tmp_path / "file" / "data")
+
     def refused(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "stat", refused)
-    assert not pepper.is_lost(None, tmp_path)
+    assert not pepper.is_lost(None, tmp_path)  # it is unknown whether it is lost
     with pytest.raises(SettingsError, match="cannot read or create the pepper"):
         pepper.obtain(None, tmp_path)
 
@@ -92,12 +95,6 @@ def test_a_damaged_pepper_is_an_error_and_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="restore it"):
         pepper.obtain(None, tmp_path)
     assert (tmp_path / "pepper").read_text() == ""
-
-
-def test_a_folder_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(SettingsError, match="cannot read or create the pepper"):
-        pepper.obtain(None, tmp_path / "file" / "data")
 
 
 def test_a_fingerprint_distinguishes_peppers_and_reveals_none() -> None:

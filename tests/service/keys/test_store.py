@@ -19,24 +19,19 @@ def test_a_record_is_named_after_its_key_and_found_by_its_name() -> None:
     assert [key_id_of(name) for name in (IDENTITY, "k:abc", "x:{abc}", "")] == [None] * 4
 
 
-async def test_the_secret_is_nowhere_in_the_store(store: HeldKeyStore) -> None:
+async def test_the_secret_is_nowhere_in_the_store_and_nothing_expires(store: HeldKeyStore) -> None:
     presented, key = await store.issue("acme", "", None)
     parts = form.parse(presented)
     assert parts is not None
     await store.revoke(key.key_id)
     names = await store.client.keys("*")
+    assert [await store.client.ttl(name) for name in names] == [-1] * 3
     assert set(names) == {record_name(key.key_id).encode(), IDENTITY.encode(), AUDIT.encode()}
     for name in names:
         content = repr(await (store.client.xrange(name) if name == AUDIT.encode() else store.client.get(name)))
         assert parts.secret not in content
         assert (key.digest in content) is (name == record_name(key.key_id).encode())
     assert parts.secret not in repr(key)
-
-
-async def test_nothing_in_the_store_expires(store: HeldKeyStore) -> None:
-    """An expired key is told so, which needs its record."""
-    await store.issue("acme", "", None)
-    assert [await store.client.ttl(name) for name in await store.client.keys("*")] == [-1] * 3
 
 
 async def test_an_empty_store_is_a_beginning_until_keys_were_seen(store: HeldKeyStore, tmp_path: Path) -> None:

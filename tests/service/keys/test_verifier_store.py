@@ -13,32 +13,21 @@ from tests.support.verifying import Scene
 
 
 async def test_while_the_store_is_unreachable_a_key_is_good_for_a_minute(scene: Scene) -> None:
+    """Then it is unknown, as a key is that was never verified: 503, not 401."""
     await scene.verified()
     scene.store.away = True
     scene.clock.now += 59.9
     assert await scene.outcome() == "accepted"
+    assert await scene.outcome(form.generate()[0]) == "unknown"
     assert scene.verifier.can_verify_any_from_memory
     scene.clock.now += 0.1
     assert await scene.outcome() == "unknown"
     assert not scene.verifier.can_verify_any_from_memory
-
-
-async def test_an_unverified_key_is_unknown_while_the_store_is_unreachable(scene: Scene) -> None:
-    scene.store.away = True
-    assert await scene.outcome() == "unknown"
-    assert not scene.verifier.can_verify_any_from_memory
-
-
-async def test_a_store_that_comes_back_is_asked_at_once(scene: Scene) -> None:
-    await scene.verified()
-    scene.store.away = True
-    scene.clock.now += 61
-    assert await scene.outcome() == "unknown"
     scene.store.away = False
     assert await scene.outcome() == "accepted"
 
 
-@pytest.mark.parametrize("loss", ["emptied", "begun anew", "another pepper"])
+@pytest.mark.parametrize("loss", ["emptied", "recreated", "another pepper"])
 async def test_a_foreign_store_is_unknown_and_an_alarm(
     scene: Scene, loss: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -48,7 +37,7 @@ async def test_a_foreign_store_is_unknown_and_an_alarm(
     assert isinstance(control, bytes)
     if loss == "emptied":
         await scene.store.client.flushall()
-    elif loss == "begun anew":
+    elif loss == "recreated":
         begun = scene.store.new_identity()
         await scene.store.client.set(IDENTITY, msgspec.json.encode(begun))
     else:

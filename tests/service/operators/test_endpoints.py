@@ -18,6 +18,12 @@ from tests.support.operators import READ, WRITE, Answer, Watched, ask, operators
 PATHS = ("/", "/health/live", "/health/ready", "/metrics")
 
 
+@pytest.fixture
+def changes(tmp_path: Path) -> Actions:
+    """Its key store is never called."""
+    return Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
+
+
 async def read(path: str, state: InstanceState | None = None) -> Answer:
     return await ask(operators(lambda: state or instance(WELL)), path)
 
@@ -38,10 +44,11 @@ async def test_readiness_is_what_a_balancer_needs(state: InstanceState, status: 
     assert answer.headers["cache-control"] == "no-store"
 
 
-async def test_liveness_looks_at_nothing_else() -> None:
+async def test_liveness_depends_on_nothing_else_and_takes_no_token() -> None:
     """An instance whose stores are unreachable must not be killed for it."""
     state = instance(but(keys_up=False, cache_up=False, can_verify=False, release=None))
-    assert (await read("/health/live", state)).status == 200
+    app = operators(lambda: state, read=READ, write=WRITE)
+    assert (await ask(app, "/health/live")).status == (await ask(app, "/")).status == 200
 
 
 async def test_metrics_are_in_the_format_of_prometheus() -> None:
@@ -58,8 +65,7 @@ async def test_the_index_lists_every_endpoint() -> None:
         assert (await read(path)).status == (await read(f"{path}/")).status == 200
 
 
-async def test_the_description_names_every_endpoint_and_its_errors_and_takes_the_read_token(tmp_path: Path) -> None:
-    changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
+async def test_the_description_names_every_endpoint_and_its_errors_and_takes_the_read_token(changes: Actions) -> None:
     app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
     assert (await ask(app, "/schema/openapi.json")).problem() == (401, "missing_token")
     described = (await ask(app, "/schema/openapi.json", token=READ)).json()
@@ -74,8 +80,7 @@ async def test_options_lists_the_methods() -> None:
     assert (answer.status, set(answer.headers["allow"].split(", "))) == (204, {"GET", "HEAD", "OPTIONS"})
 
 
-async def test_the_index_lists_actions_for_callers_with_the_right(tmp_path: Path) -> None:
-    changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
+async def test_the_index_lists_actions_for_callers_with_the_right(changes: Actions) -> None:
     app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
     said = [(await ask(app, "/", token=token)).json()["endpoints"] for token in (None, READ, WRITE)]
     assert said[0] == said[1]
@@ -111,17 +116,11 @@ async def test_a_probe_without_the_token_learns_the_status_alone(state: Instance
         assert (bare.status, bare.json()) == (status, {"status": whole.json()["status"]})
 
 
-async def test_liveness_never_takes_a_token() -> None:
-    app = operators(lambda: instance(WELL), read=READ, write=WRITE)
-    assert (await ask(app, "/health/live")).status == (await ask(app, "/")).status == 200
-
-
 # --- where a request comes from --------------------------------------------------------------------------------------
 
 
-async def test_a_page_that_gave_this_machine_its_own_name_reads_nothing(tmp_path: Path) -> None:
+async def test_a_page_that_gave_this_machine_its_own_name_reads_nothing(changes: Actions) -> None:
     """Nor changes anything, whatever it sends. Probes may use any name: they learn the status alone."""
-    changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
     app = operators(lambda: instance(but(cache_up=False)), write=WRITE, changes=changes, hosts=Hosts())
     for path, method in (("/metrics", "GET"), ("/overview", "GET"), ("/events", "GET"), ("/caches/purge", "POST")):
         refused = await ask(app, path, method, token=WRITE, host="rebound.example:8001")
@@ -134,17 +133,11 @@ async def test_a_page_that_gave_this_machine_its_own_name_reads_nothing(tmp_path
     assert (await ask(app, "/health/live", host="balancer.example")).status == 200
 
 
-async def test_a_page_of_another_site_changes_nothing(tmp_path: Path) -> None:
+async def test_a_page_of_another_site_changes_nothing(changes: Actions) -> None:
     """Not even with the token. It may link to what can be read; a page of the listener itself may do both."""
-    app = operators(
-        lambda: instance(WELL),
-        write=WRITE,
-        changes=Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge),
-    )
-    for refused in (
-        await ask(app, "/caches/purge", "POST", token=WRITE, sec_fetch_site="cross-site"),
-        await ask(app, "/caches/purge", "POST", token=WRITE, origin="https://elsewhere.example"),
-    ):
+    app = operators(lambda: instance(WELL), write=WRITE, changes=changes)
+    for sent in ({"sec_fetch_site": "cross-site"}, {"origin": "https://elsewhere.example"}):
+        refused = await ask(app, "/caches/purge", "POST", token=WRITE, **sent)
         assert refused.problem() == (403, "cross_site")
     assert (await ask(app, "/metrics", sec_fetch_site="cross-site")).status == 200
     assert (await ask(app, "/caches/purge", "POST", token=WRITE, sec_fetch_site="same-origin")).status == 200
@@ -164,28 +157,21 @@ async def test_beyond_loopback_nothing_is_read_before_there_is_a_token() -> None
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_head_is_answered_as_get_is(path: str) -> None:
+async def test_head_is_answered_as_get_is_and_other_methods_are_refused(path: str) -> None:
     app = operators(lambda: instance(WELL))
     got, head = [await ask(app, path, method, x_request_id="r") for method in ("GET", "HEAD")]
     assert (head.status, head.headers) == (got.status, got.headers)
+    for method in ("POST", "PUT", "DELETE", "TRACE"):
+        answer = await ask(app, path, method)
+        assert answer.problem() == (405, "method_not_allowed")
+        assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "TRACE"])
-async def test_another_method_gets_the_allowed_ones(path: str, method: str) -> None:
-    answer = await ask(operators(lambda: instance(WELL)), path, method)
-    assert answer.problem() == (405, "method_not_allowed")
-    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
-
-
-@pytest.mark.parametrize("path", ["/v1/", "/health", "/metrics/x", "/keys/0B1zQmX4ktLw"])
-async def test_there_is_nothing_at_other_paths(path: str) -> None:
-    assert (await read(path)).problem() == (404, "not_found")
-
-
-async def test_a_request_keeps_its_id() -> None:
-    answer = await ask(operators(lambda: instance(WELL)), "/nothing", x_request_id="abc-1")
-    assert answer.json()["request_id"] == "abc-1"
+async def test_there_is_nothing_at_other_paths() -> None:
+    for path in ("/v1/", "/health", "/metrics/x", "/keys/0B1zQmX4ktLw"):
+        answer = await ask(operators(lambda: instance(WELL)), path, x_request_id="abc-1")
+        assert answer.problem() == (404, "not_found")
+        assert answer.json()["request_id"] == "abc-1"
 
 
 async def test_a_defect_is_a_500_that_shows_nothing(caplog: pytest.LogCaptureFixture) -> None:

@@ -23,7 +23,10 @@ def samples(state: InstanceState, sums: Snapshot) -> dict[tuple[str, tuple[tuple
     return found
 
 
-def test_counters_have_their_labels() -> None:
+def test_every_family_is_declared_before_it_is_counted_with_its_labels() -> None:
+    """So that dashboards and alarms find their names."""
+    text = render_metrics(instance(WELL), Snapshot()).decode()
+    assert all(f"# TYPE {family.name}" in text for family in (*COUNTERS, *HISTOGRAMS))
     telemetry = Telemetry()
     telemetry.count(REQUESTS, "forecast", "200", "answered")
     labels = (("area", "forecast"), ("outcome", "answered"), ("status", "200"))
@@ -85,24 +88,17 @@ def test_the_inbox_has_its_figures() -> None:
     assert figures(msgspec.structs.replace(instance(WELL), inbox=status)) == [3, 2, 1, 5, 4, 1e9]
 
 
-def test_the_oldest_held_drop_has_its_age() -> None:
-    def age(status: Status) -> float:
-        state = msgspec.structs.replace(instance(WELL), inbox=status)
-        return samples(state, Snapshot())["forecast_inbox_held_oldest_age_seconds", ()]
+def test_the_inbox_and_its_last_drop_have_their_ages() -> None:
+    """0 while there is none, so that an alarm needs no exception."""
+    names = ("inbox_held_oldest_age_seconds", "last_drop_age_seconds", "drop_overdue_seconds")
 
-    assert age(Status()) == 0
-    assert 100 <= age(Status(held=1, held_since=time.time() - 100)) < 200
-
-
-def test_the_last_drop_has_its_age() -> None:
     def figures(state: InstanceState) -> list[float]:
         found = samples(state, Snapshot())
-        return [found["forecast_last_drop_age_seconds", ()], found["forecast_drop_overdue_seconds", ()]]
+        return [found[f"forecast_{name}", ()] for name in names]
 
-    assert figures(instance(WELL)) == [0, 0]
-    assert figures(msgspec.structs.replace(instance(WELL), last_drop_age=90.0, drop_every=60.0)) == [90, 30]
-
-
-def test_every_family_is_declared_before_anything_happens() -> None:
-    text = render_metrics(instance(WELL), Snapshot()).decode()
-    assert all(f"# TYPE {family.name}" in text for family in (*COUNTERS, *HISTOGRAMS))
+    assert figures(instance(WELL)) == [0, 0, 0]
+    held = Status(held=1, held_since=time.time() - 100)
+    state = msgspec.structs.replace(instance(WELL), inbox=held, last_drop_age=90.0, drop_every=60.0)
+    age, *others = figures(state)
+    assert 100 <= age < 200
+    assert others == [90, 30]

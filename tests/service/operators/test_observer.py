@@ -43,11 +43,8 @@ def texts(seen: Overview) -> list[str]:
     return [event.text for event in seen.events]
 
 
-def test_before_the_first_look_there_is_nothing_to_say(watching: Watching) -> None:
-    assert watching.observer.overview() is None
-
-
 def test_all_is_well_since_the_instance_began(watching: Watching) -> None:
+    assert watching.observer.overview() is None
     verdict = watching.seconds(instance(WELL), 5).verdict
     assert (verdict.level, verdict.sentence, verdict.since, verdict.reasons) == ("ok", "All is well.", 10_000.0, ())
 
@@ -106,13 +103,6 @@ def test_it_is_behind_when_another_release_is_served_or_something_else_is_wrong(
     assert watching.observer.is_behind(state) is behind
 
 
-def test_the_release_that_is_served_is_among_the_releases(watching: Watching) -> None:
-    for current in ("r9", "r1"):
-        state = msgspec.structs.replace(instance(but(release=current)), releases=("r8", "r7"))
-        found = watching.seconds(state).releases
-        assert [(one.id, one.current) for one in found] == [(current, True), ("r8", False), ("r7", False)]
-
-
 def test_a_switch_shows_in_the_hit_rate_before_and_after(watching: Watching) -> None:
     watching.seconds(instance(WELL), 3)
     watching.answer("near", 9)
@@ -142,10 +132,8 @@ def test_a_rollback_is_an_event_with_its_author_and_release(watching: Watching) 
     seen = watching.seconds(back)
     assert seen.switch is not None
     assert seen.switch.rate_before == 0.75
-    assert (seen.events[0].kind, seen.events[0].text) == (
-        "rollback",
-        "rolled back to release r1, by ops@host; it was r2",
-    )
+    assert seen.events[0].kind == "rollback"
+    assert texts(seen)[0] == "rolled back to release r1, by ops@host; it was r2"
 
 
 def test_workers_that_all_died_come_back_with_no_switch(watching: Watching) -> None:
@@ -262,3 +250,7 @@ def test_the_current_release_comes_first(watching: Watching) -> None:
     assert [release.current for release in shown] == [True, False, False]
     assert shown[0].published_at == 1790942400.0
     assert published_at("nothing of ours") == 0.0
+    for current in ("r9", "r1"):  # in none of the releases that were listed
+        state = msgspec.structs.replace(instance(but(release=current)), releases=("r8", "r7"))
+        found = watching.seconds(state).releases
+        assert [(one.id, one.current) for one in found] == [(current, True), ("r8", False), ("r7", False)]

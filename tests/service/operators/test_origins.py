@@ -9,21 +9,10 @@ def known(hosts: Hosts, *sent: str) -> bool:
     return hosts.know([(b"accept", b"*/*"), *((b"host", host.encode()) for host in sent)])
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "localhost",
-        "localhost:8001",
-        "LOCALHOST:9001",
-        "localhost.",
-        "127.0.0.1:8001",
-        "127.1.2.3",
-        "[::1]",
-        "[::1]:8001",
-    ],
-)
-def test_names_of_this_machine_are_known_on_any_port(host: str) -> None:
-    assert known(Hosts(), host)
+def test_names_of_this_machine_are_known_on_any_port() -> None:
+    names = ("localhost", "localhost:8001", "LOCALHOST:9001", "localhost.")
+    for host in (*names, "127.0.0.1:8001", "127.1.2.3", "[::1]", "[::1]:8001"):
+        assert known(Hosts(), host)
 
 
 @pytest.mark.parametrize(
