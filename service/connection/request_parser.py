@@ -12,8 +12,9 @@ from service.request.response import Header
 from service.request.suggestions import NO_TARGET, hint_for_other_protocol, hint_for_parser_error
 
 _ABSOLUTE = re.compile(rb"https?://[^/?#]+", re.IGNORECASE)
-_CUT_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
-_METHOD = re.compile(_CUT_METHOD.pattern + b"(?= )")
+_NAME = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}"
+_METHOD = re.compile(_NAME + b"(?= )")
+_CUT_METHOD = re.compile(_NAME + b" ?")  # the byte after the space tells another protocol from a method of its name
 _TUNNEL = b"CONNECT"
 
 
@@ -103,7 +104,7 @@ class RequestParser:
     def _with_known_method(self, data: bytes) -> bytes:
         """Replaces a method that httptools does not know, so that it is refused in the order of contract 1.
 
-        A cut method waits for its rest.
+        A cut method waits for the first byte of the target.
         """
         if _CUT_METHOD.fullmatch(data):
             self._method = data

@@ -28,16 +28,16 @@ _PARSER_ERRORS = {
     "Invalid header token": "A header's name has a character in it that names cannot have, perhaps an invisible one.",
     "Unexpected (start char in url|char in url schema)": NO_TARGET,
 }
-# The first byte of connections in other protocols, because a network may cut anywhere. Version 2 of
-# PROXY begins with empty lines, which are skipped.
+# The first byte of connections in other protocols, or the first that is no method's, because a network may cut anywhere.
+# Version 2 of PROXY begins with empty lines, which are skipped.
 _OTHER_PROTOCOLS = {
-    rb"PROXY (TCP4|TCP6|UNKNOWN)\b": "The PROXY protocol (version 1) arrived, which is not supported. Turn it off at "
+    rb"PROXY [TU]": "The PROXY protocol (version 1) arrived, which is not supported. Turn it off at "
     "the balancer: send-proxy in HAProxy, proxy_protocol in nginx, ProxyProtocol in an AWS Classic Load Balancer.",
     rb"\0": "The PROXY protocol (version 2) arrived, which is not supported. Turn it off at the balancer: "
     "send-proxy-v2 in HAProxy, proxy_protocol_v2.enabled in an AWS target group, proxy_protocol in an Envoy cluster.",
-    rb"\x16|\x15\x03": "TLS arrived, but this port speaks plain HTTP. Use http:// here, or end TLS at the balancer: no "
+    rb"[\x15\x16]": "TLS arrived, but this port speaks plain HTTP. Use http:// here, or end TLS at the balancer: no "
     "ssl on a HAProxy server, http:// in proxy_pass of nginx, protocol HTTP of an AWS target group.",
-    rb"PRI \* HTTP/2": "HTTP/2 arrived, but this port speaks HTTP/1.1. Use that in the client, or at the balancer: no "
+    rb"PRI \*": "HTTP/2 arrived, but this port speaks HTTP/1.1. Use that in the client, or at the balancer: no "
     "proto h2 on a HAProxy server, no http2_protocol_options in an Envoy cluster, HTTP1 in an AWS target group.",
 }
 

@@ -8,6 +8,7 @@ import pytest
 
 from config.settings import Settings
 from tests.service.operators.test_listener import listened
+from tests.support.doors import Doors
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served
 from tests.support.wire import Wire
@@ -51,6 +52,23 @@ def test_another_protocol_is_called_by_its_name(worker: Served, kind: str, befor
         assert wire.closes()
     (logged,) = worker.app.watch.log.find(answer.json()["request_id"])
     assert logged.detail == detail
+
+
+@pytest.mark.parametrize("kind", PROTOCOLS)
+def test_a_cut_of_the_network_does_not_change_the_name_of_a_protocol(worker: Served, kind: str) -> None:
+    """Each byte comes alone."""
+    sent, name, _ = PROTOCOLS[kind]
+
+    async def ask() -> bytes:
+        connection = Doors(worker, {}, "near").connect()
+        for byte in sent[:40]:
+            await connection.feed(bytes([byte]))
+        await connection.settle()
+        return connection.end()
+
+    written = worker.run(ask)
+    assert written.startswith(b"HTTP/1.1 400 ")
+    assert f"{name} arrived".encode() in written
 
 
 @pytest.mark.parametrize("kind", PROTOCOLS)
