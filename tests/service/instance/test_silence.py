@@ -43,7 +43,7 @@ def going_on(seconds: float, state: str, *, ran: float = 0, waited: float = 0, w
         ),
     ],
 )
-def test_what_could_answer_and_does_not_for_two_seconds_hangs(samples: list[Sample], said: str) -> None:
+def test_what_could_answer_and_does_not_for_two_seconds_hangs(samples: list[ThreadSample], said: str) -> None:
     assert not after(samples[:-1]).hangs
     assert after(samples).hangs
     assert str(after(samples)) == said
@@ -61,7 +61,7 @@ def test_what_could_answer_and_does_not_for_two_seconds_hangs(samples: list[Samp
     ],
     ids=["no processor", "a twentieth of one", "the same, caught asleep", "swapping", "answers others", "not known"],
 )
-def test_a_worker_that_a_machine_keeps_from_answering_is_left_alone(samples: list[Sample | None]) -> None:
+def test_a_worker_that_a_machine_keeps_from_answering_is_left_alone(samples: list[ThreadSample | None]) -> None:
     assert not after(samples).is_long
     assert after([*samples, *samples]).hangs
 
@@ -107,7 +107,7 @@ def child() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 def test_the_kernel_distinguishes_stopped_blocked_and_busy(child: "subprocess.Popen[bytes]") -> None:
-    def sample() -> Sample:
+    def sample() -> ThreadSample:
         found = take_sample(child.pid)
         assert found is not None
         return found

@@ -157,3 +157,12 @@ async def test_what_was_recalled_is_good_for_three_seconds_unless_it_is_revoked(
     await scene.revoke(push=True)
     await scene.settle()
     assert scene.clock() >= known.good_before
+
+
+async def test_a_re_check_confirms_that_keys_can_be_verified(scene: Scene) -> None:
+    await scene.verified()
+    scene.clock.now += UNKNOWN_AFTER_SECONDS - 1
+    await scene.outcome()
+    await scene.settle()
+    scene.clock.now += 2
+    assert scene.verifier.can_verify_any_from_memory

@@ -55,7 +55,7 @@ async def test_only_files_of_the_page_are_served() -> None:
 
 
 def test_the_whole_page_is_light() -> None:
-    files = read_page()
+    files = read_page_files()
     assert {"index.html", "page.css", "page.js"} < set(files)
     assert sum(len(file.gzipped) for file in files.values()) < _MOST_BYTES
 

@@ -16,7 +16,7 @@ from rich.console import Console
 from service.cli.usage import command
 from service.embedded.owner import EmbeddedServers
 from service.keys import form
-from service.quota.batch import UsageBatch
+from service.quota.batch import UsageBatch, UsageOutcome
 from service.quota.names import day_of
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore
@@ -65,7 +65,14 @@ def _issue(cli: Cli, partner: str, label: str) -> str:
     return key_id
 
 
-_COUNTS = {"answered": 1000, "answered_empty": 20, "not_modified": 300, "not_found": 4, "rejected": 5, "limited": 6}
+_COUNTS: dict[UsageOutcome, int] = {
+    "answered": 1000,
+    "answered_empty": 20,
+    "not_modified": 300,
+    "not_found": 4,
+    "rejected": 5,
+    "limited": 6,
+}
 
 
 @contextmanager
@@ -75,10 +82,10 @@ def stored(cli: Cli) -> Iterator[Site]:
     acme, batch, other = _issue(cli, "acme", "web"), _issue(cli, "acme", "[b]atch"), _issue(cli, "other", "")
     fifth = tuple((FIFTH, "forecast", outcome, count) for outcome, count in _COUNTS.items())
     batches = [
-        (acme, Batch(1, (*fifth, (SIXTH, "forecast", "answered", 7)))),
-        (batch, Batch(1, ((FIFTH, "projects", "answered", 11),))),
-        (other, Batch(1, ((FIFTH, "forecast", "rejected", 1),))),
-        ("000000000000", Batch(1, ((FIFTH, "forecast", "answered", 2),))),
+        (acme, UsageBatch(1, (*fifth, (SIXTH, "forecast", "answered", 7)))),
+        (batch, UsageBatch(1, ((FIFTH, "projects", "answered", 11),))),
+        (other, UsageBatch(1, ((FIFTH, "forecast", "rejected", 1),))),
+        ("000000000000", UsageBatch(1, ((FIFTH, "forecast", "answered", 2),))),
     ]
     asyncio.run(_store(servers.url("keys"), batches))
     yield Site(cli, servers.url("keys"), acme, batch, other)
@@ -202,7 +209,7 @@ def test_a_partner_is_no_formula(own: Site) -> None:
     """Spreadsheets would run it when a bill is opened; in JSON a text is a text."""
     name, label = '=HYPERLINK("http://example.com")', "-1+1"
     key_id = _issue(own.cli, name, label)
-    asyncio.run(_store(own.url, [(key_id, Batch(1, ((FIFTH, "forecast", "answered", 1),)))]))
+    asyncio.run(_store(own.url, [(key_id, UsageBatch(1, ((FIFTH, "forecast", "answered", 1),)))]))
     (row,) = own.usage("--month", "2026-10", "--key", key_id)
     assert (row["partner"], row["label"]) == (f"'{name}", f"'{label}")
     (row,) = own.cli("usage", "--month", "2026-10", "--key", key_id, "--json").json
