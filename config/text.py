@@ -27,7 +27,8 @@ INVISIBLE = (
     (0x061C, 0x061C),  # mark of direction
     (0x115F, 0x1160),  # fillers of Hangul
     (0x1680, 0x1680),  # space of Ogham
-    (0x180E, 0x180E),  # vowel separator
+    (0x17B4, 0x17B5),  # inherent vowels of Khmer
+    (0x180B, 0x180F),  # variation selectors and vowel separator of Mongolian
     (0x2000, 0x200F),  # spaces of every width, zero width, and marks of direction
     (0x2028, 0x202F),  # separators, embedding and overriding of directions, narrow no-break space
     (0x205F, 0x206F),  # mathematical space, word joiner, invisible operators, isolates
@@ -38,7 +39,9 @@ INVISIBLE = (
     (0xFEFF, 0xFEFF),  # byte-order mark
     (0xFFA0, 0xFFA0),  # filler of Hangul
     (0xFFF9, 0xFFFB),  # annotations
-    (0xE0000, 0xE007F),  # tags
+    (0x1BCA0, 0x1BCA3),  # format controls of shorthand
+    (0x1D173, 0x1D17A),  # format controls of music
+    (0xE0000, 0xE0FFF),  # tags, variation selectors
 )
 BYTE_ORDER_MARK = "\ufeff"
 # The same, encoded as UTF-8 and read as Latin-1.

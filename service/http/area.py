@@ -12,7 +12,6 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import SkipValidation
 from msgspec import Meta
 
-from config.text import visible
 from service.http import suggestions
 from service.http.app import Checked
 from service.http.encodings import encoded_in
@@ -232,7 +231,7 @@ def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
         case OtherCity(zip_code, city):
             return f"ZIP code {zip_code} is in {city}. Ask by zip_code alone, or correct the rest."
         case UnknownCity(city_name, state_code, similar, states, county):
-            nothing = in_city.format(visible(city_name), state_code)
+            nothing = in_city.format(city_name, state_code)
             encoded = encoded_in(city_name)
             if encoded is not None:
                 how, name = encoded

@@ -128,12 +128,12 @@ def read_value(name: str, raw: bytes) -> str:
     if _CONTROL.search(text):
         advice = suggestions.suggest_zip(text) if name == "zip_code" else "Remove them."
         raise ApiError("invalid_parameter", f"{name} contains control characters. {advice}", name)
-    text = text.strip()
+    text = (visible(text) if name == "city_name" else text).strip()
     if name == "cursor":  # checked elsewhere, whatever its length
         return text
     if len(text) > _MOST_CHARACTERS:
         raise ApiError("invalid_parameter", f"{name} is longer than {_MOST_CHARACTERS} characters.", name)
-    if name not in _FREE_TEXT and not text.isalnum():
+    if name not in _FREE_TEXT and not (text.isascii() and text.isalnum()):
         _refuse_encoded(name, text)
     return text
 
@@ -143,7 +143,7 @@ def _refuse_encoded(name: str, text: str) -> None:
     hidden, encoded = invisible_in(text), encoded_in(text)
     if hidden is None and encoded is None:
         return
-    corrected = suggestions.echoed(visible(text if encoded is None else encoded[1]))
+    corrected = suggestions.value_of(name, visible(text if encoded is None else encoded[1]))
     advice = f"Did you mean {suggestions.as_query({name: corrected})}?" if corrected else "Remove it."
     raise ApiError(
         "invalid_parameter",

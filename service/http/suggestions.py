@@ -62,7 +62,7 @@ _YEAR_LAST = re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})")
 
 def echoed(text: str) -> str:
     """Returns the caller's text as an error may repeat it: short and printable, with keys masked."""
-    return "".join(character for character in text[:_SHOWN] if character.isprintable())
+    return "".join(character for character in visible(text[:_SHOWN]) if character.isprintable())
 
 
 def nearest_parameter(name: str, known: Sequence[str]) -> str | None:
@@ -105,10 +105,14 @@ def suggest_parameters(unknown: Sequence[tuple[str, str]], known: Sequence[str])
     if not suggested:
         return None
     subject = f"There is no parameter {named[0]}" if len(named) == 1 else f"There are no parameters {', '.join(named)}"
-    hidden = next(filter(None, (invisible_in(name) for name, _ in unknown[:_MOST_NAMES])), None)
+    hidden = next(filter(None, (_hidden_in(name) for name, _ in unknown[:_MOST_NAMES])), None)
     if hidden is not None:
         subject = f"A parameter's name contains {hidden}"
     return f"{subject}: did you mean {as_query(suggested)}?"
+
+
+def _hidden_in(name: str) -> str | None:
+    return invisible_in(name) or (None if name.isprintable() else "an unprintable character")
 
 
 def warn_of_key(unknown: Sequence[tuple[str, str]]) -> str | None:
@@ -146,13 +150,14 @@ def _guess_parameters(name: str, value: str, known: Sequence[str]) -> dict[str, 
         name, _, value = name.partition(":")
     parameter = nearest_parameter(name, known)
     if parameter is not None:
-        return {parameter: _value_of(parameter, value.strip())}
+        return {parameter: value_of(parameter, value.strip())}
     if _folded(name) in _PLACES:
         return place_in(value)
     return {}
 
 
-def _value_of(parameter: str, value: str) -> str:
+def value_of(parameter: str, value: str) -> str:
+    """Returns the value that a text probably stands for, as an error may suggest it; empty if there is none."""
     if parameter == "state_code":
         value = nearest_state(value) or value
     elif parameter == "zip_code":

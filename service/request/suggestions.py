@@ -28,8 +28,8 @@ _PARSER_ERRORS = {
     "Invalid header token": "A header's name has a character in it that names cannot have, perhaps an invisible one.",
     "Unexpected (start char in url|char in url schema)": NO_TARGET,
 }
-# The first bytes of connections in other protocols, as few as tell them from a method: a network may cut anywhere.
-# Version 2 of PROXY begins with empty lines, which are skipped.
+# The first byte of connections in other protocols, or the first that is not a method's, because a network may cut
+# anywhere. Version 2 of PROXY begins with empty lines, which are skipped.
 _OTHER_PROTOCOLS = {
     rb"PROXY [TU]": "The PROXY protocol (version 1) arrived, which is not supported. Turn it off at "
     "the balancer: send-proxy in HAProxy, proxy_protocol in nginx, ProxyProtocol in an AWS Classic Load Balancer.",

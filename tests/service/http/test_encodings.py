@@ -12,7 +12,7 @@ from tests.support.served import FORECAST, Served
 from tests.support.wire import Answer
 from warehouse.rules.causes import CAUSES
 
-MARKS = ("\ufeff", "\u200b", "\u200e", "\u200f", "\u2060", "\u202c", "\u00ad", "\u2069", "ï»¿")
+MARKS = ("\ufeff", "\u200b", "\u200e", "\u200f", "\u2060", "\u202c", "\u00ad", "\u2069", "\u3164", "\U000e0100", "ï»¿")
 PROJECTS = "/v1/development-projects?zip_code=94103"
 
 
@@ -58,8 +58,22 @@ def test_an_invisible_character_in_a_name_is_named(worker: Served, target: str, 
     assert "zip_code=36436" in detail(answer)
 
 
+@pytest.mark.parametrize("mark", MARKS)
+def test_the_wrong_parameter_is_shown_without_its_invisible_characters(worker: Served, mark: str) -> None:
+    answer = worker.ask(f"{FORECAST}/by-state?{quote(mark)}state_code=AL")
+    assert answer.json()["parameter"] == "state_code"
+
+
+@pytest.mark.parametrize("target", [FORECAST + "?{}", FORECAST + "/batch?{}"])
+@pytest.mark.parametrize("name", ["zip_code%0A", "%0Dzip_code", "zip_code%09", "zip%00_code", "zip_code%C2%85"])
+def test_a_control_character_in_a_name_is_named(worker: Served, target: str, name: str) -> None:
+    answer = worker.ask(target.format(f"{name}=36436"))
+    assert answer.status == 400
+    assert "A parameter's name contains an unprintable character: did you mean zip_code=36436?" in detail(answer)
+
+
 def test_an_invisible_character_in_the_name_of_a_city_changes_nothing(worker: Served) -> None:
-    for mark in MARKS[:-1]:
+    for mark in (*MARKS, "\u2800", "\u115f"):
         assert worker.forecast(city_name=f"{mark}Springfield", state_code="IL").status == 200
 
 
@@ -99,6 +113,9 @@ def test_half_a_character_is_no_defect(worker: Served) -> None:
         ("city_name=Mobile&state_code=%2541L", "state_code was percent-encoded twice. Did you mean state_code=AL?"),
         ("city_name=Mobile&state_code=%25STATE%25", "is a placeholder that your program did not replace"),
         ("city_name=x%E2%80%AEy&state_code=AL", "There is no city xy in AL."),
+        ("city_name=%E2%80%8B&state_code=AL", "Add city_name, or give zip_code."),
+        ("zip_code=364%C2%A036", "(U+00A0, no-break space). Did you mean zip_code=36436?"),
+        ("city_name=Mobile&state_code=A%C2%A0L", "(U+00A0, no-break space). Did you mean state_code=AL?"),
     ],
 )
 def test_the_true_cause_is_named(worker: Served, query: str, said: str) -> None:
