@@ -31,7 +31,8 @@ class StartError(Exception):
 def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
     where = f"FORECAST_{setting.upper()}"
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, address = resolved[0]
         bound = socket.socket(family, socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
         raise StartError(
@@ -42,10 +43,10 @@ def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _KERNEL_KEEPS_BYTES)  # connections inherit it
         try:
-            bound.bind((host, port))
+            bound.bind(address)
             bound.listen(_WAITING)
         except OSError as error:
-            away = error.errno == errno.EADDRNOTAVAIL
+            away = error.errno in (errno.EADDRNOTAVAIL, errno.EINVAL)  # EINVAL: link-local, without its interface
             why = f"it is not an address of this machine. {_EXPECTED}" if away else error.strerror
             raise StartError(f"cannot listen on {host}:{port} ({setting}): {why}") from None
         bound.setblocking(False)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from service.base import sockets
-from service.base.sockets import StartError, bind, refuse_new
+from service.base.sockets import StartError, bind, refuse_new, url_of
 
 LOCAL = pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 # What is established on this machine is so at once.
@@ -103,6 +103,13 @@ def test_a_host_that_is_none_is_explained(host: str, why: str, listener: str) ->
     )
 
 
-def test_an_address_of_another_machine_is_named() -> None:
-    with pytest.raises(StartError, match="it is not an address of this machine"), bind("192.0.2.7", 0, "listen_port"):
+def test_a_star_is_every_address_of_the_machine() -> None:
+    with bind("*", 0, "listen_port") as bound:
+        assert url_of(bound).startswith(("http://127.0.0.1:", "http://[::1]:"))
+
+
+@pytest.mark.parametrize("host", ["192.0.2.7", "fe80::1"])
+def test_an_address_of_another_machine_is_named(host: str) -> None:
+    """A link-local address is none without its interface."""
+    with pytest.raises(StartError, match="it is not an address of this machine"), bind(host, 0, "listen_port"):
         pass
