@@ -11,6 +11,7 @@ from urllib.parse import unquote_to_bytes
 import msgspec
 
 from config.text import invisible_in, visible
+from service.base.masking import masked
 from service.http import suggestions
 from service.http.encodings import encoded_in
 from service.request.errors import ApiError
@@ -128,7 +129,7 @@ def read_value(name: str, raw: bytes) -> str:
     if _CONTROL.search(text):
         advice = suggestions.suggest_zip(text) if name == "zip_code" else "Remove them."
         raise ApiError("invalid_parameter", f"{name} contains control characters. {advice}", name)
-    text = (visible(text) if name == "city_name" else text).strip()
+    text = (visible(masked(text)) if name == "city_name" else text).strip()
     if name == "cursor":  # checked elsewhere, whatever its length
         return text
     if len(text) > _MOST_CHARACTERS:
@@ -143,7 +144,7 @@ def _refuse_encoded(name: str, text: str) -> None:
     hidden, encoded = invisible_in(text), encoded_in(text)
     if hidden is None and encoded is None:
         return
-    corrected = suggestions.value_of(name, visible(text if encoded is None else encoded[1]))
+    corrected = suggestions.value_of(name, visible(masked(text if encoded is None else encoded[1])))
     advice = f"Did you mean {suggestions.as_query({name: corrected})}?" if corrected else "Remove it."
     raise ApiError(
         "invalid_parameter",

@@ -15,7 +15,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from config.text import invisible_in, visible
-from service.base.masking import has_key, is_key_name
+from service.base.masking import has_key, is_key_name, masked
 from warehouse.places.names import STATE_NAMES, nearest_state, state_of
 from warehouse.places.spellings import split_state
 
@@ -62,7 +62,8 @@ _YEAR_LAST = re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})")
 
 def echoed(text: str) -> str:
     """Returns the caller's text as an error may repeat it: short and printable, with keys masked."""
-    return "".join(character for character in visible(text[:_SHOWN]) if character.isprintable())
+    seen = visible(masked(text[:_SHOWN]))  # in this order: a key with spaces in it would not be masked
+    return "".join(character for character in seen if character.isprintable())
 
 
 def nearest_parameter(name: str, known: Sequence[str]) -> str | None:

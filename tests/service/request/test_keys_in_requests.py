@@ -61,6 +61,8 @@ FORMS = {
     "some encoded again and again": KEY.replace("_", "%2525255f", 1).replace("h", "%68"),
     "invisible characters": quote("\u200b".join(KEY)),
     "invisible characters, encoded twice": quote(quote("\ufeff".join(KEY))),
+    "a no-break space in the prefix": quote(KEY.replace("_", "\u00a0_", 1)),
+    "an ideographic space in the prefix, encoded twice": quote(quote(KEY.replace("_", "_\u3000", 1))),
     "soft hyphens in the prefix": quote(KEY.replace("f", "f\u00ad")),
     "entities": quote("".join(f"&#{ord(character)};" if character in "_phf" else character for character in KEY)),
     "escapes": quote("".join(f"\\u{ord(character):04x}" if character in "_phf" else character for character in KEY)),
