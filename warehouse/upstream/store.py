@@ -109,13 +109,17 @@ class ReleasesStore:
     def pointer_or_rebuilt(self) -> KnownPointer:
         """Returns the pointer.
 
-        If it is missing or damaged, returns one without a current release that names all whole releases.
+        If it is missing or damaged, or names no release that can be read, returns one without a current release that
+        names all whole releases.
         """
-        version, reason = None, f"{POINTER} is missing in {self.url}"
+        rebuilt, version, reason = _NO_POINTER, None, f"{POINTER} is missing in {self.url}"
         try:
             known = self.pointer()
             if known.version is not None:
-                return known
+                if self._names_readable(known.pointer):
+                    return known
+                rebuilt = msgspec.structs.replace(known.pointer, release=None, previous=None, next=None)
+                version, reason = known.version, f"{POINTER} in {self.url} names no release that can be read"
         except DamagedError as error:
             version, reason = self.objects.version(POINTER), str(error).partition(";")[0]
         whole = self._whole_releases()
@@ -127,7 +131,7 @@ class ReleasesStore:
         )
         if version is None and not whole:
             return KnownPointer(_NO_POINTER, None)
-        return KnownPointer(msgspec.structs.replace(_NO_POINTER, releases=whole), version, lost)
+        return KnownPointer(msgspec.structs.replace(rebuilt, releases=whole), version, lost)
 
     def change(self, known: KnownPointer, pointer: StoredPointer) -> KnownPointer:
         """Replaces the pointer `known` with `pointer`, whose serial and writer are set here.
@@ -286,15 +290,24 @@ class ReleasesStore:
         blobs = {Path(one.name).name: one.bytes for one in self.objects.list(BLOBS)}
         whole = []
         for name in sorted(filter(is_release_id, all_releases(self)), reverse=True):
-            try:
-                files = self.release(name).files.values()
-            except NeedsNewerError:
-                files = {}.values()  # this version cannot check more
-            except (DamagedError, NoSuchReleaseError):
-                continue
-            if all(blobs.get(file.digest) == file.bytes for file in files):
+            files = self._readable_files(name)
+            if files is not None and all(blobs.get(file.digest) == file.bytes for file in files):
                 whole.append(name)
         return tuple(whole[:MOST_RELEASES])
+
+    def _names_readable(self, pointer: StoredPointer) -> bool:
+        """Returns whether a release that the pointer names can be read, or it names none yet."""
+        named = dict.fromkeys(filter(None, (pointer.release, *pointer.releases)))
+        return not named or any(self._readable_files(release) is not None for release in named)
+
+    def _readable_files(self, release: str) -> Collection[FileOfRelease] | None:
+        """Returns the files of a release; none if only a newer version can read it, None if it cannot be read."""
+        try:
+            return self.release(release).files.values()
+        except NeedsNewerError:
+            return ()
+        except (DamagedError, NoSuchReleaseError):
+            return None
 
     def _trusted(self, named: Collection[str]) -> dict[str, int]:
         """Digests and sizes of the blobs that are `named`, or young."""

@@ -135,6 +135,12 @@ def _damaged_previous(run: Runner) -> None:
     run.store.objects.put(release_name(run.store.pointer().pointer.previous or ""), b"{")
 
 
+def _only_damaged_named(run: Runner) -> None:
+    current = run.current or ""
+    _changed_pointer(previous=None, releases=[current])(run)
+    run.store.objects.put(release_name(current), b"{")
+
+
 def _no_blob(run: Runner) -> None:
     (lost, *_) = _own_blobs(run)
     run.store.objects.delete(lost)
@@ -164,6 +170,10 @@ _STATES: dict[str, Callable[[Runner], None]] = {
     "pointer without a current release": _changed_pointer(release=None),
     "pointer to a release that is not there": _changed_pointer(release=_OTHER),
     "pointer that names a release that is not there": _changed_pointer(releases=[_OTHER]),
+    "pointer that names only a release that is not there": _changed_pointer(
+        release=_OTHER, previous=None, releases=[_OTHER]
+    ),
+    "pointer that names only a damaged release": _only_damaged_named,
     "pointer to a path": _changed_pointer(release="../../etc"),
     "pointer with thousands of releases": _changed_pointer(releases=[f"20260101T000000Z-{n:x}" for n in range(5000)]),
     "no pointer": _no_pointer,
