@@ -38,7 +38,6 @@ def _record(message: str, *arguments: object, level: int = logging.INFO, **extra
 
 
 def _failed() -> logging.LogRecord:
-    """With the exception of something that went wrong."""
     record = _record("failed")
     try:
         int("x")

@@ -68,7 +68,6 @@ class Model:
 
 
 def kept(numbers: Sieve[int, int]) -> set[int]:
-    """The keys that are there, without asking for them."""
     return set(numbers._nodes)
 
 

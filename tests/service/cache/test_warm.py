@@ -32,7 +32,6 @@ def plan(release: str = "new", seconds: float = 30) -> Plan:
 
 
 def held(server: ValkeyProcess, release: str, given: list[Answer]) -> dict[tuple[str, str], bytes]:
-    """What a worker would find in the cache, by area and query."""
     found = {}
     with Redis(unix_socket_path=str(server.socket)) as client:
         for area, query, _ in given:

@@ -194,7 +194,6 @@ def file_limit(files: int) -> Iterator[None]:
 
 
 def next_file() -> int:
-    """The number that the next file gets."""
     file = os.dup(0)
     os.close(file)
     return file

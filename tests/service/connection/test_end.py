@@ -33,7 +33,6 @@ def uncollected() -> Iterator[None]:
 
 
 def _connections(worker: Served) -> list[Connection]:
-    """What there is in memory for connections to `worker`."""
     pipeline = worker.app.pipeline
     return [one for one in gc.get_objects() if type(one) is Connection and one._door.pipeline is pipeline]
 

@@ -106,5 +106,4 @@ async def test_a_last_answer_that_lingers_is_not_cut_by_a_failure_behind_it() ->
 
 @pytest.fixture(autouse=True)
 def _no_log(caplog: pytest.LogCaptureFixture) -> None:
-    """What fails on purpose is of no interest."""
     caplog.set_level("CRITICAL")

@@ -23,8 +23,6 @@ KINDS = {
 
 
 def run(worker: Served, test: Callable[[Connection], Awaitable[None]]) -> None:
-    """Runs the test on a connection of the worker, in its loop."""
-
     async def within() -> None:
         await test(Doors(worker, {}, "near").connect())
 

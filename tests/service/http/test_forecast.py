@@ -29,7 +29,6 @@ def zip_codes(worker: Served, **parameters: str) -> list[str]:
 
 
 def miss(worker: Served, **parameters: str) -> str:
-    """The detail of a query that must match nothing."""
     answer = worker.forecast(**parameters)
     assert (answer.status, answer.json()["code"]) == (404, "no_matching_records")
     detail: str = answer.json()["detail"]

@@ -72,11 +72,6 @@ def test_what_no_text_is_is_one_that_is_bad(worker: Served) -> None:
         assert (first["status"], second["status"]) == (400, 200)
 
 
-def test_a_key_that_was_sent_as_a_zip_code_is_not_repeated(worker: Served) -> None:
-    (one,) = results(worker.ask(target(worker.key)))
-    assert worker.key[-10:] not in one["zip_code"]
-
-
 def test_zip_plus_four_means_its_first_five_digits(worker: Served) -> None:
     (one,) = results(worker.ask(target(" 36436-1234 ")))
     assert (one["zip_code"], one["result"]["location"]["zip_code"]) == ("36436-1234", "36436")

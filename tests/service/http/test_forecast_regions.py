@@ -76,11 +76,9 @@ def test_a_cursor_belongs_to_its_query(worker: Served) -> None:
     ("path", "query", "code", "parameter", "says"),
     [
         (COUNTY, "", "missing_parameter", "county_fips_code", "county_fips_code=01025"),
-        (COUNTY, "county_fips_code=+", "missing_parameter", "county_fips_code", "county_fips_code=01025"),
         (COUNTY, "county_fips_code=1025", "invalid_parameter", "county_fips_code", "Did you mean 01025?"),
         (COUNTY, "county_fips_code=25", "invalid_parameter", "county_fips_code", "like 01025 in Alabama"),
         (COUNTY, "county_fips_code=Clarke", "invalid_parameter", "county_fips_code", "three for the county"),
-        (COUNTY, "county_fips_code=01025.0", "invalid_parameter", "county_fips_code", "Did you mean 01025?"),
         (COUNTY, "county_fips_code=06-037", "invalid_parameter", "county_fips_code", "Did you mean 06037?"),
         (COUNTY, "county_fips_code=0500000US01025", "invalid_parameter", "county_fips_code", "Did you mean 01025?"),
         (COUNTY, "county_fips_code=060371234", "invalid_parameter", "county_fips_code", "without a tract"),
@@ -101,11 +99,9 @@ def test_a_cursor_belongs_to_its_query(worker: Served) -> None:
         (COUNTY, "zip_code=90210", "unknown_parameter", "zip_code", "Known here: county_fips_code"),
         (COUNTY, "county=01025", "unknown_parameter", "county", "did you mean county_fips_code=01025?"),
         (COUNTY, "county_fips_code=01025&page=2", "unknown_parameter", "page", "did you mean cursor?"),
-        (COUNTY, "county_fips_code=01025&limit=0", "invalid_parameter", "limit", "1 to 1000"),
         (STATE, "", "missing_parameter", "state_code", "state_code=AL"),
         (STATE, "state_code=ALA", "invalid_parameter", "state_code", "AL"),
         (STATE, "state_code=AL&state_code=AL", "duplicate_parameter", "state_code", "once"),
-        (STATE, "state=AL", "unknown_parameter", "state", "did you mean state_code=AL?"),
     ],
 )
 def test_an_error_names_the_parameter(

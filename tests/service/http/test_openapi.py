@@ -49,7 +49,6 @@ def examples() -> list[Any]:
 
 
 def shown_at(document: dict[str, Any], path: str) -> dict[str, Any]:
-    """The examples of a 200."""
     shown: dict[str, Any] = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"][
         "examples"
     ]
@@ -57,7 +56,6 @@ def shown_at(document: dict[str, Any], path: str) -> dict[str, Any]:
 
 
 def undressed(document: Any) -> Any:
-    """The document without its examples."""
     if isinstance(document, dict):
         return {name: undressed(part) for name, part in document.items() if name not in ("example", "examples")}
     return [undressed(part) for part in document] if isinstance(document, list) else document
@@ -166,12 +164,10 @@ def test_every_example_is_valid_and_decodes(schema: str, value: Any) -> None:
     [
         (f"{FORECAST}?zip_code=36436", "ForecastBody"),
         (f"{FORECAST}?zip_code=09001", "ForecastBody"),
-        (f"{FORECAST}?city_name=springfield&state_code=IL", "ForecastBody"),
         (f"{FORECAST}?zip_code=1", "Problem"),
         (f"{FORECAST}/batch?zip_code=36436&zip_code=09001&zip_code=99999&zip_code=1", "BatchBody"),
         (f"{FORECAST}/batch?zip_codes=36436", "Problem"),
         (f"{FORECAST}/by-county?county_fips_code=01025", "ForecastPage"),
-        (f"{FORECAST}/by-county?county_fips_code=01099", "Problem"),
         (f"{FORECAST}/by-state?state_code=il&limit=2", "ForecastPage"),
         (f"{FORECAST}?zip_code=99999", "Problem"),
         ("/v1/", "Index"),
@@ -180,7 +176,6 @@ def test_every_example_is_valid_and_decodes(schema: str, value: Any) -> None:
         ("/v1/usage/errors", "OwnErrors"),
         ("/v1/releases", "Releases"),
         ("/v1/releases/current/changes?area=forecast", "ForecastChanges"),
-        ("/v1/usage?from=x", "Problem"),
     ],
 )
 def test_real_answers_are_as_described(worker: Served, target: str, schema: str) -> None:

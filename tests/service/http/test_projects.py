@@ -25,7 +25,6 @@ PROJECTS: Rows = [project("A-1"), OTHER, *SAINT_LOUIS, *MANY]
 
 
 def published(data: Path, drop: Path, options: PublishOptions = PublishOptions()) -> str:  # noqa: B008 - frozen
-    """Publishes `drop`; returns the release's id."""
     outcome = publish(Catalog(data), [str(drop)], options)
     assert outcome.result == "published", outcome.report
     assert outcome.manifest is not None

@@ -85,11 +85,6 @@ def test_a_parameter_is_known_by_its_other_names(name: str, parameter: str | Non
         ),
         ([("page", "2")], COUNTY, "There is no parameter page: did you mean cursor?"),
         ([("county_name", "Baldwin")], COUNTY, "There is no parameter county_name: did you mean county_fips_code?"),
-        (
-            [("start_date", "2020-01-01")],
-            ("start_date_from", "start_date_to"),
-            "There is no parameter start_date: did you mean start_date_from=2020-01-01?",
-        ),
         ([("filter", "x")], COUNTY, None),
         ([], LOCATION_PARAMETERS, None),
     ],

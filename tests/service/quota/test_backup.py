@@ -29,7 +29,6 @@ Backup = list[UsageRecord]
 
 
 async def export(worker: UsageWorker, begun: datetime | None = BEGUN) -> Backup:
-    """As it comes back from a file."""
     dump = UsageDump(worker.redis, begun)
     records = [msgspec.json.decode(msgspec.json.encode(record), type=UsageRecord) async for record in dump]
     assert dump.damaged == []

@@ -152,7 +152,6 @@ class History:
         return _totals([row for key_id in KEYS for row in await self.workers[0].hours(key_id)])
 
     async def billable(self) -> list[int]:
-        """The month's totals, as quotas see them."""
         today = int(self.clock.now // 86_400)
         return [(await self.workers[0].store.totals(key_id, today)).of_month for key_id in KEYS]
 

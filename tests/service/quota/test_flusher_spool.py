@@ -168,6 +168,5 @@ async def test_an_unwritable_spool_is_logged_once(
 
 
 def on_disk(data: Path) -> int:
-    """How many counts the spool has."""
     files = [msgspec.json.decode(path.read_bytes(), type=Spooled) for path in (data / FOLDER).glob("*.json")]
     return sum(n for file in files for batches in file.keys.values() for batch in batches for *_, n in batch.cells)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.terms import Rate
-from service.quota.gcra import Bucket, decide, pace_of
+from service.quota.gcra import decide, pace_of
 
 NOW = 1_800_000_000_000_000
 SECOND = 1_000_000
@@ -107,10 +107,6 @@ def test_a_new_rate_holds_from_the_next_request(before: Rate, after: Rate) -> No
     wait = first.retry_after if first.granted == 0 else 0
     assert wait <= pace_of(after).cost(1)
     assert decide(first.bucket, after, NOW + pace_of(after).cost(1), 1).granted == 1
-
-
-def test_a_bucket_of_another_age_is_full() -> None:
-    assert decide(Bucket(0), Rate(10, 1, 5), NOW, 9).granted == 5
 
 
 @given(rates)

@@ -24,7 +24,6 @@ NEGATIVE = (
 
 
 def waiting(spool: Spool) -> Iterator[tuple[Path, Spooled]]:
-    """As who takes over sees it."""
     for path in spool.files():
         with spool.held(path) as held:
             spooled = spool.read(path) if held else None
@@ -33,7 +32,6 @@ def waiting(spool: Spool) -> Iterator[tuple[Path, Spooled]]:
 
 
 def left(spool: Spool, worker_id: str) -> Path:
-    """By a worker that has ended."""
     path = spool.write(worker_id, KEYS)
     spool.leave(worker_id)
     return path

@@ -41,7 +41,6 @@ def black_hole() -> Iterator[int]:
 
 @pytest.fixture
 def server(short_folder: Path) -> Iterator[ValkeyProcess]:
-    """One that a test may hurt."""
     process = ValkeyProcess(short_folder / "hurt").start()
     yield process
     process.kill()
@@ -124,13 +123,6 @@ async def test_a_stalled_server_costs_the_budget_and_comes_back(server: ValkeyPr
     await eventually(lambda: _answers(store))
     assert store.healthy
     assert await store.call(lambda client: client.get("x")) == b"1"
-
-
-async def test_a_server_that_is_replaced_is_used_again(server: ValkeyProcess, store: RedisStore) -> None:
-    server.kill()
-    await _opens_within(store, BUDGET)
-    server.start()
-    await eventually(lambda: _answers(store))
 
 
 async def test_a_server_that_comes_after_us_is_found_without_a_request(short_folder: Path) -> None:

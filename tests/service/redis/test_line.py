@@ -37,7 +37,6 @@ async def sent(store: WiredStore) -> list[str]:
 
 
 async def opened(store: WiredStore) -> Wire:
-    """The connection, after one call on it was answered."""
     [found] = get(store, "first")
     await settled()
     wire = store.wires[-1]

@@ -17,6 +17,5 @@ def steps(tmp_path: Path) -> Steps:
 
 @pytest.fixture(scope="module")
 def doors(settings: Settings) -> Iterator[Doors]:
-    """Answers from the near cache."""
     with asked_through_doors(settings, "near") as made:
         yield made

@@ -25,7 +25,6 @@ AREA = "forecast"
 
 
 def of_quota(allowance: Allowance) -> tuple[int, int]:
-    """What is told to be left, and for how many seconds."""
     found = re.search(rb'"quota";r=(\d+);t=(\d+)', allowance.tail)
     assert found is not None
     return int(found[1]), int(found[2])

@@ -72,7 +72,6 @@ class _Head:
 
 
 def scope_of(data: bytes, method: str, version: str) -> dict[str, Any]:
-    """As an ASGI server makes it."""
     known = data if method in ("GET", "HEAD", "POST") else data.replace(method.encode(), b"OPTIONS", 1)
     head = _Head(known)
     path, _, query = head.url.partition(b"?")

@@ -54,28 +54,6 @@ async def test_an_error_of_a_waiting_step_ends_the_request(steps: Steps) -> None
     assert steps.resolved == 0
 
 
-async def test_a_look_up_goes_on_when_its_caller_has_gone(steps: Steps) -> None:
-    go = asyncio.Event()
-
-    async def fill() -> bytes:
-        await go.wait()
-        return BODY
-
-    steps.fill = fill
-    task = steps.pipeline.run(steps.begin(request_for()))
-    assert isinstance(task, asyncio.Task)
-
-    async def call() -> None:
-        await asyncio.shield(task)
-
-    caller = asyncio.create_task(call())
-    await asyncio.sleep(0)
-    caller.cancel()
-    go.set()
-    assert (await task).status == 200
-    assert isinstance(steps.pipeline.run(steps.begin(request_for())), Response)
-
-
 @pytest.mark.parametrize("where", ["inline", "in a task"])
 async def test_an_exception_is_a_500_without_details(
     steps: Steps, where: str, caplog: pytest.LogCaptureFixture
@@ -113,16 +91,6 @@ async def test_the_checks_have_one_order(steps: Steps) -> None:
         ("no_matching_records", request_for(PATH, b"id=0")),
     ):
         assert code_of(await steps.answer(request)) == expected
-
-
-async def test_the_application_s_checks_are_the_same_steps(steps: Steps) -> None:
-    """A request that came by the application is checked as one that came by our own connection."""
-    good, wrong = steps.begin(request_for()), steps.begin(request_for(key="another"))
-    assert await steps.pipeline.check(good) is None
-    assert good.is_checked
-    refusal = await steps.pipeline.check(wrong)
-    assert refusal is not None
-    assert code_of(refusal) == "invalid_api_key"
 
 
 async def test_a_traced_request_has_a_span_for_each_step(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from tests.support.pipeline import KEY, PATH, TEST_KEY, Steps, key_with, request
 
 
 async def answered(steps: Steps, request: Request) -> Response:
-    """Runs all steps, and records the request."""
     response = await steps.answer(request)
     steps.pipeline.finish(request, response, b"")
     return response

@@ -111,13 +111,6 @@ def test_what_is_logged_and_traced_says_so(share: float) -> None:
     assert len(ids) == 2 * share
 
 
-def test_without_a_tracer_nothing_is_traced() -> None:
-    watch = Logged(share=1.0)
-    assert watch.begin([(b"traceparent", b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")], 0.0) is None
-    answer(watch, [ANSWERED] * 10)
-    assert [line.trace_id for line in watch.lines] == [None] * 10
-
-
 def test_out_of_turn_every_error_is_logged_and_everything_sighted() -> None:
     watch = Logged()
     for request in (

@@ -96,19 +96,12 @@ def test_what_the_release_lacks_is_no_correction(worker: Served) -> None:
     assert "development-projects" not in worker.ask("/v1/development-project").json()["detail"]
 
 
-def test_a_space_in_the_address_is_named(worker: Served) -> None:
+@pytest.mark.parametrize(("city_name", "hint"), [("San Francisco", "%20"), ("Cañon", "percent-encoded, as UTF-8")])
+def test_an_unencoded_space_or_letter_in_the_address_is_named(worker: Served, city_name: str, hint: str) -> None:
     with worker.wire() as wire:
-        answer = wire.send(worker.head(f"{FORECAST}?city_name=San Francisco&state_code=CA")).answer()
+        answer = wire.send(worker.head(f"{FORECAST}?city_name={city_name}")).answer()
     assert problem(answer) == (400, "bad_request")
-    assert "%20" in answer.json()["detail"]
-
-
-def test_an_unencoded_letter_in_the_address_is_named(worker: Served) -> None:
-    with worker.wire() as wire:
-        wire.send(f"GET {FORECAST}?city_name=Cañon HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        answer = wire.answer()
-    assert problem(answer) == (400, "bad_request")
-    assert "percent-encoded, as UTF-8" in answer.json()["detail"]
+    assert hint in answer.json()["detail"]
 
 
 def test_other_faults_of_a_request_are_not_taken_for_a_space(worker: Served) -> None:

@@ -25,8 +25,6 @@ def published(data: Path, figure: int) -> str:
 
 
 def counted(running: Served) -> dict[tuple[str, ...], int]:
-    """What the near cache counted, by labels."""
-
     async def figures() -> Snapshot:
         return running.app.figures()
 

@@ -38,7 +38,6 @@ class Traced:
         assert isinstance(self.tracer, SpanTracer)
 
     def ask(self, target: str, method: str = "GET", *, key: str | None = "", **headers: str) -> "Spans":
-        """What was exported of one request."""
         self.exporter.clear()
         self.answer = self.running.ask(target, method, key=key, **headers)
         assert isinstance(self.tracer, SpanTracer)
@@ -81,7 +80,6 @@ class Spans:
 
 @pytest.fixture(scope="module")
 def traced(settings: Settings, short_folder: Path) -> Iterator[Traced]:
-    """With a cache of its own, which is empty."""
     server = ValkeyProcess(short_folder / "traces").start()
     exporter = InMemorySpanExporter()
     with contextlib.ExitStack() as stack, pytest.MonkeyPatch.context() as patched:
@@ -246,8 +244,6 @@ def test_all_spans_say_whose_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Away(SpanExporter):
-    """A collector that takes nothing while it is unreachable."""
-
     away = True
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:

@@ -67,11 +67,6 @@ def test_nothing_else_is_public(documented: Served, path: str) -> None:
     assert documented.ask_by_wire(path).json()["code"] == "not_found"
 
 
-def test_it_takes_no_other_method(documented: Served) -> None:
-    assert documented.ask("/docs/", "POST", key=None).status == 405
-    assert documented.ask("/docs/", "HEAD", key=None).status == 200
-
-
 def test_all_files_together_are_small() -> None:
     files = read_documentation(About(guide=True))
     assert sum(len(file.body) + len(file.gzipped) for file in files.values()) < 3 << 20

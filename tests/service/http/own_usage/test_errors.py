@@ -104,7 +104,6 @@ def errors_of(number: int) -> tuple[OwnError, ...]:
 
 
 async def ask(read: ReadErrors, query: str = "") -> Any:
-    """The body for the key `a`."""
     return msgspec.json.decode(await ErrorReader(read).newest("a", query.encode()))
 
 

@@ -47,7 +47,6 @@ async def usage(tmp_path: Path) -> AsyncIterator[UsageWorker]:
 
 
 def own(usage: UsageWorker) -> OwnUsage:
-    """As a worker has it that has read nothing yet."""
     return OwnUsage(UsageReport(usage.redis), usage.store, usage.clock)
 
 
@@ -104,13 +103,6 @@ async def test_what_remains_is_of_the_current_period(usage: UsageWorker) -> None
         for quota in ("10/day", "10/month", "5/month", "3/month")
     ]
     assert remaining == [9, 5, 0, 0]
-
-
-async def test_only_the_days_of_the_query_are_there(usage: UsageWorker) -> None:
-    await counted(usage)
-    assert (await by_day(usage, "from=2026-11-20&to=2026-11-20"))["days"] != []
-    body = await by_day(usage, "from=2026-11-01&to=2026-11-19")
-    assert (body["period"], body["days"]) == ({"from": "2026-11-01", "to": "2026-11-19"}, [])
 
 
 @pytest.mark.parametrize(

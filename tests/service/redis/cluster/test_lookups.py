@@ -26,8 +26,6 @@ NAME = "c:name"
 
 
 class Asker:
-    """Looks names up."""
-
     def __init__(self, store: ClusterStore) -> None:
         self.store = store
 
