@@ -77,7 +77,7 @@ def test_a_line_of_the_log_stays_json(text: str) -> None:
 
 
 def test_long_texts_take_time_in_proportion_to_their_length() -> None:
-    """A stranger chooses them. Were it the square of the length, this would take minutes."""
+    """Callers choose them. Were it the square of the length, this would take minutes."""
     rng = random.Random(1)
     signs = ["p", "phf_", "%", "%25", "\\", "&#104;", "&a;", "é", "%5C", "%26"]
     signs += ["\\u2020", "&#200;", "u0070", "phf_live_"]

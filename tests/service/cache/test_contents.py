@@ -84,7 +84,7 @@ async def test_an_entry_is_looked_at_as_a_worker_does(store: RedisStore, client:
 
 
 async def test_looking_does_not_count_as_a_use(store: RedisStore, client: Any) -> None:
-    """The server would keep an entry longer than others because somebody was curious."""
+    """The server would keep an entry longer than others because an operator looked at it."""
     client.config_set("lfu-log-factor", 0)  # every use counts
     client.set(KEY.name, encode_entry(ENTRY, KEY.digest))
     before = client.object("freq", KEY.name)

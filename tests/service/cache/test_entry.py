@@ -40,7 +40,7 @@ def test_any_span_of_other_bytes_is_a_miss(entry: CacheEntry, data: st.DataObjec
 
 @pytest.mark.parametrize("length", [0, 4, 10, 11, 2**31, 2**32 - 1])
 def test_a_length_beyond_what_is_there_is_a_miss(length: int) -> None:
-    """Even if the checksum is of exactly that: somebody sealed nonsense. Up to it there is a body, or none."""
+    """Even if the checksum is of exactly that: nonsense was sealed. Up to it there is a body, or none."""
     inner = b"e" * 16 + length.to_bytes(4, "big") + b"0123456789"
     stored = b"phf\x02" + KEY + crc32(inner).to_bytes(4, "big") + inner
     found = decode(stored, KEY)
@@ -48,7 +48,7 @@ def test_a_length_beyond_what_is_there_is_a_miss(length: int) -> None:
 
 
 def test_the_bytes_of_an_envelope() -> None:
-    """Who changes them has to raise FORMAT_VERSION: other versions of the code read the same Redis."""
+    """A change needs a new FORMAT_VERSION: other versions of the code read the same Redis."""
     stored = encode_entry(CacheEntry(b"body", b"packed", b"e" * 16), b"k" * 16)
     inner = b"e" * 16 + b"\0\0\0\x04" + b"body" + b"packed"
     assert stored == b"phf\x02" + b"k" * 16 + crc32(inner).to_bytes(4, "big") + inner

@@ -76,7 +76,6 @@ def test_before_the_first_release_nothing_is_let_in() -> None:
 
 
 def test_what_was_asked_for_before_a_purge_is_not_let_in() -> None:
-    """Its reply may be what was purged."""
     near = near_of()
     generation = near.generation
     list(near.purge())

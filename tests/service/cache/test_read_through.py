@@ -168,8 +168,6 @@ async def test_without_a_near_cache_every_look_up_goes_to_the_shared_one(scene: 
 @pytest.mark.parametrize("outcome", ["hit", "miss"])
 @pytest.mark.parametrize("meanwhile", ["switch", "purge"])
 async def test_a_late_reply_is_served_and_not_kept(outcome: str, meanwhile: str) -> None:
-    """Of a release that is no longer current, or asked for before a purge; a fill that it led to is kept after a purge
-    alone, because it is newer."""
     near, warehouse = near_of(), Warehouse()
     entry = CacheEntry.of(BODY)
     shared = LateShared(SharedLookup("hit", entry) if outcome == "hit" else SharedLookup("miss"))

@@ -26,7 +26,6 @@ async def test_a_damaged_entry_is_not_served_and_logged(caplog: pytest.LogCaptur
 
 
 async def test_an_unreachable_store_is_unavailable_and_not_a_miss() -> None:
-    """The answer then says that the cache was passed by."""
     server = FakeServer()
     server.connected = False
     assert await _cache(FakeAsyncRedis(server=server)).get(KEY) == SharedLookup("unavailable")

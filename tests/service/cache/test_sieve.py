@@ -152,8 +152,6 @@ def test_a_long_walk_is_taken_in_steps() -> None:
     st.lists(st.lists(st.tuples(st.booleans(), KEYS), max_size=6), max_size=20),
 )
 def test_anything_may_happen_between_the_steps(there: list[int], between: list[list[tuple[bool, int]]]) -> None:
-    """Entries come, go and are replaced: whatever was there and stayed as it was is judged, nothing that does not match
-    goes, and the walk ends."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sieve, "STEP", 3)
         numbers: Sieve[int, tuple[int, bool]] = Sieve(10_000)

@@ -69,7 +69,6 @@ async def test_few_bytes_are_under_way_at_once(store: WiredStore, monkeypatch: p
 
 
 async def test_a_refusal_lasts_until_a_trial_is_stored(store: WiredStore, caplog: pytest.LogCaptureFixture) -> None:
-    """A server that is nearly full takes some entries: it is logged once. Trials are not counted."""
     entries, stored = stores(store, 4)
     await settled()
     store.wires[0].arrive(b"-OOM x\r\n+OK\r\n-OOM x\r\n+OK\r\n")

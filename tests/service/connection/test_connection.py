@@ -28,7 +28,7 @@ async def _asked(doors: Doors, *chunks: bytes) -> Connection:
 async def test_a_defect_in_an_answer_that_waited_ends_the_connection(
     doors: Doors, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody else would: no deadline runs while a request waits."""
+    """No deadline runs while a request waits."""
     connection = doors.connect()
     monkeypatch.setattr(doors.door.pipeline, "finish", lambda *_: 1 / 0)
     await connection.feed(request(TARGETS[0], doors.keys["free"]))

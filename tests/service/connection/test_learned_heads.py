@@ -265,7 +265,6 @@ def test_what_is_taught_does_not_fill_the_memory() -> None:
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize("name", [b"Cookie", b"x-request-id", b"x-api-key"])
 def test_a_long_head_is_read_and_nothing_of_it_is_kept(name: bytes, learned: bool) -> None:
-    """Ten thousand connections may send one each. Also where a short one in its place was learned."""
     reader = HeadReader(Fields())
     other = [line for line in USUAL if not line.startswith(name)]
     for number in range(4 * learned):
@@ -291,7 +290,7 @@ def test_matchers_do_not_fill_the_memory() -> None:
 
 
 def test_heads_without_a_verified_key_teach_little_and_use_what_others_taught() -> None:
-    """A matcher costs more than a request, and whoever has no key could ask for any number of them."""
+    """A matcher costs more than a request, and callers without a key could cause any number of them."""
     fields = Fields()
 
     def read_as(name: bytes, *, verified: bool) -> bool:
@@ -333,7 +332,6 @@ def test_unknown_names_do_not_fill_the_memory() -> None:
 
 
 def test_nothing_is_learned_of_a_head_that_was_answered_elsewhere() -> None:
-    """Whether its caller is a stranger was not known; the next one may have a good key."""
     reader = HeadReader(Fields())
     for number in range(3):
         assert both_read(reader, head(*USUAL, b"x-trace: %d" % number))

@@ -37,7 +37,6 @@ def test_a_431_reaches_a_client_that_still_sends(worker: Served, wire: Wire) -> 
 
 
 def test_a_header_that_never_ends_is_a_431_before_it_does(worker: Served, wire: Wire) -> None:
-    """What cannot be complete any more within the limit is not waited for."""
     wire.send(worker.head(GOOD)[:-2] + "X-Endless: ")
     for _ in range(8):
         wire.send("x" * 8192)
@@ -79,8 +78,6 @@ def test_an_unfinished_head_is_a_408(worker: Served, short_patience: None, wire:
 def test_what_drips_wins_no_time(
     worker: Served, short_patience: None, wire: Wire, coding: str, sent: int | None, dripped: bytes
 ) -> None:
-    """The limit is on the whole head. Blank lines are allowed before a request, and are none; a body was refused long
-    before its end."""
     wire.send((worker.head(GOOD, Transfer_Encoding=coding) if coding else worker.head(GOOD))[:sent])
     if sent is None:
         wire.answer()

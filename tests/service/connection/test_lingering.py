@@ -55,7 +55,6 @@ async def test_it_closes_when_the_reader_has_acknowledged_everything(lingering: 
 
 
 async def test_who_takes_something_has_time_for_the_rest(lingering: Lingering) -> None:
-    """However long all of it takes. Who takes nothing is reset."""
     left = 5000
     for _ in range(10):
         left -= 1

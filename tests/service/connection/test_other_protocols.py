@@ -73,7 +73,7 @@ def test_a_cut_of_the_network_does_not_change_the_name_of_a_protocol(worker: Ser
 
 @pytest.mark.parametrize("kind", PROTOCOLS)
 async def test_so_it_is_on_the_operators_listener(tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str) -> None:
-    """The log tells of each once: a balancer asks every second."""
+    """Each is logged once, because a balancer asks every second."""
     sent, name, setting = PROTOCOLS[kind]
     async with listened(Settings(data_dir=str(tmp_path))) as port:
 

@@ -58,7 +58,6 @@ def test_requests_of_one_read_begin_one_after_the_other(worker: Served, kind: st
 
 
 def test_hot_requests_of_one_read_leave_others_their_turn(worker: Served) -> None:
-    """However quick their answers are: a read holds thousands."""
     worker.ask(GOOD)
 
     async def test(connection: Connection) -> None:

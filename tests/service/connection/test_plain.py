@@ -89,7 +89,6 @@ async def test_nothing_is_written_to_a_reader_that_pauses(doors: Doors) -> None:
 
 @in_worker
 async def test_trailers_without_end_are_not_kept(doors: Doors) -> None:
-    """They come behind a body that nobody wants, where no limit on heads looks any more."""
     connection = doors.connect()
     await connection.feed(request(TARGETS[0], doors.keys["free"], "Transfer-Encoding: chunked") + b"0\r\n")
     for number in range(50):

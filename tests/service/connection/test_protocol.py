@@ -40,7 +40,6 @@ def test_the_absolute_form_is_answered_as_the_origin_form(worker: Served, wire: 
 
 @pytest.mark.parametrize("target", ["http://forecast.test", "http://forecast.test?zip_code=36436"])
 def test_an_absolute_form_without_a_path_means_the_root(worker: Served, wire: Wire, target: str) -> None:
-    """RFC 9110 4.2.3. There is nothing, and the connection goes on."""
     wire.send(worker.head(target) + worker.head(GOOD))
     assert wire.answer().json()["code"] == worker.ask("/").json()["code"] == "not_found"
     assert wire.answer().status == 200
@@ -65,8 +64,6 @@ def test_hosts_as_they_are_are_fine(worker: Served, wire: Wire, host: str) -> No
 
 
 def test_refusals_by_the_parser_are_counted(worker: Served, wire: Wire) -> None:
-    """They reach no step, so they have a counter of their own."""
-
     def counted() -> int:
         counters = worker.app.telemetry.snapshot().counters
         return sum(value for name, labels, value in counters if labels == ("bad_request",) and "rejected" in name)
@@ -142,7 +139,6 @@ EMPTY = ["0\r\n\r\n", "000\r\n\r\n", "0;x=y\r\n\r\n", '0;x="a b"\r\n\r\n', "0\r\
 @pytest.mark.parametrize("coding", ["chunked", "Chunked", "gzip, chunked"])
 @pytest.mark.parametrize("body", EMPTY)
 def test_an_empty_body_in_chunks_is_none(worker: Served, wire: Wire, body: str, coding: str) -> None:
-    """Some clients send one with a GET that they made of a stream: as without it, in one piece or in many."""
     plain = worker.ask(GOOD)
     sent = worker.head(GOOD, Transfer_Encoding=coding) + body
     answers = [wire.send(sent).answer()]

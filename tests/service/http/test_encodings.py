@@ -145,7 +145,6 @@ def test_a_name_that_only_looks_a_little_encoded_is_not(name: str) -> None:
 
 
 def test_drops_and_messages_know_the_same_characters() -> None:
-    """One table names them: what a partner is told about is named in a drop too, and escaped in a terminal."""
     (cause,) = [cause for cause in CAUSES if cause.name == "an invisible character"]
     for first, last in INVISIBLE:
         assert rf"\x{{{first:04X}}}-\x{{{last:04X}}}" in cause.pattern

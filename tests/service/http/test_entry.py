@@ -67,7 +67,6 @@ async def test_test_keys_are_answered_from_test_data_alone(steps: Steps, key: st
 
 
 async def test_the_application_sees_a_get_at_the_path_without_its_slash(steps: Steps) -> None:
-    """HEAD is answered as GET; the server leaves the body out."""
     seen: list[tuple[str, str, bytes]] = []
 
     async def look(scope: Any, receive: Any, send: Any) -> None:

@@ -83,7 +83,6 @@ def test_a_miss_may_be_kept_like_an_answer(worker: Served) -> None:
 
 
 def test_unknown_parameters_and_spellings_share_one_entry(worker: Served) -> None:
-    """They are ignored and never split the cache: what one spelling filled is a hit for all others."""
     first = worker.forecast(city_name="Dickinson", state_code="ND")
     other = worker.ask(f"{FORECAST}?utm=1&state_code=nd&city_name=DICK-INSON&x=%FF")
     assert other.header("cache-status") == "forecast; hit; detail=near"

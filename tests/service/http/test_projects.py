@@ -201,7 +201,6 @@ MISSOURI = {"city_name": "Saint Louis", "state_code": "MO"}
     ids=str,
 )
 def test_filters_leave_those_that_pass_all_of_them(projects: Served, filters: dict[str, str], found: list[str]) -> None:
-    """Days are included; a project without a date passes no filter of it. An empty page is no error."""
     status, body = ask(projects, **DICKINSON, **filters)
     assert (status, ids(body), body["total_matching"]) == (200, found, len(found))
     assert body["next_cursor"] is None
@@ -256,7 +255,6 @@ def test_a_release_without_projects_does_not_have_the_path(worker: Served) -> No
 
 
 def test_a_walk_goes_on_across_a_switch(changing: Served, data: Path, tmp_path: Path) -> None:
-    """What both releases have comes once, in order; what is new comes if it is still ahead."""
     _, first = ask(changing, city_name="Saint Louis", state_code="MO", limit=10)
     rows = [
         *PROJECTS,

@@ -53,7 +53,6 @@ def test_a_key_without_later_batches_is_kept_until_the_store_was_asked(batches: 
 
 
 def test_memory_is_bounded(batches: ConfirmedBatches, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of keys that are always in use, less is kept then; of others still something."""
     monkeypatch.setattr(confirmed_batches, "MOST_KEPT", 10)
     for number in range(1, 21):
         batches.add("a", batch(number))

@@ -212,7 +212,5 @@ AWAY: Step = ("stop", 0, True)
 @settings(max_examples=75, deadline=None)
 @given(st.lists(st.one_of(count, count, flush, flush, prime, spool, ends, take_over, midnight, failover), max_size=40))
 def test_nothing_is_lost_and_nothing_counts_twice(steps: list[Step]) -> None:
-    """Over two workers, lost replies, flushes that never ran, failovers, kills, stops with the store away, and days
-    that end."""
     with tempfile.TemporaryDirectory() as data:
         asyncio.run(play(steps, Path(data)))

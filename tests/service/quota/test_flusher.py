@@ -181,7 +181,6 @@ async def test_a_quota_counts_what_the_store_lost(usage: UsageWorker) -> None:
 
 
 async def test_a_stop_without_the_store_spools_recent_batches(usage: UsageWorker, other: UsageWorker) -> None:
-    """A replica may take its place; whoever finds the file stores only what is missing."""
     await stored_one_by_one(usage, 3)
     usage.redis.away = True
     await usage.flusher.stop(seconds=0)

@@ -77,7 +77,6 @@ def test_a_caller_that_keeps_to_the_rate_is_never_refused(rate: Rate, times: int
 
 @pytest.mark.parametrize("back", [1, SECOND, 3600 * SECOND], ids=["a microsecond", "a second", "an hour"])
 def test_a_clock_that_goes_back_blocks_for_one_request_at_most(back: int) -> None:
-    """From there the key has its rate again."""
     rate = Rate(10, 1, 5)
     spent = decide(None, rate, NOW, 5).bucket
     after = decide(spent, rate, NOW - back, 1)
@@ -101,7 +100,6 @@ def test_a_clock_that_goes_ahead_fills_the_bucket_once() -> None:
     ids=["raised", "burst lowered", "rate lowered"],
 )
 def test_a_new_rate_holds_from_the_next_request(before: Rate, after: Rate) -> None:
-    """Debts under the old one make the bucket empty at worst, never emptier."""
     spent = decide(None, before, NOW, before.burst).bucket
     first = decide(spent, after, NOW, 1)
     wait = first.retry_after if first.granted == 0 else 0

@@ -35,7 +35,6 @@ async def test_without_a_query_the_target_is_the_path(errors: LastErrors) -> Non
 
 
 async def test_of_a_key_no_more_wait_than_are_kept(redis: LossyStore, errors: LastErrors) -> None:
-    """What goes is older than all that are kept, so nothing counts as dropped. The server had to be sent the script."""
     await keep(errors, *(failed(number) for number in range(3 * MOST_KEPT)))
     assert await kept(errors) == [f"r{number}" for number in range(3 * MOST_KEPT - 1, 2 * MOST_KEPT - 1, -1)]
     assert (errors.dropped, redis.calls) == (0, 3)

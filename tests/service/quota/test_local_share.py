@@ -48,7 +48,6 @@ def test_what_was_paid_is_not_owed_again() -> None:
     ("remaining", "passes"), [(40, 10), (20, 5), (9, 3), (0, 0)], ids=["full", "half", "a few", "none"]
 )
 def test_it_begins_with_its_part_of_what_was_left(remaining: int, passes: int) -> None:
-    """A key that was at its limit gets no burst from Redis going away; a part of a request is one."""
     share = LocalShare()
     share.set_remaining(remaining, 0.0)
     assert sum(share.take(RATE, 4, 0.0).granted for _ in range(20)) == passes

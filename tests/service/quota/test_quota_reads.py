@@ -122,7 +122,6 @@ async def test_a_request_that_waited_too_long_goes_on_and_the_answer_is_taken_wh
 
 
 async def test_a_read_without_waiters_sets_no_alarm(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is to be decided yet: what is known is good for a while."""
     await scene.wait("first")
     await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
     monkeypatch.setattr(timeouts, "Alarm", lambda *_: pytest.fail("an alarm"))
@@ -152,7 +151,6 @@ async def test_what_waits_is_stored_with_the_question(scene: Scene) -> None:
 
 
 async def test_a_store_that_takes_no_batch_is_asked_for_totals_alone(scene: Scene) -> None:
-    """They are those of all workers; what was counted here goes on waiting."""
     scene.count(2)
     await scene.wait("first")
     await scene.store.asked[0].reply(Refused("OOM"))
@@ -171,7 +169,6 @@ async def test_a_store_that_refuses_that_as_well_leaves_what_is_known(scene: Sce
 
 
 async def test_what_the_store_lost_is_taken_back_with_its_total(scene: Scene) -> None:
-    """A failover lost the batch that was confirmed: it waits again, and is missing nowhere."""
     await scene.wait("first")
     await scene.store.asked[0].reply(Totals(TODAY, 7, 7))
     scene.count(5)

@@ -165,7 +165,6 @@ async def test_an_answer_that_is_overtaken_is_of_no_use(usage: UsageWorker) -> N
 async def test_a_level_is_logged_by_one_worker(
     usage: UsageWorker, other: UsageWorker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Each once: nearly used up, and used up; also if the reply was lost at first."""
     for worker in (usage, other):
         await state(worker)
     for _ in range(6):
@@ -257,7 +256,6 @@ def one_of_two(usage: UsageWorker, other: UsageWorker) -> UsageWorker:
 async def test_a_worker_spends_its_share_alone_and_no_second_one(
     one_of_two: UsageWorker, other: UsageWorker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither in the same outage, nor in the next one right after it; but when the others have stored theirs."""
     for worker in (one_of_two, other):
         await state(worker, MANY)
         worker.redis.away = True
@@ -276,7 +274,6 @@ async def test_a_worker_spends_its_share_alone_and_no_second_one(
 
 
 async def test_a_share_is_less_what_all_stored_in_the_last_second(one_of_two: UsageWorker, other: UsageWorker) -> None:
-    """The other may have heard of the key before that, and spends its share of what was left then."""
     for worker in (one_of_two, other):
         await state(worker, MANY)
     count(one_of_two, 200)
@@ -288,7 +285,6 @@ async def test_a_share_is_less_what_all_stored_in_the_last_second(one_of_two: Us
 
 
 async def test_a_worker_that_never_heard_of_a_key_spends_a_share_of_its_quota(one_of_two: UsageWorker) -> None:
-    """A batch goes by the same share, and passes whole or not at all."""
     one_of_two.redis.away = True
     assert await spent_alone(one_of_two, 300) == 300
     assert await spent_alone(one_of_two) == 200

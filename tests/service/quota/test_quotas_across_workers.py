@@ -121,8 +121,6 @@ def test_connections_that_ask_without_a_pause_hardly_exceed_it(tmp_path: Path, c
 
 
 def test_what_one_worker_used_up_is_used_up_for_all(tmp_path: Path) -> None:
-    """Also where the others knew the key long before, and no request asked them since."""
-
     async def script(workers: Workers) -> None:
         await workers.drive(8, 1)
         before = len(workers.passed)
@@ -157,8 +155,6 @@ def test_a_hot_key_seldom_waits(tmp_path: Path) -> None:
 
 
 def test_many_who_wait_for_the_last_of_a_quota_wait_no_longer(tmp_path: Path) -> None:
-    """Though each must ask after the one before it, of a store that takes a tenth of a second."""
-
     async def script(workers: Workers) -> None:
         [worker] = workers.workers
         worker.redis.seconds = 0.05
@@ -168,8 +164,6 @@ def test_many_who_wait_for_the_last_of_a_quota_wait_no_longer(tmp_path: Path) ->
 
 
 def test_no_request_waits_long_for_a_store_that_hangs(tmp_path: Path) -> None:
-    """A quarter of a second, and once in a second; what is known goes on being used."""
-
     async def script(workers: Workers) -> None:
         [worker] = workers.workers
         await workers.drive(100, 1, (1,))

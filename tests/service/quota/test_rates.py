@@ -32,7 +32,6 @@ async def test_a_key_that_comes_seldom_is_asked_for_once_a_second(worker: OneWor
 async def test_a_slow_key_asks_for_every_request(
     worker: OneWorker, rate: Rate, per_second: int, seconds: float
 ) -> None:
-    """And leases nothing ahead, however large its burst is and however fast it comes for a moment."""
     assert await worker.drive(rate, per_second, seconds) == per_second * seconds
     assert worker.leases.calls == [("k", 1)] * int(per_second * seconds)
 
@@ -50,7 +49,6 @@ async def test_a_refusal_is_remembered_and_costs_no_call(worker: OneWorker) -> N
 
 @pytest.mark.parametrize("rate", [SLOW, Rate(60, 1, 60)])
 async def test_of_a_crowd_over_its_rate_one_asks_for_each_token_that_comes(worker: OneWorker, rate: Rate) -> None:
-    """The others are refused meanwhile, and nothing of the rate is lost."""
     await worker.take(rate, 2 * rate.burst)
     worker.leases.calls.clear()
     passed: list[bool] = []
@@ -105,7 +103,6 @@ async def test_requests_during_a_call_wait_for_it(worker: OneWorker) -> None:
 
 
 async def test_a_caller_that_goes_away_takes_nothing_from_the_others(worker: OneWorker) -> None:
-    """The call goes on; the token that was meant for it serves the next."""
     worker.leases.holding = True
     tasks = [asyncio.create_task(worker.limiter.take("k", SLOW)) for _ in range(3)]
     await settled()
@@ -154,7 +151,6 @@ async def test_a_new_rate_holds_from_the_next_request(
 
 
 async def test_a_rate_raised_during_a_call_is_not_refused_for_the_old_one(worker: OneWorker) -> None:
-    """For an hour; under the new rate the empty bucket fills within milliseconds."""
     hourly = Rate(1, 3600, 1)
     assert await worker.take(hourly) == 1
     worker.limiter = worker.another()
@@ -205,7 +201,6 @@ async def test_an_unsteady_redis_brings_no_bursts() -> None:
 
 
 async def test_an_answer_lost_now_and_then_keeps_the_rate() -> None:
-    """A worker that missed one is on its own for a moment only: the others go on granting the whole rate meanwhile."""
     worker = OneWorker(workers=4)
     others = worker.another()
     await worker.drive(FAST, 2000, 1)

@@ -125,7 +125,6 @@ async def test_a_key_that_begins_suddenly_waits_for_a_few_answers_only() -> None
 
 @pytest.mark.parametrize("burst", [1, 25, 500])
 async def test_the_bound_holds_when_a_crowd_comes_after_a_trickle(burst: int) -> None:
-    """Every worker holds then what it may hold for longer."""
     rate, workers = Rate(1000, 1, burst), Workers()
     trickle = list(steady(80, 3, EVEN))
     await workers.run(rate, iter(trickle))

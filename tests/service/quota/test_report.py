@@ -95,7 +95,7 @@ async def test_many_keys_come_in_the_order_asked_for(usage: UsageWorker, report:
 async def test_a_damaged_record_is_named_and_stops_no_other(
     usage: UsageWorker, report: UsageReport, damage: Damage
 ) -> None:
-    """A bill that is silently too low is a loss; its owner is told that figures are unavailable."""
+    """A bill that is silently too low is a loss; its owner learns that figures are unavailable."""
     for key_id in ("a", "b"):
         usage.counters.count(key_id, "forecast", "not_modified")
     await usage.flusher.flush()

@@ -95,7 +95,6 @@ def test_an_unreadable_file_is_reported_and_left(spool: Spool, caplog: pytest.Lo
 
 
 def test_the_file_of_a_live_worker_is_not_taken_over(spool: Spool, tmp_path: Path) -> None:
-    """It may replace it by one with other numbers; when it has ended, others may have it."""
     spool.write("w", KEYS)
     other = Spool(tmp_path)
     assert list(waiting(other)) == []
@@ -113,7 +112,6 @@ def test_a_file_is_taken_by_one_at_a_time(spool: Spool, tmp_path: Path) -> None:
 
 
 def test_a_lock_that_a_killed_worker_left_is_removed_in_the_end(spool: Spool, tmp_path: Path) -> None:
-    """If it has no file; a living worker's stays, however old."""
     (tmp_path / FOLDER).mkdir()
     dead, young = (tmp_path / FOLDER / name for name in (".dead.lock", ".young.lock"))
     dead.touch()

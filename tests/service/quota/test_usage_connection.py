@@ -63,7 +63,6 @@ async def test_after_a_reply_that_is_not_to_its_call_nothing_is_believed(server:
 
 
 async def test_a_refusal_is_of_its_call_alone(server: WiredStore) -> None:
-    """It is a reply, and so is a damaged one that has the number of its call: the connection stays."""
     wire, tasks, (_, second, third) = await adding(server, "a", "b", "c")
     damaged = reply(second).replace(b"*6\r\n:1", b"*6\r\n:9")
     wire.arrive(b"-DAMAGED s:{a}\r\n" + damaged + reply(third))

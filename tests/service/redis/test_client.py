@@ -104,7 +104,6 @@ async def _answers(store: RedisStore) -> bool:
 async def test_a_server_that_is_not_there_costs_no_more_than_the_budget(
     kind: str, retries: int, budget: float, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Per try; after a few failures, none is made. Without a socket, as the embedded one before it starts."""
     url = f"unix://{tmp_path}/none"
     if kind != "no socket":
         url = f"redis://127.0.0.1:{request.getfixturevalue(kind)}/0"

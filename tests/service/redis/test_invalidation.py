@@ -44,7 +44,6 @@ def listening_to(port: int, changed: Callable[[str | None], None], timeout: floa
 async def test_a_server_that_refuses_is_left_alone(
     refusing: Refusing, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """For a minute, not for half a second; nothing is said to have changed. It is a warning, and known."""
     monkeypatch.setattr(invalidation, "_RECONNECT_SECONDS", 0.01)
     changed: list[str | None] = []
     listener = listening_to(refusing.port, changed.append)

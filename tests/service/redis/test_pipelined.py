@@ -162,7 +162,6 @@ async def test_a_value_of_another_length_than_it_says_ends_the_connection(wrong:
 
 @pytest.mark.parametrize("unexpected", UNEXPECTED)
 async def test_an_unexpected_reply_ends_the_connection_and_every_call_that_waits(unexpected: bytes) -> None:
-    """The call it came for and those behind it, also if good replies follow: they could be anybody's."""
     for cut in {0, 1, 3, 5, 7, len(unexpected) - 1}:
         sender = Sender()
         sender.send(4)
@@ -199,7 +198,6 @@ async def test_a_reply_that_answers_no_call_ends_the_connection(unasked: bytes) 
 
 @pytest.mark.parametrize("begun", [b"$", b"$1\r\n", b"+", b"*", b"*1\r\n", b"*1\r\n$"])
 async def test_the_beginning_of_a_reply_behind_the_last_one_answers_no_call(begun: bytes) -> None:
-    """The connection ends then, or with the next reply, which it spoils."""
     sender = Sender()
     sender.send()
     sender.wire.arrive(encoded(b"1") + begun)
@@ -281,7 +279,7 @@ async def _open(server: asyncio.Server, greeting: Greeting) -> PipelinedConnecti
 
 
 async def test_a_connection_stays_open_when_what_opened_it_is_gone() -> None:
-    """Nobody else holds the stream's writer, which closes what it wrote to when it goes."""
+    """Nothing else holds the stream's writer, which closes what it wrote to when it goes."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while not reader.at_eof():
@@ -302,7 +300,6 @@ async def test_a_connection_stays_open_when_what_opened_it_is_gone() -> None:
 
 @pytest.mark.parametrize("greeting", [_no_greeting, _until_it_ends])
 async def test_a_server_that_closes_at_once_leaves_nothing_that_seems_open(greeting: Greeting) -> None:
-    """After the connection is ours, or before: then it is none."""
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
     if greeting is _until_it_ends:
         with pytest.raises(ConnectionResetError, match="before it was used"):

@@ -88,7 +88,6 @@ async def test_a_user_that_may_not_ask_is_no_problem(short: Path) -> None:
 
 
 async def test_a_reply_that_makes_no_sense_says_nothing_about_what_was_done() -> None:
-    """It is no refusal, after which nothing would have been done; and no sign that the store is unreachable."""
     store = RedisStore("key store", "redis://fake", FakeAsyncRedis())
 
     async def read(_: object) -> None:

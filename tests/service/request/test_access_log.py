@@ -44,7 +44,6 @@ def test_the_setting_says_how_many_are_logged(setting: str | float, share: float
 
 
 def test_the_gaps_of_a_sample_give_each_request_the_same_chance() -> None:
-    """Over all, a share of 1 in 4; all, or none, is exact."""
     steps = [(number + 0.5) / 10_000 for number in range(10_000)]
     gaps = [gap(0.25, iter([step]).__next__) for step in steps]
     assert 3.9 < sum(gaps) / len(gaps) < 4.1
@@ -54,7 +53,6 @@ def test_the_gaps_of_a_sample_give_each_request_the_same_chance() -> None:
 
 
 def test_errors_alike_are_one_line_with_a_count() -> None:
-    """The first is logged at once, the rest together. The sum of the counts is the number of errors."""
     reported = Told()
     for number in range(1000):
         reported.log.add(msgspec.structs.replace(FAILED, request_id=f"r{number}"))
@@ -104,7 +102,6 @@ def test_a_request_is_found_by_its_id_although_its_line_was_folded() -> None:
 
 
 def test_a_flood_of_errors_alike_pushes_out_no_other() -> None:
-    """Its first thousand are found, and its last."""
     reported = Told()
     reported.log.add(msgspec.structs.replace(FAILED, status=500, request_id="other"))
     for number in range(20_000):
@@ -146,7 +143,6 @@ def test_lines_are_written_in_order_and_at_the_end_nothing_is_left() -> None:
 
 
 def test_a_stalled_reader_delays_no_request_and_its_lost_lines_are_counted() -> None:
-    """The pipe is full, the writer waits, and `write` returns."""
     reading, writing = os.pipe()
     writer = LineWriter(lambda _: b"x" * 4000 + b"\n", writing)
     writer.start()

@@ -105,7 +105,6 @@ def test_usage_has_the_outcome_of_every_request(metered: Served, settings: Setti
 
 
 def test_stopping_a_worker_loses_no_count(settings: Settings, published: Path) -> None:
-    """What was counted in the last moment is in the store when it has stopped."""
     with served(settings) as worker:
         caller = Caller(worker, settings, Terms())
         for _ in range(5):

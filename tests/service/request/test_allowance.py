@@ -81,7 +81,6 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 
 @pytest.mark.parametrize("requests", [900, 100_000])
 async def test_the_header_says_hardly_less_of_a_quota_than_is_left(scene: Scene, requests: int) -> None:
-    """At most a thousandth beside this answer, and never more; whatever is counted beside, or in another area."""
     key = await scene.primed(Quota(requests, "month"))
     for used in range(500):
         area = AREA if used % 7 else "projects"
@@ -174,7 +173,6 @@ async def test_a_tally_counts_for_its_day_and_until_it_is_stored(scene: Scene) -
 
 
 async def test_a_tally_counts_for_its_hour(scene: Scene) -> None:
-    """Also when the hour ends within the second for which an allowance is good."""
     key, clock = key_with(Terms()), scene.usage.clock
     clock.now += 3_600 - clock.now % 3_600 - 0.3
     for _ in range(3):

@@ -57,8 +57,6 @@ def failing(
 
 
 def test_a_release_whose_files_are_lost_is_stood_in_for_by_the_one_before(failing: tuple[Served, str, bool]) -> None:
-    """With its id, its age, and a validator of its own bytes; without the setting it is a 503. It is never near: the
-    next request finds out whether the current one has recovered."""
     worker, first, is_set = failing
     if not is_set:
         assert problem(worker.ask(GOOD)) == (503, "unavailable")
@@ -117,8 +115,6 @@ def standing_in(
 def test_a_stand_in_says_so_until_the_current_release_is_back(
     standing_in: tuple[Served, str, Callable[[], object], str],
 ) -> None:
-    """A worker that starts while the current release is lost answers as one that was there before: each answer has its
-    age, none is near, and of what only the current one has nobody is told that there is none."""
     worker, first, bring_back, second = standing_in
     for _ in range(3):
         assert_stands_in(worker.ask(GOOD), first)

@@ -16,14 +16,13 @@ GOOD = f"{FORECAST}?zip_code=36436"
 
 @pytest.mark.parametrize("path", [GOOD, "/v1/", "/v1/openapi.json", "/nowhere"])
 def test_every_path_and_method_needs_a_key(worker: Served, path: str) -> None:
-    """Missing or empty: without a key nobody learns which paths there are."""
+    """Without a key, no caller learns which paths exist."""
     for method in ("GET", "POST", "FOO"):
         for key in (None, "  "):
             assert problem(worker.ask(path, method, key=key)) == (401, "missing_api_key")
 
 
 def test_the_parameters_come_before_the_match(worker: Served) -> None:
-    """A ZIP code that matches nothing beside a malformed state is a 400."""
     assert problem(worker.ask(f"{FORECAST}?zip_code=99999&state_code=1")) == (400, "invalid_parameter")
 
 

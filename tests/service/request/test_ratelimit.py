@@ -44,7 +44,6 @@ BURST, LOWERED = Rate(10, 1, 100), Quota(10, "day")  # of ten seconds' worth; be
     ids=["rate", "both", "quota", "more than the window", "a lowered quota", "an overdrawn quota"],
 )
 def test_what_is_left_is_advertised(given: tuple[Any, ...], policy: bytes, limits: bytes) -> None:
-    """Never more than the window allows, and never less than nothing: the draft knows no negative numbers."""
     assert limit_headers(*given) == ((b"ratelimit-policy", policy), (b"ratelimit", limits))
 
 
@@ -59,7 +58,7 @@ def test_what_is_not_known_is_not_claimed() -> None:
 
 @pytest.mark.parametrize("standing", [None, STANDING], ids=["rate only", "rate and quota"])
 def test_a_refusal_names_its_policy_and_when_to_come_back(standing: QuotaState | None) -> None:
-    """The policies are the same as ever; only the one that refused is told of, so that Retry-After ends no earlier."""
+    """The policies are the same as ever; only the one that refused is reported, so that Retry-After ends no earlier."""
     headers = dict(rate_limited_headers(RATE, refused(1.2), QUOTA, standing))
     assert headers[b"ratelimit"] == b'"rate";r=0;t=2'
     assert headers[b"retry-after"] == b"2"

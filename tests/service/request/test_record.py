@@ -93,7 +93,7 @@ async def test_a_key_in_an_address_is_masked(steps: Steps, query: bytes) -> None
 
 
 async def test_a_line_is_short_whatever_was_asked(steps: Steps) -> None:
-    """Thousands are remembered: strangers must not fill the memory with long addresses."""
+    """Thousands are kept: callers must not fill the memory with long addresses."""
     await answered(steps, request_for("/" + "e" * 7000, b"x" * 7000, key=None))
     (line,) = steps.watch.lines
     assert len(msgspec.json.encode(line)) < 1000
@@ -114,7 +114,7 @@ async def test_whatever_ends_with_an_error_is_kept_for_a_good_key(steps: Steps) 
 
 
 async def test_requests_of_test_keys_are_counted_apart(steps: Steps) -> None:
-    """A 503 on purpose must alarm nobody; its line says whose it was."""
+    """A 503 on purpose raises no alert."""
     request = steps.begin(request_for(key=TEST_KEY))
     assert await steps.pipeline.check(request) is None
     steps.recorder.record(request, 503, "unavailable", 0.01)

@@ -33,7 +33,6 @@ def test_repeated_headers_are_refused_or_joined() -> None:
      ((b"transfer-encoding", b"chunked"), True), ((b"content-type", b"text/plain"), False)],
 )  # fmt: skip
 def test_a_body_is_announced_by_its_length_or_its_coding(header: Header, has_body: bool) -> None:
-    """A length of zero announces none. A method that takes bodies is refused for itself."""
     fault = read((b"host", b"a"), header).fault
     assert (fault == ("body_not_allowed", None)) is has_body
     assert read((b"host", b"a"), header, method="POST").fault is None

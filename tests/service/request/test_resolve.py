@@ -52,7 +52,6 @@ def test_an_error_of_a_line_is_kept_until_the_release_changes(steps: Steps, quer
 
 
 def test_a_request_that_began_before_a_switch_is_resolved_in_the_new_release(steps: Steps) -> None:
-    """The target that it brought is of the older one."""
     resolved(steps)
     request = steps.begin(request_for())
     steps.switch("r2")
@@ -62,7 +61,6 @@ def test_a_request_that_began_before_a_switch_is_resolved_in_the_new_release(ste
 
 
 def test_a_target_of_a_release_that_is_no_longer_current_is_not_kept(steps: Steps) -> None:
-    """The worker has switched while the line was read."""
     steps.resolver.switch("r2")
     resolved(steps)
     assert steps.resolver.find(request_for().line) is None
@@ -78,7 +76,6 @@ def test_without_a_release_the_answer_says_why(steps: Steps) -> None:
 
 
 def test_a_release_that_stands_in_says_nothing_of_what_it_lacks(steps: Steps) -> None:
-    """The current one may have it. What is wrong with a query stays wrong, and no line is kept."""
     steps.follower.stands_in_since = 0.0
     outcomes = []
     for query in (b"id=0", b"id=x", b"id=1"):
@@ -89,7 +86,6 @@ def test_a_release_that_stands_in_says_nothing_of_what_it_lacks(steps: Steps) ->
 
 
 def test_a_request_for_another_endpoint_is_the_application_s(steps: Steps) -> None:
-    """Once: when the application itself has such a request resolved, that is a mistake of ours."""
     request = steps.begin(request_for("/v1/"))
     assert steps.resolver.resolve(request) is DISPATCH
     assert request.is_checked

@@ -51,7 +51,6 @@ def test_another_method_is_a_405(steps: Steps, method: str) -> None:
 
 @pytest.mark.parametrize("target", ["*", "http://elsewhere/v1/things"])
 def test_a_target_that_is_no_path_of_ours_is_not_said_to_be_missing(steps: Steps, target: str) -> None:
-    """OPTIONS * asks the server as a whole: its method has to change."""
     refusal = refused(routed(steps, target, "OPTIONS")[1])
     assert refusal.outcome == "method_not_allowed"
 

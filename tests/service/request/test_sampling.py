@@ -46,7 +46,6 @@ def test_few_answers_are_all_sighted() -> None:
 
 @pytest.mark.parametrize("period", [1, 7, 100])
 def test_of_many_answers_a_sample_stands_for_all(period: int) -> None:
-    """Each counts for as many as there are to one that is looked at, whatever the order of the requests."""
     watch = Logged(uniform=Random(3).random)
     have_passed(watch, 2500)
     requests = [msgspec.structs.replace(ANSWERED, query=f"q{number % period}") for number in range(100_000)]

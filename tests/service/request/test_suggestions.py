@@ -78,7 +78,6 @@ def test_of_any_other_path_the_guide_is_named_where_there_is_one() -> None:
 
 
 def test_a_good_key_that_stands_elsewhere_does_not_count(worker: Served) -> None:
-    """In the query string it would end up in logs, and there is no other authentication."""
     in_query = worker.ask(f"{GOOD}&x-api-key={worker.key}&api_key={worker.key}", key=None)
     for answer in (in_query, worker.ask(GOOD, key=None, Authorization=f"Bearer {worker.key}")):
         assert problem(answer) == (401, "missing_api_key")

@@ -81,8 +81,6 @@ async def test_as_many_pass_as_are_left_of_a_quota_however_many_wait(steps: Step
     st.lists(st.sampled_from([b"id=1", b"id=2", b"id=0", b"id=x"]), max_size=14),
 )
 def test_a_warning_begins_with_the_answer_that_uses_the_share(size: int, share: int, queries: list[bytes]) -> None:
-    """What is told as left is exact where little is; errors take nothing off it."""
-
     async def run() -> None:
         with tempfile.TemporaryDirectory() as folder:
             steps = Steps(Path(folder))
@@ -100,7 +98,6 @@ def test_a_warning_begins_with_the_answer_that_uses_the_share(size: int, share: 
 
 
 async def test_a_refused_request_costs_no_look_up(steps: Steps) -> None:
-    """Of a crowd with one token, one asks the warehouse. Nobody's query is even read before it passes."""
     limit(steps, Terms(rate=Rate(1, 86_400, 1)))
     answers = await asyncio.gather(*(ask(steps, request_for(query=b"id=%d" % number)) for number in range(1, 6)))
     assert statuses(list(answers)) == {200: 1, 429: 4}
@@ -143,7 +140,6 @@ async def test_requests_for_the_same_share_a_look_up(steps: Steps) -> None:
 
 
 async def test_an_answer_names_the_release_in_which_it_was_looked_up(steps: Steps) -> None:
-    """Though the release has changed meanwhile; the next answer is of the new one."""
     held = Held(steps)
     asking = asyncio.create_task(ask(steps, request_for()))
     await eventually(lambda: held.begun == 1)

@@ -195,7 +195,6 @@ def test_the_request_s_span_follows_the_conventions(traced: Traced) -> None:
 
 
 def test_errors_are_traced(traced: Traced) -> None:
-    """A partner's are no failures of the service; nobody can make up names of spans."""
     unknown = traced.ask(f"{FORECAST}?zip_code=99999")
     assert unknown.steps == [(GET, ""), *((name, GET) for name in ("authenticate", "route", "admit", "resolve"))]
     assert unknown.attributes("resolve")["forecast.outcome"] == "no_matching_records"

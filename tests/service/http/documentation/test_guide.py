@@ -71,7 +71,6 @@ def test_the_sql_statement_fits_the_file(documented: Served, tmp_path: Path) -> 
 
 
 def test_it_has_every_language_of_the_quick_start() -> None:
-    """So that none of the tests above is empty."""
     assert _CONSOLE
     assert blocks(GUIDE, "python")
     assert blocks(GUIDE, "javascript")

@@ -118,8 +118,6 @@ async def test_as_many_of_the_newest_are_listed_as_requested(query: str, number:
 
 
 async def test_while_the_store_is_unreachable_the_answer_says_so() -> None:
-    """It does not show the reason, which is for operators."""
-
     async def read(_: str) -> tuple[OwnError, ...]:
         raise StoreUnavailable("store of errors: at 10.0.0.1")
 

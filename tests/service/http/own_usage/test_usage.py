@@ -234,7 +234,6 @@ async def test_many_requests_for_the_same_days_share_one_read(usage: UsageWorker
 
 
 async def test_a_key_that_reads_too_much_passes_again_after_retry_after(usage: UsageWorker) -> None:
-    """A year costs as much as thirteen months. What was read a moment ago costs nothing, and other keys go on."""
     clock = Clock()
     reader = OwnUsage(UsageReport(usage.redis), usage.store, usage.clock, clock)
     queries = [f"from=2025-{month:02}-02&to=2026-{month:02}-02".encode() for month in range(1, 12)]

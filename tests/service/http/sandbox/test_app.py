@@ -147,7 +147,6 @@ def test_test_keys_pass_the_same_checks(tester: Caller, settings: Settings) -> N
 
 
 def test_a_key_that_says_it_is_another_kind_of_key_is_none(tester: Caller) -> None:
-    """Also with a checksum that fits."""
     for key, other in ((tester.key, "phf_live"), (tester.worker.key, "phf_test")):
         body = other + key[8:].rpartition("_")[0]
         assert problem(tester.worker.ask(GOOD, key=f"{body}_{form._checksum(body)}")) == (401, "invalid_api_key")

@@ -89,7 +89,6 @@ async def test_a_slot_that_moved_is_followed_once(cluster: ClusterDouble, asker:
 
 
 async def test_a_slot_that_is_moving_is_asked_for_where_it_goes(cluster: ClusterDouble, asker: Asker) -> None:
-    """What is still there is found there; what has gone is asked for in one write with ASKING, on one connection."""
     old, new = cluster.owner(NAME), cluster.other(NAME)
     old.data.set(NAME, "old")
     cluster.begin_moving(NAME, new)
@@ -104,7 +103,6 @@ async def test_a_slot_that_is_moving_is_asked_for_where_it_goes(cluster: Cluster
 
 
 async def test_an_unknown_node_is_found_by_a_redirection(cluster: ClusterDouble, asker: Asker) -> None:
-    """One that has just joined, and to which its first slot is on the way, is in no map."""
     newcomer = NodeDouble(cluster)
     await newcomer.start()
     cluster.begin_moving(NAME, newcomer)
@@ -164,7 +162,6 @@ async def _all_found(asker: Asker, names: list[str]) -> bool:
 
 
 async def test_a_late_reply_reaches_no_other_caller(cluster: ClusterDouble, store: ClusterStore, asker: Asker) -> None:
-    """Its look-up was told long ago; those behind it on the connection get their own, and no circuit opens."""
     node = cluster.nodes[0]
     late, *others = cluster.names_of(node, 5)
     fill(cluster, [late, *others])

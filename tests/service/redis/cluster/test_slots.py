@@ -36,7 +36,6 @@ def test_names_that_are_no_text_have_slots() -> None:
 
 
 def test_a_map_says_who_has_which_slot() -> None:
-    """A host that a node does not name is the one that was asked; of one that it does not know, nothing is known."""
     found = slot_map(
         [
             [0, 9, [b"10.0.0.1", 7001, b"id", []], [b"10.0.0.2", 7002, b"id", []], [b"?", 7009, b"id", []]],

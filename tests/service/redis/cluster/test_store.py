@@ -119,7 +119,6 @@ async def test_one_task_asks_for_a_map_however_often_it_is_doubted(cluster: Clus
 
 
 async def test_a_map_that_makes_no_sense_is_no_map(cluster: ClusterDouble, store: ClusterStore) -> None:
-    """Nor one without slots, which a node has that was reset: what was known stays."""
     for known in ([], [[0, SLOTS, [b"h", 1]]], [b"x"]):
         cluster.known = known
         store._old.set()
