@@ -96,10 +96,7 @@ async def test_a_fill_is_a_step_of_the_request_that_began_it(scene: Scene) -> No
     await asyncio.gather(*(get(trace) for trace in (*traces, None)))
     noted = [[(one.name, one.attributes.get("forecast.outcome")) for one in trace.steps] for trace in traces]
     asked = ("shared", "miss")
-    assert noted == [
-        [asked, ("single flight", "led"), ("warehouse", None)],
-        [asked, ("single flight", "joined")],
-    ]
+    assert noted == [[asked, ("single flight", "led"), ("warehouse", None)], [asked, ("single flight", "joined")]]
 
 
 async def test_an_error_reaches_everyone_and_is_not_kept(scene: Scene) -> None:

@@ -148,8 +148,7 @@ def test_a_long_walk_is_taken_in_steps() -> None:
 
 
 @given(
-    st.lists(KEYS, unique=True, min_size=1),
-    st.lists(st.lists(st.tuples(st.booleans(), KEYS), max_size=6), max_size=20),
+    st.lists(KEYS, unique=True, min_size=1), st.lists(st.lists(st.tuples(st.booleans(), KEYS), max_size=6), max_size=20)
 )
 def test_anything_may_happen_between_the_steps(there: list[int], between: list[list[tuple[bool, int]]]) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -11,12 +11,13 @@ from tests.support.served import FORECAST, Served
 
 GOOD = f"{FORECAST}?zip_code=36436"
 CHUNKED = "Transfer-Encoding: chunked"
+CHUNKS = "4\r\nbody\r\n0\r\n\r\n"
 
 # Requests that are answered before their end has arrived, or that have none: method and target, lines, what follows the
 # head; status and code.
 EARLY: dict[str, tuple[str, list[str], str, int, str]] = {
     "identity": (f"GET {GOOD}", ["Transfer-Encoding: identity"], "", 400, "bad_request"),
-    "unknown coding": (f"GET {GOOD}", ["Transfer-Encoding: xchunked"], "4\r\nbody\r\n0\r\n\r\n", 400, "bad_request"),
+    "unknown coding": (f"GET {GOOD}", ["Transfer-Encoding: xchunked"], CHUNKS, 400, "bad_request"),
     "chunked is not last": (f"GET {GOOD}", ["Transfer-Encoding: chunked, gzip"], "0\r\n\r\n", 400, "bad_request"),
     "chunked twice": (f"GET {GOOD}", [CHUNKED, CHUNKED], "0\r\n\r\n", 400, "bad_request"),
     "size of a chunk": (f"GET {GOOD}", [CHUNKED], "zz\r\nbody\r\n0\r\n\r\n", 400, "bad_request"),
@@ -35,13 +36,7 @@ EARLY: dict[str, tuple[str, list[str], str, int, str]] = {
     "half a body of a HEAD": (f"HEAD {GOOD}", ["Content-Length: 400"], "half", 400, ""),
     "half a chunk": (f"GET {GOOD}", [CHUNKED], "190\r\nhalf", 400, "body_not_allowed"),
     "expected body": (f"GET {GOOD}", ["Content-Length: 4", "Expect: 100-continue"], "", 400, "body_not_allowed"),
-    "expected chunks": (
-        f"GET {GOOD}",
-        [CHUNKED, "expect: 100-Continue"],
-        "4\r\nbody\r\n0\r\n\r\n",
-        400,
-        "body_not_allowed",
-    ),
+    "expected chunks": (f"GET {GOOD}", [CHUNKED, "expect: 100-Continue"], CHUNKS, 400, "body_not_allowed"),
     "no path": ("POST /nowhere", ["Content-Length: 400"], "half", 404, "not_found"),
     "method": (f"POST {GOOD}", ["Content-Length: 400"], "half", 405, "method_not_allowed"),
     "chunk of a POST": (f"POST {GOOD}", [CHUNKED], "190\r\nhalf", 405, "method_not_allowed"),

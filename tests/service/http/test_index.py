@@ -22,7 +22,7 @@ from warehouse.following import OpenRelease
 from warehouse.releases.catalog import Catalog
 
 
-@pytest.mark.parametrize("path", ["/v1/", "/v1/openapi.json", "/v1/usage"])
+@pytest.mark.parametrize("path", ["/v1/", "/v1/openapi.json", "/v1/usage", "/v1/releases", "/v1/releases.atom"])
 def test_an_unknown_parameter_is_an_error_also_where_there_is_no_query(worker: Served, path: str) -> None:
     answer = worker.ask(f"{path}?page=2")
     body = answer.json()

@@ -5,12 +5,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from service.http import suggestions
-from service.http.query import LOCATION_PARAMETERS
+from service.http.query import LOCATION_PARAMETERS as PLACE
 from tests.support.served import FORECAST
 
 BATCH = ("zip_code",)
 COUNTY = ("county_fips_code", "limit", "cursor")
-BOTH = f"{FORECAST}/batch?zip_code=36436&zip_code=10009"
+BOTH = f"Send zip_code=36436, or all to {FORECAST}/batch?zip_code=36436&zip_code=10009"
+SALEM = "did you mean city_name=Salem&state_code=OR?"
 
 
 @pytest.mark.parametrize(
@@ -56,37 +57,21 @@ def test_a_zip_code_is_seen_in_what_people_make_of_it(text: str, zip_code: str |
     ],
 )
 def test_a_parameter_is_known_by_its_other_names(name: str, parameter: str | None) -> None:
-    assert suggestions.nearest_parameter(name, LOCATION_PARAMETERS) == parameter
+    assert suggestions.nearest_parameter(name, PLACE) == parameter
 
 
 @pytest.mark.parametrize(
     ("unknown", "known", "said"),
     [
-        ([("zip", "2139")], LOCATION_PARAMETERS, "There is no parameter zip: did you mean zip_code=02139?"),
-        (
-            [("city", "Salem"), ("state", "Oregon")],
-            LOCATION_PARAMETERS,
-            "There are no parameters city, state: did you mean city_name=Salem&state_code=OR?",
-        ),
-        (
-            [("q", "Salem, OR")],
-            LOCATION_PARAMETERS,
-            "There is no parameter q: did you mean city_name=Salem&state_code=OR?",
-        ),
-        (
-            [("zip_codes", "36436,10009")],
-            BATCH,
-            f"There is no parameter zip_codes. Send zip_code=36436, or all to {BOTH}",
-        ),
-        (
-            [("zip_code[]", "36436"), ("zip_code[]", "10009")],
-            LOCATION_PARAMETERS,
-            f"There is no parameter zip_code[]. Send zip_code=36436, or all to {BOTH}",
-        ),
+        ([("zip", "2139")], PLACE, "There is no parameter zip: did you mean zip_code=02139?"),
+        ([("city", "Salem"), ("state", "Oregon")], PLACE, f"There are no parameters city, state: {SALEM}"),
+        ([("q", "Salem, OR")], PLACE, f"There is no parameter q: {SALEM}"),
+        ([("zip_codes", "36436,10009")], BATCH, f"There is no parameter zip_codes. {BOTH}"),
+        ([("zip_code[]", "36436"), ("zip_code[]", "10009")], PLACE, f"There is no parameter zip_code[]. {BOTH}"),
         ([("page", "2")], COUNTY, "There is no parameter page: did you mean cursor?"),
         ([("county_name", "Baldwin")], COUNTY, "There is no parameter county_name: did you mean county_fips_code?"),
         ([("filter", "x")], COUNTY, None),
-        ([], LOCATION_PARAMETERS, None),
+        ([], PLACE, None),
     ],
 )
 def test_unknown_parameters_get_a_hint(
@@ -97,7 +82,7 @@ def test_unknown_parameters_get_a_hint(
 
 @pytest.mark.parametrize("name", ["api_key", "X-API-Key", "token", "q"])
 def test_a_key_in_the_address_is_named_and_not_repeated(name: str) -> None:
-    said = suggestions.suggest_parameters([("zip", "1"), (name, "phf_live_" + "a" * 40)], LOCATION_PARAMETERS)
+    said = suggestions.suggest_parameters([("zip", "1"), (name, "phf_live_" + "a" * 40)], PLACE)
     assert said is not None
     assert "header x-api-key" in said
     assert "phf_" not in said

@@ -76,10 +76,7 @@ def test_hours_of_a_day_are_counted_apart_and_added_up(counters: UsageCounters, 
     counters.count("a", "forecast", "answered")
     [batch] = counters.to_spool()["a"]
     assert batch.cells == ((DAY, "forecast", "answered", 4),)
-    assert set(batch.hours) == {
-        (DAY * 24 + 9, "forecast", "answered", 3),
-        (DAY * 24 + 10, "forecast", "answered", 1),
-    }
+    assert set(batch.hours) == {(DAY * 24 + 9, "forecast", "answered", 3), (DAY * 24 + 10, "forecast", "answered", 1)}
 
 
 def test_a_batch_stays_as_it_was_until_it_is_confirmed(counters: UsageCounters) -> None:

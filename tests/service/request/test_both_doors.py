@@ -18,14 +18,8 @@ from tests.support.waiting import until
 
 ERRORS = (f"{FORECAST}?zip_code=99999", f"{FORECAST}?zip_code=1", f"{FORECAST}?zip_code=36436&zip_code=1", "/nowhere")
 OTHERS = (
-    *(
-        "/v1/",
-        "/v1",
-        "/v1/openapi.json",
-        "/v1/usage/hours",
-        "/v1/releases",
-        "/v1/releases/current/changes?area=forecast",
-    ),
+    *("/v1/", "/v1", "/v1/openapi.json", "/v1/usage/hours", "/v1/releases"),
+    "/v1/releases/current/changes?area=forecast",
     f"{FORECAST}/batch?zip_code=36436&zip_code=99999",
     f"{FORECAST}/by-state?state_code=IL&limit=1",
     f"{FORECAST}/?zip_code=36436",

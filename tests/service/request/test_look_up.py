@@ -69,9 +69,7 @@ def test_a_release_whose_files_are_lost_is_stood_in_for_by_the_one_before(failin
     assert (again.status, again.header("x-data-release")) == (304, first)
 
 
-def test_what_only_the_lost_release_has_is_a_503(
-    failing: tuple[Served, str, bool],
-) -> None:
+def test_what_only_the_lost_release_has_is_a_503(failing: tuple[Served, str, bool]) -> None:
     for zip_code, error in (
         ("36437", (503, "unavailable")),
         ("99999", (404, "no_matching_records")),

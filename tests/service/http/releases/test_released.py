@@ -55,12 +55,6 @@ def test_what_is_known_already_is_not_sent_again(worker: Served, target: str, cu
     assert worker.ask(target, key=None).status == 401
 
 
-@pytest.mark.parametrize("target", ["/v1/releases?page=2", "/v1/releases.atom?page=2", f"{FILE}?page=2"])
-def test_parameters_that_are_not_known_are_errors(worker: Served, target: str) -> None:
-    problem = worker.ask(target).json()
-    assert (problem["code"], problem["parameter"]) == ("unknown_parameter", "page")
-
-
 def test_a_file_is_a_table_that_can_be_kept(worker: Served, current: Manifest, content: bytes) -> None:
     answer = worker.ask(FILE)
     assert answer.body == content

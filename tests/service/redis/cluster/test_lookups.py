@@ -123,8 +123,7 @@ async def test_look_ups_that_are_sent_round_in_circles_come_to_an_end(cluster: C
 
 
 @pytest.mark.parametrize(
-    "error",
-    ["CLUSTERDOWN The cluster is down", "TRYAGAIN x", "NOPERM no", "MOVED", "MOVED 1 ?:1"],
+    "error", ["CLUSTERDOWN The cluster is down", "TRYAGAIN x", "NOPERM no", "MOVED", "MOVED 1 ?:1"]
 )
 async def test_every_other_error_reaches_its_own_caller(cluster: ClusterDouble, asker: Asker, error: str) -> None:
     node = cluster.nodes[0]
