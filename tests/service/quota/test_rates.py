@@ -191,6 +191,13 @@ async def test_a_refusal_without_redis_says_when(worker: OneWorker) -> None:
     assert await worker.limiter.take("k", hourly) == Decision(False, 0, 1440, 1440)
 
 
+async def test_an_outage_brings_a_key_at_its_limit_no_burst() -> None:
+    worker = OneWorker(workers=1)
+    await worker.drive(FAST, 2000, 1)
+    worker.leases.away = True
+    assert await worker.drive(FAST, 2000, 1) <= 500 * 1.05
+
+
 async def test_an_unsteady_redis_brings_no_bursts() -> None:
     worker = OneWorker(workers=1)
     passed = 0
