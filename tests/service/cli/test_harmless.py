@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -28,9 +27,9 @@ from service.keys.store import KeyStore
 from service.operators.actions import Purged
 from service.redis.primary import Primary, open_store
 from tests.service.cli.test_main import COMMANDS, LEAVES
-from tests.service.conftest import Cli
 from tests.support import launcher
 from tests.support.drops import people, write_drop, write_table
+from tests.support.foreign_server import answering
 from tests.support.instance import environment, forecast
 from tests.support.listener import Listener, listening
 from tests.support.overviews import overview
@@ -277,20 +276,8 @@ def test_no_refusal_of_an_instance_is_shown_as_it_was(world: World, path: tuple[
 @pytest.fixture
 def lying_redis() -> Iterator[int]:
     """The port of a Redis whose every answer is a hostile error."""
-    source = f"""
-import socket, threading
-server = socket.create_server(("127.0.0.1", 0))
-print(server.getsockname()[1], flush=True)
-def answer(one):
-    while one.recv(65536):
-        one.sendall({("-ERR " + HOSTILE.replace(chr(10), "") + chr(13) + chr(10)).encode()!r})
-while True:
-    threading.Thread(target=answer, args=(server.accept()[0],), daemon=True).start()
-"""
-    with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        yield int(server.stdout.readline())
-        server.send_signal(signal.SIGKILL)
+    with answering(("-ERR " + HOSTILE.replace("\n", "") + "\r\n").encode()) as port:
+        yield port
 
 
 @pytest.mark.parametrize(
@@ -320,12 +307,13 @@ def test_a_terminal_gets_no_more_than_colours(world: World) -> None:
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_a_terminal_without_unicode_gets_escapes(world: World, encoding: str) -> None:
-    command = [sys.executable, "-m", "service", "keys", "list", "--json"]
-    done = subprocess.run(command, env=world.env | {"PYTHONIOENCODING": encoding}, capture_output=True, check=False)
-    assert json.loads(done.stdout.decode(encoding))[0]["label"] == HOSTILE
-    command[-1:] = ["--no-such-→"]
-    done = subprocess.run(command, env=world.env | {"PYTHONIOENCODING": encoding}, capture_output=True, check=False)
-    assert "--no-such-\\u2192" in done.stderr.decode(encoding)
+    def printed(option: str) -> "subprocess.CompletedProcess[bytes]":
+        command = [sys.executable, "-m", "service", "keys", "list", option]
+        env = world.env | {"PYTHONIOENCODING": encoding}
+        return subprocess.run(command, env=env, capture_output=True, check=False)
+
+    assert json.loads(printed("--json").stdout.decode(encoding))[0]["label"] == HOSTILE
+    assert "--no-such-\\u2192" in printed("--no-such-→").stderr.decode(encoding)
 
 
 def in_terminal(env: dict[str, str], *arguments: str) -> str:
@@ -358,8 +346,3 @@ def test_a_traceback_is_harmless_too() -> None:
     done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
     assert done.stderr.count("ValueError: x\\u001b]0;owned") == 2
     harmless(done.stderr.replace("Traceback", "").replace("forged", ""))
-
-
-def test_every_command_is_tried(world: World, cli: Cli) -> None:
-    assert cli
-    assert set(words(world)) == set(LEAVES)

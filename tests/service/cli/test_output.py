@@ -1,16 +1,14 @@
 """Failures that a person can do something about: one line, an exit code, no traceback, JSON where it was asked for."""
 
-import contextlib
 import errno
 import os
-import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.service.conftest import Cli
+from tests.support.foreign_server import answering
 
 KEY_ID = "0B1zQmX4ktLw"
 OF_KEYS = [("keys", "list"), ("keys", "issue", "--partner", "acme"), ("keys", "revoke", KEY_ID)]
@@ -59,26 +57,12 @@ def test_a_refusal_of_the_system_s_is_one_line(cli: Cli, monkeypatch: pytest.Mon
 
 @pytest.fixture
 def other_protocol() -> Iterator[int]:
-    """The port of a server that is no Redis."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def answer() -> None:
-            with contextlib.suppress(OSError):
-                while True:
-                    connection, _ = server.accept()
-                    with connection:
-                        connection.recv(1024)
-                        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        yield server.getsockname()[1]
-        server.shutdown(socket.SHUT_RDWR)
-        thread.join()
+    with answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
+        yield port
 
 
 @pytest.mark.parametrize("arguments", OF_KEYS, ids=" ".join)
-def test_a_url_that_answers_another_protocol_is_named(
+def test_a_url_that_answers_another_protocol_or_not_at_all_is_named(
     cli: Cli, other_protocol: int, arguments: tuple[str, ...]
 ) -> None:
     for more in ((), ("--json",)):
@@ -86,11 +70,7 @@ def test_a_url_that_answers_another_protocol_is_named(
         assert done.code == 1
         where = f"FORECAST_KEYS_URL: redis://u:********@127.0.0.1:{other_protocol}"
         assert done.error() == f"{where} answers, but does not speak Redis's protocol"
-
-
-@pytest.mark.parametrize("arguments", OF_KEYS, ids=" ".join)
-def test_an_unreachable_store_is_reported(cli: Cli, arguments: tuple[str, ...]) -> None:
-    done = cli(*arguments, "--json", keys_url=f"unix://{cli.data}/nobody.sock")
+    done = cli(*arguments, "--json", keys_url=f"unix://{cli.data}/none.sock")
     assert done.code == 1
     assert done.error().startswith("key store: ")
 

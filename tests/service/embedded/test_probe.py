@@ -1,41 +1,14 @@
 """Is there a Redis at this URL? A mistake is reported when an instance starts, an outage is waited for."""
 
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from service.embedded import probe
 from service.embedded.probe import check_answers_redis
+from tests.support.foreign_server import answering
 from tests.support.valkey import ValkeyProcess
-
-
-@contextmanager
-def answering(reply: bytes) -> Iterator[int]:
-    """A server that says `reply` to every command; with an empty one it says nothing."""
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        listening.listen()
-
-        def serve() -> None:
-            while True:
-                try:
-                    connection, _ = listening.accept()
-                except OSError:
-                    return  # the test is over
-                with connection, suppress(ConnectionError):
-                    while connection.recv(4096):
-                        if reply:
-                            connection.sendall(reply)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        yield listening.getsockname()[1]
-        listening.shutdown(socket.SHUT_RDWR)
-        thread.join(5)
 
 
 def test_an_unreachable_server_is_no_mistake(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from service.cli.instances import client
 from service.cli.instances.client import CallError, OperatorsClient
 from service.operators.actions import Purged
 from service.operators.overview import Overview
+from tests.support.foreign_server import answering
 from tests.support.listener import listening
 from tests.support.overviews import overview
 
@@ -126,18 +127,8 @@ def test_a_listener_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, sent
 
 
 def test_another_protocol_is_not_an_instance() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def greet() -> None:
-            connection, _ = server.accept()
-            with connection:
-                connection.sendall(b"220 mail.example.org\r\n")
-                connection.recv(1024)
-
-        thread = threading.Thread(target=greet)
-        thread.start()
-        assert "is not an operators' listener" in str(refusal(f"http://127.0.0.1:{server.getsockname()[1]}"))
-        thread.join()
+    with answering(b"220 mail.example.org\r\n") as port:
+        assert "is not an operators' listener" in str(refusal(f"http://127.0.0.1:{port}"))
 
 
 def test_no_proxy_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,13 +59,23 @@ def test_list_shows_every_key_and_no_secret(cli: Cli, running: list[int]) -> Non
 
 
 def test_list_can_be_narrowed(cli: Cli, running: list[int]) -> None:
-    ours, theirs, revoked = issue(cli)["key_id"], issue(cli, "other")["key_id"], issue(cli)["key_id"]
+    ours = issue(cli, "acme", "--label", "Nightly batch")["key_id"]
+    theirs = issue(cli, "other", "--areas", "forecast", "--expires", "12h")["key_id"]
+    revoked = issue(cli, "acme", "--areas", "forecast")["key_id"]
     assert cli("keys", "revoke", revoked).code == 0
-    assert ids(cli, "--partner", "other") == [theirs]
-    assert set(ids(cli, "--status", "active")) == {ours, theirs}
-    assert ids(cli, "--partner", "acme", "--status", "revoked") == [revoked]
-    assert ids(cli, "--status", "expired") == []
-    assert cli("keys", "list", "--partner", "nobody").out == "No keys.\n"
+    for options, found in (
+        (("--partner", "other"), {theirs}),
+        (("--status", "active"), {ours, theirs}),
+        (("--partner", "acme", "--status", "revoked"), {revoked}),
+        (("--status", "expired"), set()),
+        (("--area", "forecast"), {ours, theirs, revoked}),
+        (("--area", "projects"), {ours}),
+        (("--label", "BATCH"), {ours}),
+        (("--expires-within", "1d"), {theirs}),
+        (("--expires-within", "1h"), set()),
+    ):
+        assert set(ids(cli, *options)) == found, options
+    assert cli("keys", "list", "--partner", "unknown").out == "No keys.\n"
 
 
 def test_a_name_is_shown_as_it_was_given(cli: Cli, running: list[int]) -> None:

@@ -78,16 +78,6 @@ def test_one_key_is_shown(cli: Cli, running: list[int]) -> None:
     assert issued["key"] not in shown
 
 
-def test_a_list_is_narrowed_further(cli: Cli, running: list[int]) -> None:
-    every = issue(cli, "acme", "--label", "Nightly batch")["key_id"]
-    one = issue(cli, "acme", "--areas", "forecast", "--expires", "12h")["key_id"]
-    assert set(ids(cli, "--area", "forecast")) == {every, one}
-    assert ids(cli, "--area", "projects") == [every]
-    assert ids(cli, "--label", "BATCH") == [every]
-    assert ids(cli, "--expires-within", "1d") == [one]
-    assert ids(cli, "--expires-within", "1h") == []
-
-
 def test_a_long_list_shows_the_newest_and_says_how_many_more(cli: Cli, running: list[int]) -> None:
     for _ in range(3):
         issue(cli)
@@ -175,8 +165,15 @@ def test_a_key_that_ends_within_a_day_is_shown_with_its_time(cli: Cli, running: 
         assert "00:00" not in later
 
 
-def test_a_test_key_is_marked_in_the_trail_and_in_its_line(cli: Cli, running: list[int]) -> None:
-    test_key, other = issue(cli, "acme", "--test")["key_id"], issue(cli)["key_id"]
+def test_a_test_key_is_marked_wherever_it_is_shown_and_has_a_test_key_as_successor(
+    cli: Cli, running: list[int]
+) -> None:
+    done = cli("keys", "issue", "--partner", "acme", "--test")
+    parts = form.parse(done.out.strip())
+    assert parts is not None
+    assert parts.test
+    test_key, other = parts.key_id, issue(cli)["key_id"]
+    assert f"Test key {test_key} for acme" in done.err
     said = [cli("keys", "extend", key_id, "--expires", "9d", log_format="text").err for key_id in (test_key, other)]
     assert f"test key {test_key} was extended by " in said[0]
     assert f" key {other} was extended by " in said[1]
@@ -187,6 +184,11 @@ def test_a_test_key_is_marked_in_the_trail_and_in_its_line(cli: Cli, running: li
     assert {(one["key_id"], one.get("test", False)) for one in reported} == {(test_key, True), (other, False)}
     rows = [row for row in cli("keys", "log").out.splitlines() if test_key in row or other in row]
     assert ["test key" in row for row in rows] == [test_key in row for row in rows]
+    successor = issue(cli, "acme", "--test")["key_id"]
+    rotated = cli("keys", "rotate", successor, "--overlap", "7d", "--json").json
+    assert (rotated["test"], rotated["old"]["test"]) == (True, True)
+    assert rotated["key"].startswith("phf_test_")
+    assert "active, test" in cli("keys", "show", rotated["key_id"]).out
 
 
 def test_the_log_stream_has_a_line_for_each_change_and_none_for_anything_else(cli: Cli, running: list[int]) -> None:
@@ -200,16 +202,3 @@ def test_the_log_stream_has_a_line_for_each_change_and_none_for_anything_else(cl
     assert not text.err.startswith("{")
     for words in (("revoke", key_id), ("list",), ("show", key_id), ("log",)):
         assert cli("keys", *words).err == ""
-
-
-def test_a_test_key_stays_one(cli: Cli, running: list[int]) -> None:
-    done = cli("keys", "issue", "--partner", "acme", "--test")
-    parts = form.parse(done.out.strip())
-    assert parts is not None
-    assert parts.test
-    assert f"Test key {parts.key_id} for acme" in done.err
-    rotated = cli("keys", "rotate", parts.key_id, "--overlap", "7d", "--json").json
-    assert rotated["test"] is True
-    assert rotated["key"].startswith("phf_test_")
-    assert rotated["old"]["test"] is True
-    assert "active, test" in cli("keys", "show", rotated["key_id"]).out

@@ -43,7 +43,7 @@ def shown(watch: Watch, height: int = 24, now: float = NOW) -> list[str]:
     return ["".join(segment.text for segment in line).rstrip() for line in lines]
 
 
-def test_a_pipe_gets_a_line_for_each_look(cli: Cli, start: Start, quick: None) -> None:
+def test_a_pipe_gets_a_line_or_an_object_for_each_update(cli: Cli, start: Start, quick: None) -> None:
     start(overview())
     done = cli("top", "--count", "3")
     assert (done.code, done.err) == (0, "")
@@ -51,13 +51,9 @@ def test_a_pipe_gets_a_line_for_each_look(cli: Cli, start: Start, quick: None) -
     assert heading.split() == ["UTC", "instance", "verdict", "requests", "5xx", "hit", "rate", "p50", "p99", "release"]
     expected = ["14:13:20", "3f9c20d1", "ok", "771/s", "0/s", "98.97%", "0.2", "ms", "1.1", "ms", RELEASE]
     assert [line.split() for line in lines] == [expected] * 3
-
-
-def test_json_is_an_object_for_each_look(cli: Cli, start: Start, quick: None) -> None:
-    start(overview(), pid=4711)
     start(overview(), pid=4811)
-    lines = [json.loads(line) for line in cli("top", "--count", "2", "--json").out.splitlines()]
-    assert [(line["level"], len(line["instances"])) for line in lines] == [("ok", 2)] * 2
+    documents = [json.loads(line) for line in cli("top", "--count", "2", "--json").out.splitlines()]
+    assert [(one["level"], len(one["instances"])) for one in documents] == [("ok", 2)] * 2
 
 
 def test_an_instance_that_cannot_be_asked_does_not_end_it(cli: Cli, start: Start, quick: None) -> None:
@@ -70,18 +66,17 @@ def test_an_instance_that_cannot_be_asked_does_not_end_it(cli: Cli, start: Start
     assert done.out.count(f"instance 4711 on {HERE} is unreachable: ") == 2
 
 
-@pytest.mark.parametrize("height", [24, 30, 60])
-def test_the_screen_is_as_high_as_the_terminal_at_most(watch: Watch, start: Start, height: int) -> None:
+def test_the_screen_is_as_high_as_the_terminal_at_most(watch: Watch, start: Start) -> None:
     ranked = tuple(Ranked(f"forecast zip:{number}", 1000 - number, 0, "x" * 50) for number in range(20))
-    rankings = Rankings(
-        seconds=60, queries=ranked, missed=ranked, unknown=ranked, partners=ranked, limited=ranked, refused=ranked
-    )
+    names = ("queries", "missed", "unknown", "partners", "limited", "refused")
+    rankings = Rankings(seconds=60, **dict.fromkeys(names, ranked))
     start(overview(rankings=rankings, events=overview().events * 9))
     watch.look()
-    lines = shown(watch, height)
-    assert len(lines) <= height
-    assert lines[-1].endswith("q or Ctrl-C ends")
-    assert "zip:0" in " ".join(lines)
+    for height in (24, 30, 60):
+        lines = shown(watch, height)
+        assert len(lines) <= height
+        assert lines[-1].endswith("q or Ctrl-C ends")
+        assert "zip:0" in " ".join(lines)
 
 
 def test_the_screen_has_the_essentials(watch: Watch, start: Start) -> None:
