@@ -5,7 +5,7 @@ from pathlib import Path
 
 from fakeredis import FakeAsyncRedis
 
-from service.keys import backup
+from service.keys import backup, form
 from service.keys.backup import Dump
 from service.keys.errors import ForeignStoreError
 from service.keys.record import ApiKey
@@ -29,6 +29,12 @@ async def found(store: KeyStore, key_id: str) -> ApiKey:
     key = (await store.find(key_id)).key
     assert key is not None
     return key
+
+
+def parsed(presented: str) -> form.PresentedKey:
+    parts = form.parse(presented)
+    assert parts is not None
+    return parts
 
 
 async def dumped(store: KeyStore) -> list[bytes]:

@@ -180,21 +180,15 @@ def world(made: tuple[Path, str], tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def words(world: World) -> dict[tuple[str, ...], Sequence[str]]:
-    """Arguments for every command, so that it shows what there is; those of `...` serve without end."""
+    """Arguments for every command, so that it shows what there is."""
     held, backup = HOSTILE.replace("/", "_"), str(world.folder / "backup")
-    return {
+    return dict.fromkeys(LEAVES, ()) | {
         ("serve",): ["--host", HOSTILE],
-        ("status",): [],
         ("top",): ["--count", "1"],
         ("requests", "find"): ["a1"],
         ("requests", "sample"): ["1%"],
-        ("cache", "warm"): [],
-        ("cache", "stats"): [],
         ("cache", "explain"): [f"zip_code={HOSTILE}"],
         ("cache", "purge"): ["--yes"],
-        ("demo",): [],
-        ("extracts", "list"): [],
-        ("extracts", "show"): [],
         ("extracts", "rollback"): [HOSTILE],
         ("extracts", "diff"): [world.in_store],
         ("extracts", "retire"): [HOSTILE],
@@ -204,12 +198,7 @@ def words(world: World) -> dict[tuple[str, ...], Sequence[str]]:
         ("extracts", "discard"): [held, "--inbox", str(world.inbox), "--reason", HOSTILE],
         ("extracts", "publish"): [str(world.drop)],
         ("extracts", "check"): [str(world.drop)],
-        ("extracts", "rules"): [],
-        ("extracts", "statuses"): [],
-        ("extracts", "contract"): [],
-        ("keys", "list"): [],
         ("keys", "show"): [world.key_id],
-        ("keys", "log"): [],
         ("keys", "export"): [backup],
         ("keys", "import"): [backup],
         ("keys", "issue"): ["--partner", HOSTILE],
@@ -218,9 +207,7 @@ def words(world: World) -> dict[tuple[str, ...], Sequence[str]]:
         ("keys", "change"): [world.key_id, "--rate", "5/s"],
         ("keys", "revoke"): [world.key_id],
         ("keys", "adopt-store"): ["--yes"],
-        ("keys", "repair"): [],
         ("usage",): ["--partner", HOSTILE],
-        ("config",): [],
     }
 
 

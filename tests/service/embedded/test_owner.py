@@ -127,6 +127,7 @@ def test_a_command_borrows_servers_and_stops_what_it_started(data: Path) -> None
         with Redis.from_url(urls["keys"]) as client:
             assert client.ping()
     assert not runtime_folder(data).exists()
+    assert resolve_urls(settings, EmbeddedServers(data, ("keys",)))["keys"].startswith("unix:///")
 
 
 def test_embedded_is_refused_where_the_installation_says_so(data: Path) -> None:
@@ -135,13 +136,6 @@ def test_embedded_is_refused_where_the_installation_says_so(data: Path) -> None:
     with pytest.raises(SettingsError, match="FORECAST_KEYS_URL must be set"):
         embedded_roles(settings)
     assert embedded_roles(Settings(data_dir=str(data))) == ROLES
-
-
-def test_urls_that_are_set_are_kept(data: Path) -> None:
-    settings = Settings(data_dir=str(data), keys_url="redis://keys.test/0")
-    urls = resolve_urls(settings, EmbeddedServers(data, ("cache",)))
-    assert urls["keys"] == "redis://keys.test/0"
-    assert urls["cache"].startswith("unix:///")
 
 
 def test_a_socket_path_that_is_too_long_is_an_error_that_says_what_to_do(

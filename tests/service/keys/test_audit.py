@@ -7,12 +7,12 @@ from itertools import pairwise
 import pytest
 
 from service.base.terms import Terms
-from service.keys import audit, changes, form
-from service.keys.audit import AUDIT, TrailLine
+from service.keys import audit, changes
+from service.keys.audit import AUDIT, Line
 from service.keys.changes import adopt
 from service.keys.errors import KeyStoreError
 from service.redis.errors import StoreRefused
-from tests.support.key_store import HeldKeyStore
+from tests.support.key_store import HeldKeyStore, parsed
 
 TOMORROW = datetime.now(UTC).replace(microsecond=0) + timedelta(days=1)
 
@@ -80,8 +80,7 @@ async def test_a_line_holds_neither_secret_nor_digest(store: HeldKeyStore, caplo
     caplog.set_level(logging.INFO)
     presented, key = await store.issue("acme", "", None)
     await changes.rotate(store, key.key_id, timedelta(0))
-    parts = form.parse(presented)
-    assert parts is not None
+    parts = parsed(presented)
     reported = repr(await store.client.xrange(AUDIT)) + "".join(repr(vars(record)) for record in caplog.records)
     assert key.key_id in reported
     for secret in (parts.secret, key.digest, presented):

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.keys import audit, backup, form, pepper
+from service.keys import audit, backup, pepper
 from service.keys.audit import AUDIT
 from service.keys.backup import BackupError, Dump
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.record import IDENTITY, StoreIdentity, record_name
-from tests.support.key_store import PEPPER, HeldKeyStore, dumped, imported
+from tests.support.key_store import PEPPER, HeldKeyStore, dumped, imported, parsed
 
 
 async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStore) -> None:
@@ -29,8 +29,7 @@ async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStor
     assert [item.key for item in items if isinstance(item, backup.KeyItem)] == [(await store.find(key.key_id)).key]
     trail = [line async for line in audit.oldest_first(store.redis)]
     assert [item.line for item in items if isinstance(item, backup.LineItem)] == trail
-    parts = form.parse(presented)
-    assert parts is not None
+    parts = parsed(presented)
     assert key.digest.encode() in b"".join(lines)
     for secret in (parts.secret.encode(), PEPPER):
         assert secret not in b"".join(lines)

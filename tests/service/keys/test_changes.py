@@ -11,7 +11,7 @@ from service.keys import audit, changes, form
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.record import IDENTITY, ApiKey, record_name
 from service.redis.errors import StoreUnavailable
-from tests.support.key_store import PEPPER, HeldKeyStore, found
+from tests.support.key_store import PEPPER, HeldKeyStore, found, parsed
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 WEEK = timedelta(days=7)
@@ -21,8 +21,7 @@ TERMS = Terms(areas=("forecast",), rate=parse_rate("500/s"))
 async def test_a_rotated_key_has_a_successor_with_the_same_terms(store: HeldKeyStore) -> None:
     _, old = await store.issue("acme", "batch", NOW + 4 * WEEK, TERMS)
     presented, new, ended = await changes.rotate(store, old.key_id, WEEK)
-    parts = form.parse(presented)
-    assert parts is not None
+    parts = parsed(presented)
     assert (parts.key_id, form.digest(parts.secret, PEPPER)) == (new.key_id, new.digest)
     assert (new.partner, new.label, new.terms, new.expires_at) == ("acme", "batch", TERMS, old.expires_at)
     assert new.digest != old.digest

@@ -15,17 +15,9 @@ KEY = ApiKey(key_id="0B1zQmX4ktLw", partner="acme", digest="d" * 64, created_at=
 REVOKED = msgspec.structs.replace(KEY, revoked_at=NOW, revision=1)
 
 
-def line(
-    what: str,
-    revision: int,
-    key_id: str = KEY.key_id,
-    *,
-    expires_at: datetime | None = None,
-    revoked_at: datetime | None = None,
-) -> TrailLine:
-    after = KeyState(expires_at=expires_at, revoked_at=revoked_at)
-    change = Change(what=what, by="grace@host", key_id=key_id, revision=revision, after=after)
-    return TrailLine("1-1", change)
+def line(what: str, revision: int, key_id: str = KEY.key_id, **after: datetime) -> Line:
+    change = Change(what=what, by="grace@host", key_id=key_id, revision=revision, after=State(**after))
+    return Line("1-1", change)
 
 
 def replayed(*lines: TrailLine) -> Replay:
@@ -74,12 +66,7 @@ def test_the_first_revocation_keeps_its_time() -> None:
 
 @pytest.mark.parametrize(
     ("existing", "imported", "result"),
-    [
-        (None, KEY, KEY),
-        (KEY, KEY, KEY),
-        (KEY, REVOKED, REVOKED),
-        (REVOKED, KEY, REVOKED),
-    ],
+    [(None, KEY, KEY), (KEY, KEY, KEY), (KEY, REVOKED, REVOKED), (REVOKED, KEY, REVOKED)],
     ids=["new", "same", "newer in the file", "newer in the store"],
 )
 def test_of_two_records_the_newer_one_stays(existing: ApiKey | None, imported: ApiKey, result: ApiKey) -> None:

@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from service.keys import form
 from service.keys.audit import AUDIT
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.record import IDENTITY, key_id_of, record_name
 from service.keys.store_identity import SEEN
-from tests.support.key_store import HeldKeyStore
+from tests.support.key_store import HeldKeyStore, parsed
 
 
 def test_a_record_is_named_after_its_key_and_found_by_its_name() -> None:
@@ -21,8 +20,7 @@ def test_a_record_is_named_after_its_key_and_found_by_its_name() -> None:
 
 async def test_the_secret_is_nowhere_in_the_store_and_nothing_expires(store: HeldKeyStore) -> None:
     presented, key = await store.issue("acme", "", None)
-    parts = form.parse(presented)
-    assert parts is not None
+    parts = parsed(presented)
     await store.revoke(key.key_id)
     names = await store.client.keys("*")
     assert [await store.client.ttl(name) for name in names] == [-1] * 3

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from config.settings import Settings
-from service.keys import audit, form
+from service.keys import audit
 from service.keys.store import KeyStore, open_key_store
 from service.operators.actions import Actions
 from service.operators.app import OperatorsApp
 from service.redis.primary import Primary
 from tests.service.operators.test_state import WELL, instance
 from tests.support.drops import people, write_drop
-from tests.support.key_store import PEPPER
+from tests.support.key_store import PEPPER, parsed
 from tests.support.operators import JSON, READ, WRITE, Answer, ask, operators, purge
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
@@ -203,8 +203,7 @@ async def test_a_whole_key_sent_by_mistake_is_not_repeated(
     answer = await post(with_keys, f"/keys/{presented}/revoke")
     assert answer.problem() == (400, "invalid_key_id")
     assert key.key_id in answer.json()["detail"]
-    parts = form.parse(presented)
-    assert parts is not None
+    parts = parsed(presented)
     assert parts.secret not in answer.body.decode() + caplog.text
     assert (await store.find(key.key_id)).key == key
 

@@ -96,7 +96,7 @@ async def test_the_index_lists_actions_for_callers_with_the_right(changes: Actio
 # --- tokens ----------------------------------------------------------------------------------------------------------
 
 
-async def test_with_a_read_token_metrics_take_one() -> None:
+async def test_with_a_read_token_all_that_is_read_takes_one() -> None:
     app = operators(lambda: instance(WELL), read=READ, write=WRITE)
     for token in (READ, WRITE):
         assert (await ask(app, "/metrics", token=token)).status == 200
@@ -105,6 +105,8 @@ async def test_with_a_read_token_metrics_take_one() -> None:
         assert refused.problem() == (401, code)
         assert refused.headers["www-authenticate"] == "Bearer"
         assert b"forecast_" not in refused.body
+    for path in ("/overview", "/history", "/events", "/requests/r1"):
+        assert (await ask(app, path)).problem() == (401, "missing_token")
 
 
 @pytest.mark.parametrize(("state", "status"), [(instance(but(cache_up=False)), 200), (instance(None), 503)])

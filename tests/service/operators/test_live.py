@@ -20,7 +20,7 @@ from service.operators.overview import History, Overview
 from tests.service.operators.test_state import WELL, instance
 from tests.service.request.test_access_log import ANSWERED, FAILED
 from tests.support.key_store import PEPPER
-from tests.support.operators import JSON, READ, WRITE, Watched, ask, operators, purge
+from tests.support.operators import JSON, READ, WRITE, Watched, ask, purge
 
 
 def watched() -> Watched:
@@ -74,12 +74,6 @@ async def test_the_sample_of_the_log_can_be_changed_with_the_write_token(tmp_pat
         refused = await ask(app, "/log/sampling", "POST", token=WRITE, body=wrong, **JSON)
         assert refused.problem() == (400, "invalid_body")
     assert found.shares == [0.05]
-
-
-async def test_all_of_it_takes_the_read_token_where_there_is_one() -> None:
-    app = operators(lambda: instance(WELL), read=READ)
-    for path in ("/overview", "/history", "/events", "/requests/r1"):
-        assert (await ask(app, path)).problem() == (401, "missing_token")
 
 
 async def test_a_stream_sends_every_overview_until_the_listener_stops(tmp_path: Path) -> None:

@@ -119,28 +119,6 @@ def _changed_pointer(**changes: object) -> Callable[[Runner], None]:
     return damage
 
 
-def _no_pointer(run: Runner) -> None:
-    run.store.objects.delete(POINTER)
-
-
-def _damaged_release(run: Runner) -> None:
-    run.store.objects.put(release_name(run.current or ""), b"{")
-
-
-def _no_release(run: Runner) -> None:
-    run.store.objects.delete(release_name(run.current or ""))
-
-
-def _damaged_previous(run: Runner) -> None:
-    run.store.objects.put(release_name(run.store.pointer().pointer.previous or ""), b"{")
-
-
-def _only_damaged_named(run: Runner) -> None:
-    current = run.current or ""
-    _changed_pointer(previous=None, releases=[current])(run)
-    run.store.objects.put(release_name(current), b"{")
-
-
 def _no_blob(run: Runner) -> None:
     (lost, *_) = _own_blobs(run)
     run.store.objects.delete(lost)
@@ -176,10 +154,12 @@ _STATES: dict[str, Callable[[Runner], None]] = {
     "pointer that names only a damaged release": _only_damaged_named,
     "pointer to a path": _changed_pointer(release="../../etc"),
     "pointer with thousands of releases": _changed_pointer(releases=[f"20260101T000000Z-{n:x}" for n in range(5000)]),
-    "no pointer": _no_pointer,
-    "damaged release": _damaged_release,
-    "no release": _no_release,
-    "damaged previous release": _damaged_previous,
+    "no pointer": lambda run: run.store.objects.delete(POINTER),
+    "damaged release": lambda run: run.store.objects.put(release_name(run.current or ""), b"{"),
+    "no release": lambda run: run.store.objects.delete(release_name(run.current or "")),
+    "damaged previous release": lambda run: run.store.objects.put(
+        release_name(run.store.pointer().pointer.previous or ""), b"{"
+    ),
     "no blob": _no_blob,
     "damaged blob": _damaged_blob,
 }

@@ -8,6 +8,7 @@ import pytest
 from service.embedded.runtime import runtime_folder
 from service.keys import form
 from tests.service.conftest import Cli, ids, issue, servers_of
+from tests.support.key_store import parsed
 
 VIEW = {"key_id", "partner", "label", "status", "created_at", "expires_at", "revoked_at", "terms"}
 VIEW |= {"test", "rotated_from", "rotated_to"}
@@ -16,8 +17,7 @@ VIEW |= {"test", "rotated_from", "rotated_to"}
 def test_a_key_is_printed_alone(cli: Cli, running: list[int]) -> None:
     done = cli("keys", "issue", "--partner", "acme")
     assert done.code == 0
-    parts = form.parse(done.out.strip())
-    assert parts is not None
+    parts = parsed(done.out.strip())
     assert done.out == f"{done.out.strip()}\n"
     assert f"Key {parts.key_id} for acme. It is not shown again:" in done.err
 
@@ -25,8 +25,7 @@ def test_a_key_is_printed_alone(cli: Cli, running: list[int]) -> None:
 def test_a_key_as_json_has_the_key_and_what_is_known_of_it(cli: Cli, running: list[int]) -> None:
     issued = issue(cli, "acme", "--label", "batch", "--expires", "90d")
     assert set(issued) == VIEW | {"key"}
-    parts = form.parse(issued["key"])
-    assert parts is not None
+    parts = parsed(issued["key"])
     assert parts.key_id == issued["key_id"]
     assert (issued["partner"], issued["label"], issued["status"]) == ("acme", "batch", "active")
     lifetime = datetime.fromisoformat(issued["expires_at"]) - datetime.fromisoformat(issued["created_at"])

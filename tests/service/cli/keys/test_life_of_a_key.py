@@ -9,6 +9,7 @@ from service.keys import form
 from service.keys.record import record_name
 from tests.service.cli.conftest import redis_of
 from tests.service.conftest import Cli, ids, issue
+from tests.support.key_store import parsed
 
 UNKNOWN = "0B1zQmX4ktLw"
 CHANGES = [("rotate", "--overlap", "7d"), ("extend", "--expires", "never"), ("change", "--no-rate"), ("show",)]
@@ -22,8 +23,7 @@ def test_a_key_is_rotated(cli: Cli, running: list[int]) -> None:
     old = issue(cli, "acme", "--label", "batch")["key_id"]
     done = cli("keys", "rotate", old, "--overlap", "7d")
     assert done.code == 0, done.err
-    parts = form.parse(done.out.strip())
-    assert parts is not None
+    parts = parsed(done.out.strip())
     assert done.out == f"{done.out.strip()}\n"
     assert f"Key {old} ends " in done.err
     new = cli("keys", "show", parts.key_id, "--json").json
@@ -169,8 +169,7 @@ def test_a_test_key_is_marked_wherever_it_is_shown_and_has_a_test_key_as_success
     cli: Cli, running: list[int]
 ) -> None:
     done = cli("keys", "issue", "--partner", "acme", "--test")
-    parts = form.parse(done.out.strip())
-    assert parts is not None
+    parts = parsed(done.out.strip())
     assert parts.test
     test_key, other = parts.key_id, issue(cli)["key_id"]
     assert f"Test key {test_key} for acme" in done.err

@@ -43,43 +43,34 @@ def folder_of(env: dict[str, str]) -> Path:
     return Path(env["FORECAST_DATA_DIR"]) / "embedded" / "keys" / "appendonlydir"
 
 
-def increment(folder: Path) -> Path:
-    return folder / "appendonly.aof.1.incr.aof"
-
-
-def base(folder: Path) -> Path:
-    return folder / "appendonly.aof.1.base.rdb"
-
-
-def manifest(folder: Path) -> Path:
-    return folder / "appendonly.aof.manifest"
+INCREMENT, BASE, MANIFEST = "appendonly.aof.1.incr.aof", "appendonly.aof.1.base.rdb", "appendonly.aof.manifest"
 
 
 def zeros(folder: Path) -> None:
-    with increment(folder).open("ab") as stream:
+    with (folder / INCREMENT).open("ab") as stream:
         stream.write(bytes(4096))
 
 
 def cut(folder: Path) -> None:
-    whole = increment(folder).read_bytes()
-    increment(folder).write_bytes(whole[:-20])
+    whole = (folder / INCREMENT).read_bytes()
+    (folder / INCREMENT).write_bytes(whole[:-20])
 
 
 def holed(folder: Path) -> None:
     """In the record of the second key."""
-    whole = increment(folder).read_bytes()
+    whole = (folder / INCREMENT).read_bytes()
     at = whole.index(b'"partner":"second"', whole.index(b'"partner":"second"') + 1) - 60
-    increment(folder).write_bytes(whole[:at] + bytes(200) + whole[at + 200 :])
+    (folder / INCREMENT).write_bytes(whole[:at] + bytes(200) + whole[at + 200 :])
 
 
 DAMAGES: tuple[tuple[Callable[[Path], object], str, frozenset[str]], ...] = (
     (zeros, "4,096 bytes", frozenset()),
     (cut, "appendonly.aof.1.incr.aof: ", frozenset({"third"})),
     (holed, "after 2", frozenset({"second"})),
-    (lambda folder: manifest(folder).unlink(), "manifest", frozenset()),
-    (lambda folder: manifest(folder).write_text("file x seq"), "manifest", frozenset()),
-    (lambda folder: base(folder).unlink(), "no data is lost", frozenset()),
-    (lambda folder: base(folder).write_bytes(b""), "no data is lost", frozenset()),
+    (lambda folder: (folder / MANIFEST).unlink(), "manifest", frozenset()),
+    (lambda folder: (folder / MANIFEST).write_text("file x seq"), "manifest", frozenset()),
+    (lambda folder: (folder / BASE).unlink(), "no data is lost", frozenset()),
+    (lambda folder: (folder / BASE).write_bytes(b""), "no data is lost", frozenset()),
 )
 
 
@@ -107,7 +98,7 @@ def test_what_can_be_read_is_kept_and_what_is_lost_is_named(
 
 def test_a_missing_increment_is_said_to_be_lost(env: dict[str, str]) -> None:
     issue(env, "first")
-    increment(folder_of(env)).unlink()
+    (folder_of(env) / INCREMENT).unlink()
     code, said = run(env, "repair", "--yes")
     assert (code, "is missing, with the changes in it" in said["damage"][0]) == (0, True)
     assert forecast_here(env, "keys", "list").returncode == 1  # the store is empty, and says so
@@ -180,7 +171,7 @@ class Interrupted(BaseException):
         ("sync_tree", zeros),
         ("replacing", zeros),
         ("write_atomically", zeros),
-        ("write_atomically", lambda folder: manifest(folder).unlink()),
+        ("write_atomically", lambda folder: (folder / MANIFEST).unlink()),
     ],
 )
 def test_an_interrupted_repair_is_finished(
@@ -206,7 +197,8 @@ def test_an_interrupted_repair_is_finished(
 
 
 @pytest.mark.parametrize(
-    ("damage", "named"), [(zeros, "appendonly.aof.1.incr.aof"), (lambda folder: manifest(folder).unlink(), "manifest")]
+    ("damage", "named"),
+    [(zeros, "appendonly.aof.1.incr.aof"), (lambda folder: (folder / MANIFEST).unlink(), "manifest")],
 )
 def test_a_damaged_store_does_not_start_and_the_error_names_the_damage_and_the_command(
     env: dict[str, str], damage: Callable[[Path], object], named: str
