@@ -91,11 +91,14 @@ def test_a_damaged_record_is_left_out_and_a_good_backup_is_kept(cli: Cli, runnin
     assert "is kept, because it may still have the damaged records" in done.err
     assert file.read_bytes() == good
     assert list(file.parent.iterdir()) == [file]
-    partial = cli("keys", "export", str(file), "--partial", "--json")
-    assert (partial.code, partial.json["keys"]) == (1, 1)
-    assert [one["key_id"] for one in partial.json["damaged"]] == [key_id]
-    types = [json.loads(line)["type"] for line in file.read_text().splitlines()]
-    assert types == ["head", "key", "line", "line", "end"]
+    new = cli("keys", "export", str(file.with_name("new")), "--json")
+    assert (new.code, new.json["keys"]) == (1, 1)
+    assert [one["key_id"] for one in new.json["damaged"]] == [key_id]
+    assert cli("keys", "export", str(file), "--partial").code == 1
+    assert file.read_bytes() != good
+    for written in file.parent.iterdir():
+        types = [json.loads(line)["type"] for line in written.read_text().splitlines()]
+        assert types == ["head", "key", "line", "line", "end"]
     assert cli("keys", "import", str(file)).code == 0
 
 
