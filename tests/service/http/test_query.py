@@ -120,22 +120,3 @@ def test_any_text_survives_encoding_or_is_refused(text: str) -> None:
         assert error.parameter == "city_name"
     if parsed is not None:
         assert parsed.city_name == visible(text).strip()
-
-
-@pytest.mark.parametrize(
-    ("query", "code", "parameter"),
-    [
-        ("", "missing_parameter", None),
-        ("city_name=Dickinson&zip_code=36436", "missing_parameter", "state_code"),
-        ("zip_code=501", "invalid_parameter", "zip_code"),
-        ("zip_code=36436&zip_code=36436", "duplicate_parameter", "zip_code"),
-    ],
-)
-def test_a_400_has_the_members_of_every_error(worker: Served, query: str, code: str, parameter: str | None) -> None:
-    """`parameter` comes last, and only where one is wrong."""
-    answer = worker.ask(f"{FORECAST}?{query}")
-    body = answer.json()
-    members = ["type", "title", "status", "detail", "code", "request_id", *(["parameter"] if parameter else [])]
-    assert (answer.status, list(body), body["code"]) == (400, members, code)
-    assert body.get("parameter") == parameter
-    assert answer.header("cache-control") == "no-store"

@@ -8,7 +8,7 @@ import pytest
 
 from service.base.terms import Terms
 from service.keys import audit, changes
-from service.keys.audit import AUDIT, Line
+from service.keys.audit import AUDIT, TrailLine
 from service.keys.changes import adopt
 from service.keys.errors import KeyStoreError
 from service.redis.errors import StoreRefused

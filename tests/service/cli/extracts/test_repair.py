@@ -119,6 +119,12 @@ def _changed_pointer(**changes: object) -> Callable[[Runner], None]:
     return damage
 
 
+def _only_damaged_named(run: Runner) -> None:
+    current = run.current or ""
+    _changed_pointer(previous=None, releases=[current])(run)
+    run.store.objects.put(release_name(current), b"{")
+
+
 def _no_blob(run: Runner) -> None:
     (lost, *_) = _own_blobs(run)
     run.store.objects.delete(lost)
