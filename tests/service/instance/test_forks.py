@@ -69,7 +69,7 @@ def test_a_forked_process_belongs_to_the_supervisor_and_has_what_it_was_given_an
     (first, second), _ = run("asyncio.run(run(forks)); asyncio.run(run(forks))")
     for one in (first, second):
         # the last figure counts descriptors: the three usual ones, and the socket
-        assert one["told"] == [True, True, "", True, 4]
+        assert one["reported"] == [True, True, "", True, 4]
         assert one["content"] == "given"
         assert one["ended"] == "exit code 7"
     assert first["pid"] != second["pid"]

@@ -16,7 +16,7 @@ REVOKED = msgspec.structs.replace(KEY, revoked_at=NOW, revision=1)
 
 
 def line(what: str, revision: int, key_id: str = KEY.key_id, **after: datetime) -> TrailLine:
-    change = Change(what=what, by="grace@host", key_id=key_id, revision=revision, after=KeyState(**after))
+    change = Change(what=what, by="grace@host", key_id=key_id, revision=revision, after=msgspec.convert(after, KeyState))
     return TrailLine("1-1", change)
 
 
