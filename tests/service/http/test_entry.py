@@ -111,7 +111,7 @@ async def test_while_it_drains_every_answer_is_the_last_of_its_connection(steps:
 
 async def test_a_request_that_was_checked_before_is_not_checked_again(steps: Steps) -> None:
     """As one that our own connection hands over: its token is taken once."""
-
+    steps.keys.good_for = 0.0
     request = steps.begin(request_for(OTHER))
     steps.pipeline.run(request)
     judged = steps.keys.judged

@@ -227,6 +227,14 @@ async def test_a_connection_without_calls_is_not_ended_by_time() -> None:
     assert sender.wire.connection.is_open
 
 
+async def test_closing_ends_every_call_once() -> None:
+    sender = Sender()
+    sender.send()
+    sender.wire.connection.close()
+    sender.wire.connection.close()
+    assert (sender.outcomes, sender.wire.ended) == (["closed"], 1)
+
+
 def ends_at(delay: float, timeout: float, monkeypatch: pytest.MonkeyPatch) -> float | None:
     """When a connection ends on which a call goes out every 10 ms and each reply takes `delay` seconds."""
 
