@@ -281,6 +281,7 @@ async def test_several_at_once_get_this_worker_s_share_while_redis_is_unreachabl
     assert not (await worker.limiter.take_together("k", FAST, 26)).allowed
     assert (await worker.limiter.take_together("k", FAST, 25)).allowed
     assert not (await worker.limiter.take_together("k", FAST, 2)).allowed
+    assert len(worker.leases.calls) == 1
 
 
 async def test_what_was_granted_without_redis_is_paid_with_the_next_that_go_together(worker: OneWorker) -> None:
