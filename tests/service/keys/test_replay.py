@@ -16,8 +16,8 @@ REVOKED = msgspec.structs.replace(KEY, revoked_at=NOW, revision=1)
 
 
 def line(what: str, revision: int, key_id: str = KEY.key_id, **after: datetime) -> TrailLine:
-    change = Change(what=what, by="grace@host", key_id=key_id, revision=revision, after=msgspec.convert(after, KeyState))
-    return TrailLine("1-1", change)
+    state = msgspec.convert(after, KeyState)
+    return TrailLine("1-1", Change(what=what, by="grace@host", key_id=key_id, revision=revision, after=state))
 
 
 def replayed(*lines: TrailLine) -> Replay:
