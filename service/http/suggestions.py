@@ -106,14 +106,11 @@ def suggest_parameters(unknown: Sequence[tuple[str, str]], known: Sequence[str])
     if not suggested:
         return None
     subject = f"There is no parameter {named[0]}" if len(named) == 1 else f"There are no parameters {', '.join(named)}"
-    hidden = next(filter(None, (_hidden_in(name) for name, _ in unknown[:_MOST_NAMES])), None)
-    if hidden is not None:
-        subject = f"A parameter's name contains {hidden}"
+    for name, _ in unknown[:_MOST_NAMES]:
+        if invisible_in(name) or not name.isprintable():
+            subject = f"A parameter's name contains {invisible_in(name) or 'an unprintable character'}"
+            break
     return f"{subject}: did you mean {as_query(suggested)}?"
-
-
-def _hidden_in(name: str) -> str | None:
-    return invisible_in(name) or (None if name.isprintable() else "an unprintable character")
 
 
 def warn_of_key(unknown: Sequence[tuple[str, str]]) -> str | None:

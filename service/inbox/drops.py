@@ -256,7 +256,7 @@ class InboxDrops:
             self._run_command()
 
     def _unless_held_already(self, outcome: PublishOutcome) -> PublishOutcome:
-        """Refuses a drop that would be held if a held drop has the same contents, so that nobody decides twice."""
+        """Refuses a drop that would be held if a held drop has the same contents, so that nothing is decided twice."""
         if outcome.result != "held":
             return outcome
         same = next((held for held in list_held(self._inbox.folder) if held.has(outcome.tables)), None)

@@ -45,7 +45,7 @@ class OperatorsDoor(Door):
         return True
 
     def rejected(self, code: str) -> None:
-        """Logs at debug level, so that strangers cannot fill the log."""
+        """Logs at debug level, so that clients cannot fill the log."""
         log.debug("refused: %s", code)
 
     def refusal(self, code: str, request_id: bytes, address: str, detail: str | None = None) -> Response:  # noqa: ARG002

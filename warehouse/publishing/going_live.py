@@ -14,8 +14,8 @@ from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import CatalogError, LostRaceError
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
-from warehouse.upstream.documents import Announcement, Beat
-from warehouse.upstream.store import KnownPointer, ReleasesStore, with_new_lineage
+from warehouse.upstream.documents import Announcement, Beat, with_new_lineage
+from warehouse.upstream.store import KnownPointer, ReleasesStore
 
 # Limits of a report on beats: warnings, and instances in one line.
 _MOST_WARNINGS, _SHOWN = 100, 5

@@ -18,9 +18,17 @@ from warehouse.releases.catalog import Manifest
 from warehouse.releases.changes import check_removable, surplus
 from warehouse.releases.pointer import no_such_release
 from warehouse.schema.errors import CatalogError, StoreError
-from warehouse.upstream.documents import BEATS, BLOBS, RELEASES, StoredPointer, blob_name, release_name
+from warehouse.upstream.documents import (
+    BEATS,
+    BLOBS,
+    RELEASES,
+    StoredPointer,
+    blob_name,
+    release_name,
+    with_new_lineage,
+)
 from warehouse.upstream.objects import ListedObject
-from warehouse.upstream.store import MOST_LISTED, KnownPointer, ReleasesStore, with_new_lineage
+from warehouse.upstream.store import MOST_LISTED, KnownPointer, ReleasesStore
 
 LEFT_OVER_AFTER = timedelta(days=1)
 # A sweep ends this long after its listing: later, a publisher may have uploaded the same objects again.

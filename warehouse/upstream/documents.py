@@ -9,6 +9,7 @@ clock                       written to learn the store's time
 A document is two lines of JSON: its content, and the SHA-256 of that line, so that a flipped bit is detected.
 """
 
+import secrets
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -157,3 +158,15 @@ def holds(path: Path, file: FileOfRelease) -> bool:
         return path.stat().st_size == file.bytes and describe_file(path) == file
     except FileNotFoundError:
         return False
+
+
+def with_new_lineage(pointer: StoredPointer) -> StoredPointer:
+    """Returns the pointer with a new lineage: instances follow it whatever they have seen."""
+    return msgspec.structs.replace(pointer, lineage=secrets.token_hex(8))
+
+
+def explain_lost_race(pointer: StoredPointer) -> str:
+    """Returns who published first, as `pointer` says."""
+    if pointer.next is not None:
+        return f"another publish started first: {pointer.next.by or 'unknown'} is publishing {pointer.next.release}"
+    return f"another publish finished first: {pointer.release} is current now, by {pointer.by or 'unknown'}"

@@ -39,9 +39,11 @@ from warehouse.upstream.documents import (
     beat_name,
     blob_name,
     describe_file,
+    explain_lost_race,
     release_name,
     sealed,
     unsealed,
+    with_new_lineage,
 )
 from warehouse.upstream.objects import ListedObject, Objects, StoredObject, Unchanged, Version
 
@@ -109,8 +111,7 @@ class ReleasesStore:
     def pointer_or_rebuilt(self) -> KnownPointer:
         """Returns the pointer.
 
-        If it is missing or damaged, or names no release that can be read, returns one without a current release that
-        names all whole releases.
+        If it is missing, damaged, or names no readable release: one of all whole releases, without a current one.
         """
         rebuilt, version, reason = _NO_POINTER, None, f"{POINTER} is missing in {self.url}"
         try:
@@ -151,7 +152,7 @@ class ReleasesStore:
             if found.pointer.writer == pointer.writer:
                 return found
             if isinstance(error, ConflictError):
-                raise LostRaceError(_explain_lost_race(found.pointer)) from None
+                raise LostRaceError(explain_lost_race(found.pointer)) from None
             raise
         return KnownPointer(pointer, version)
 
@@ -324,17 +325,6 @@ class ReleasesStore:
             raise LostRaceError(f"another publish finished first: it built {stored.manifest.id}, too")
 
 
-def with_new_lineage(pointer: StoredPointer) -> StoredPointer:
-    """Returns the pointer with a new lineage: instances follow it whatever they have seen."""
-    return msgspec.structs.replace(pointer, lineage=secrets.token_hex(8))
-
-
 def all_releases(store: ReleasesStore) -> set[str]:
     """Returns the ids of all releases in the store, left-overs included."""
     return {Path(one.name).stem for one in store.objects.list(RELEASES)}
-
-
-def _explain_lost_race(pointer: StoredPointer) -> str:
-    if pointer.next is not None:
-        return f"another publish started first: {pointer.next.by or 'unknown'} is publishing {pointer.next.release}"
-    return f"another publish finished first: {pointer.release} is current now, by {pointer.by or 'unknown'}"
