@@ -59,9 +59,6 @@ def row(page: Page, table: str, name: str) -> list[str]:
     return [cell.strip() for cell in found.locator("th, td").all_inner_texts()]
 
 
-# --- what it says ----------------------------------------------------------------------------------------------------
-
-
 def test_the_page_begins_with_the_essentials(double: Double, opened: Opened) -> None:
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text("All is well.")
@@ -138,9 +135,6 @@ def test_text_from_requests_stays_text(double: Double, opened: Opened) -> None:
         assert "owned" not in page.title()
 
 
-# --- charts ----------------------------------------------------------------------------------------------------------
-
-
 def test_every_chart_has_its_table_whose_rows_stay_while_newer_ones_come(double: Double, opened: Opened) -> None:
     with opened(double.url) as page:
         expect(page.locator("figure canvas")).to_have_count(4)
@@ -175,9 +169,6 @@ def test_without_the_library_there_are_tables_and_a_sentence(double: Double, ope
         expect(page.locator("figure canvas")).to_have_count(0)
         rate = page.get_by_role("figure", name="Hit rate").locator("tbody td").first.inner_text()
         assert re.fullmatch(r"9[78]\.\d %", rate)  # of a moving minute
-
-
-# --- connection ------------------------------------------------------------------------------------------------------
 
 
 def test_a_lost_connection_is_said_and_mended(double: Double, opened: Opened) -> None:
@@ -234,9 +225,6 @@ def test_a_reader_can_freeze_the_figures(double: Double, opened: Opened) -> None
         assert row(page, "#workers", "4720")[1] == "hanging"
 
 
-# --- token -----------------------------------------------------------------------------------------------------------
-
-
 def test_with_a_read_token_the_page_asks_for_it(opened: Opened) -> None:
     double = Double(read=READ).start()
     try:
@@ -265,9 +253,6 @@ def test_with_a_read_token_the_page_asks_for_it(opened: Opened) -> None:
             assert page.evaluate("sessionStorage.length") == 0
     finally:
         double.stop()
-
-
-# --- for all ---------------------------------------------------------------------------------------------------
 
 
 def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:

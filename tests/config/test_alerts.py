@@ -254,9 +254,6 @@ def test_every_alert_has_its_section_in_the_runbook() -> None:
     assert headings == set(ALERTS)
 
 
-# ---- the metrics that rules and dashboard ask for ----
-
-
 def asked() -> dict[str, str]:
     """Every expression in rules and dashboard, by where it is."""
     found = {rule.get("alert") or rule["record"]: rule["expr"] for rule in RULES}

@@ -28,9 +28,6 @@ def refusal(environ: dict[str, str]) -> str:
     return message
 
 
-# --- values ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("variable", "text", "value"),
     [
@@ -132,9 +129,6 @@ def test_a_toml_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert "forecast.toml: not TOML" in refusal({"FORECAST_CONFIG": str(tmp_path / "forecast.toml")})
 
 
-# --- names -----------------------------------------------------------------------------------------------------------
-
-
 def test_unknown_names_are_errors_with_hints() -> None:
     """Every unknown variable is named, at once, with the known one that it resembles."""
     message = refusal({"FORECAST_WORKER": "4", "FORECAST_KEY_URL_FILE": "x", "FORECAST_QZX": "1"})
@@ -161,9 +155,6 @@ def test_what_kubernetes_injects_is_not_ours() -> None:
     }
     others = {"WORKERS": "x", "forecast_workers": "x", "FORECASTER_X": "1"}
     assert load(injected | others) == load({})
-
-
-# --- secrets in files ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [name for name in names() if is_secret(name)])
@@ -241,9 +232,6 @@ def test_the_two_tokens_are_not_the_same(tmp_path: Path) -> None:
     assert (other.operator_read_token, other.operator_write_token) == (f"{SECRET}-2", SECRET)
 
 
-# --- which one wins --------------------------------------------------------------------------------------------------
-
-
 def test_options_win_over_variables_over_the_file_over_defaults(tmp_path: Path) -> None:
     """Each layer overrides the one below, setting by setting, and the source of each value is reported."""
     environ = toml(tmp_path, "workers = 2\ndrain = 2\nmax_age = 2\n")
@@ -277,9 +265,6 @@ def test_a_share_may_be_a_percentage(name: str) -> None:
     assert getattr(load({name: "1%"}).settings, field) == getattr(load({name: "0.01"}).settings, field) == 0.01
     assert name in refusal({name: "150%"})
     assert name in refusal({name: "some%"})
-
-
-# --- defaults --------------------------------------------------------------------------------------------------------
 
 
 def test_nothing_needs_to_be_set() -> None:

@@ -91,8 +91,6 @@ def test_grafana_is_given_its_sources_and_its_dashboard() -> None:
     assert {source["url"] for source in SOURCES} == {"http://prometheus:9090", "http://alertmanager:9093"}
 
 
-# ---- the dashboard ----
-
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 
 

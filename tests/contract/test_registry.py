@@ -81,9 +81,6 @@ async def test_damage_is_reported(redis: RedisStore, instances: Registry) -> Non
         await instances.beat(peer("a"))
 
 
-# --- what they tell each other -----------------------------------------------------------------------------------
-
-
 class Supervised:
     """One instance: how often its near caches were purged, and how often it was told of something new."""
 

@@ -233,9 +233,6 @@ async def test_on_one_connection_each_call_has_its_reply(real: Backend) -> None:
         assert redis.line._connection is own
 
 
-# --- what the store loses ----------------------------------------------------------------------------------------
-
-
 async def store_up_to(usage: UsageStore, number: int) -> ConfirmedBatches:
     """Batches of the worker `w` that the store has confirmed."""
     kept = ConfirmedBatches()

@@ -126,9 +126,6 @@ def test_of_two_publishers_one_wins_and_the_other_gets_an_error(
     assert (first.returncode, out.strip()) == (0, assert_whole(short / "data")), err
 
 
-# ---- a full disk ----
-
-
 def test_a_full_disk_is_one_line_and_the_next_publish_is_clean(short: Path, large_drops: tuple[Path, Path]) -> None:
     """At every stage: from no room at all to all but the last step. The release before stays current."""
     with mounted(short / "disk", 16_384) as disk:
@@ -190,9 +187,6 @@ def test_a_full_disk_is_no_obstacle_to_going_back(short: Path, ext4: bool) -> No
         retired = forecast_here(env, "extracts", "retire", first)
         assert retired.stdout.strip() == first, retired
         assert shutil.disk_usage(disk).free > 0
-
-
-# ---- power loss ----
 
 
 def test_nothing_is_named_before_it_is_on_disk(

@@ -112,9 +112,6 @@ def run(
         return subprocess.CompletedProcess(arguments, code, said, errors.read().decode())
 
 
-# --- in the process that forks, and in those that it forks -----------------------------------------------------------
-
-
 def _import_all() -> None:
     from service.cli.main import _COMMANDS
     from service.worker.serving import preload

@@ -9,8 +9,6 @@ from tests.support.wire import Wire
 GOOD = f"{FORECAST}?zip_code=36436"
 
 
-# --- malformed: test_framing.py has what the end of a request depends on -----------------------------------------
-
 MALFORMED = {
     "bare line feeds": "GET {good} HTTP/1.1\nHost: a\nx-api-key: {key}\n\n",
     "no slash": "GET v1/ HTTP/1.1\r\n{head}\r\n",

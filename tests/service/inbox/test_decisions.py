@@ -37,9 +37,6 @@ def report_in(folder: Path) -> DropReport:
     return msgspec.json.decode((folder / "report.json").read_bytes(), type=DropReport)
 
 
-# --- approving -------------------------------------------------------------------------------------------------------
-
-
 def test_an_approved_drop_is_published_and_moved_with_the_decision(site: Site) -> None:
     """Who, when and why stand in its report."""
     site.hold("2026-10")
@@ -258,9 +255,6 @@ def test_while_another_decides_nothing_is_decided(site: Site, act: Act) -> None:
     assert site.placed("held") == ["2026-10"]
 
 
-# --- discarding ------------------------------------------------------------------------------------------------------
-
-
 def test_a_discarded_drop_is_in_quarantine_with_the_decision_and_its_report(site: Site) -> None:
     site.hold("2026-10")
     decided = discard(site, reason="too early\x1b[2J")
@@ -293,9 +287,6 @@ def test_a_drop_that_is_live_is_not_discarded_and_approved_whatever_is_found(sit
     assert (decided.place.parent.name, decided.to_do) == ("published", None)
     written = report_in(decided.place)
     assert (written.result, [finding.severity for finding in written.findings]) == ("already_current", ["warning"])
-
-
-# --- crashes ---------------------------------------------------------------------------------------------------------
 
 
 class Crash(BaseException):
@@ -339,9 +330,6 @@ def test_reports_that_were_written_before_a_crash_do_not_keep_the_drop_from_bein
     site.answers = [CURRENT]
     decided = approve(site)
     assert report_in(decided.place).result == "already_current"
-
-
-# --- the watcher's log -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("act", "kind"), [(approve, "approved"), (discard, "discarded")])

@@ -11,8 +11,6 @@ from service.inbox.status import read_status
 from tests.support.inbox import BAD, GOOD, HELD, Site
 from warehouse.schema.errors import InboxError
 
-# --- a drop that is held ---------------------------------------------------------------------------------------------
-
 
 def test_a_drop_to_approve_is_held_with_its_reports(site: Site) -> None:
     """Neither published nor refused; `once` says that somebody is needed."""
@@ -88,9 +86,6 @@ def test_a_held_drop_that_is_taken_away_is_reported(site: Site) -> None:
     assert read_status(site.data).held == 0
 
 
-# --- what lies in held/ ----------------------------------------------------------------------------------------------
-
-
 def lying(inbox: Path, folder: str, drop: str = "2026-10", report: bytes | None = None) -> Path:
     home = inbox / "held" / folder
     (home / drop).mkdir(parents=True)
@@ -158,9 +153,6 @@ def test_a_report_that_is_lost_or_damaged_leaves_the_drop_held(tmp_path: Path, r
     (held,) = list_held(tmp_path)
     assert (held.report, held.rules()) == (None, [])
     assert held.delivered == held.since
-
-
-# --- names -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["-rf", "with space", "[red]x", "é", "a'b\"c", "--", "20261005T123015Z"])

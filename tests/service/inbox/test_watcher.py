@@ -314,9 +314,6 @@ def test_what_is_no_drop_is_said_once(site: Site) -> None:
     assert site.kinds() == ["watching", "foreign"]
 
 
-# --- who may watch ---------------------------------------------------------------------------------------------------
-
-
 def test_a_second_watcher_stands_by_and_takes_over(site: Site) -> None:
     """Of the same inbox, or for the same data folder."""
     site.inbox.joinpath(".claimed").mkdir()

@@ -93,9 +93,6 @@ def test_operators_hear_of_a_silence_before_the_worker_is_replaced() -> None:
     assert not after(going_on(1, "T")).hangs
 
 
-# --- a real process --------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def child() -> Iterator["subprocess.Popen[bytes]"]:
     """Runs what it gets over standard input, line by line."""

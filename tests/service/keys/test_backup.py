@@ -83,9 +83,6 @@ async def test_where_no_key_was_ever_issued_there_is_nothing_to_export(store: He
         await dumped(store)
 
 
-# --- files that are wrong ----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 async def good(store: HeldKeyStore) -> list[bytes]:
     for _ in range(3):

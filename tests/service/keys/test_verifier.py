@@ -11,8 +11,6 @@ from service.keys.verdict import INVALID, Accepted, Rejected
 from service.keys.verifier import UNKNOWN_AFTER_SECONDS, Verified
 from tests.support.verifying import Scene, with_secret_of_another
 
-# --- whose key is good -------------------------------------------------------------------------------------------
-
 
 async def test_a_malformed_key_never_reaches_the_store(scene: Scene) -> None:
     for presented in ("nonsense", scene.presented[:-1], scene.presented + "0", scene.presented.lower()):
@@ -44,9 +42,6 @@ async def test_expiry_is_judged_without_the_store(scene: Scene) -> None:
     scene.store.away = True
     await asyncio.sleep((moment - datetime.now(UTC)).total_seconds() + 0.001)
     assert await scene.outcome(presented) == "expired"
-
-
-# --- age ---------------------------------------------------------------------------------------------------------
 
 
 async def test_from_three_seconds_a_key_is_checked_behind_the_request(scene: Scene) -> None:
@@ -121,9 +116,6 @@ async def test_a_re_check_makes_a_key_young_again(scene: Scene) -> None:
     scene.store.away = True
     assert await scene.outcome() == "accepted"
     assert scene.store.asked == 1
-
-
-# --- without waiting ---------------------------------------------------------------------------------------------
 
 
 async def test_a_verdict_holds_for_as_long_as_the_store_need_not_be_called(scene: Scene) -> None:

@@ -9,8 +9,6 @@ from service.keys import form
 from service.keys.record import IDENTITY, record_name
 from tests.support.verifying import Scene
 
-# --- the store is unreachable -----------------------------------------------------------------------------------------
-
 
 async def test_while_the_store_is_unreachable_a_key_is_good_for_a_minute(scene: Scene) -> None:
     """Then it is unknown, as a key is that was never verified: 503, not 401."""
@@ -51,9 +49,6 @@ async def test_a_foreign_store_is_unknown_and_an_alarm(
     await scene.store.client.set(IDENTITY, control)
     assert await scene.outcome(form.generate()[0]) == "invalid"
     assert scene.verifier.store_watch.problem is None
-
-
-# --- pushed changes ----------------------------------------------------------------------------------------------
 
 
 async def test_a_pushed_revocation_takes_effect_with_the_next_request(scene: Scene) -> None:

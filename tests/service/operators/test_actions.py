@@ -91,9 +91,6 @@ async def post(app: OperatorsApp, path: str, body: bytes = b"", token: str | Non
     return await ask(app, path, "POST", token=token, body=body, **given)
 
 
-# --- who may ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("path", PATHS)
 async def test_without_a_write_token_the_paths_do_not_exist(path: str, tmp_path: Path) -> None:
     changes = Actions(Settings(data_dir=str(tmp_path)), "unix:///nowhere", PEPPER, purge)
@@ -154,9 +151,6 @@ async def test_a_wrong_body_changes_nothing(app: OperatorsApp, releases: tuple[s
     ):
         assert (await post(app, ROLLBACK, body)).problem() == (400, "invalid_body")
     assert Catalog(tmp_path).current().id == releases[1]
-
-
-# --- revoking --------------------------------------------------------------------------------------------------------
 
 
 async def test_a_key_is_revoked_and_the_trail_says_by_whom(with_keys: OperatorsApp, store: KeyStore) -> None:
@@ -230,9 +224,6 @@ async def test_no_connection_is_made_before_it_is_needed(with_keys: OperatorsApp
     await post(with_keys, "/keys/short/revoke")
     await post(with_keys, f"/keys/{UNKNOWN}/revoke", token=READ)
     assert changes._keys is None
-
-
-# --- rolling back ----------------------------------------------------------------------------------------------------
 
 
 async def test_a_release_is_rolled_back(

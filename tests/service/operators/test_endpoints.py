@@ -93,9 +93,6 @@ async def test_the_index_lists_actions_for_callers_with_the_right(changes: Actio
     }
 
 
-# --- tokens ----------------------------------------------------------------------------------------------------------
-
-
 async def test_with_a_read_token_all_that_is_read_takes_one() -> None:
     app = operators(lambda: instance(WELL), read=READ, write=WRITE)
     for token in (READ, WRITE):
@@ -117,9 +114,6 @@ async def test_a_probe_without_the_token_learns_the_status_alone(state: Instance
     for token in (None, "another-token-altogether"):
         bare = await ask(app, "/health/ready", token=token)
         assert (bare.status, bare.json()) == (status, {"status": whole.json()["status"]})
-
-
-# --- where a request comes from --------------------------------------------------------------------------------------
 
 
 async def test_a_page_that_gave_this_machine_its_own_name_reads_nothing(changes: Actions) -> None:
@@ -155,9 +149,6 @@ async def test_beyond_loopback_nothing_is_read_before_there_is_a_token() -> None
         assert "FORECAST_OPERATOR_READ_TOKEN_FILE" in refused.json()["detail"]
     assert (await ask(app, "/health/ready")).json() == {"status": "degraded"}
     assert (await ask(app, "/health/live")).status == (await ask(app, "/")).status == 200
-
-
-# --- methods and errors ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -166,9 +166,6 @@ def test_an_embedded_cache_that_cannot_be_trusted_is_a_warning(short: Path, monk
     assert not_warmed(outcome) == ["the folder is not private"]
 
 
-# ---- instances that use another cache ----
-
-
 @contextmanager
 def serving(settings: Settings, cache: str | None, host: str = "") -> Iterator[None]:
     """The record of an instance that is alive."""
@@ -256,9 +253,6 @@ def test_surplus_releases_are_retired_and_the_one_to_roll_back_to_stays(ours: Se
     # releases of one second are not told apart by their age
     assert len(catalog.names()) <= 3
     assert not set(outcome.retired) & set(catalog.names())
-
-
-# ---- what is left of old releases in the cache ----
 
 
 def months(settings: Settings, short: Path, numbers: Sequence[int]) -> list[str]:

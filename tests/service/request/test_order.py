@@ -11,9 +11,6 @@ from tests.support.wire import Answer
 GOOD = f"{FORECAST}?zip_code=36436"
 
 
-# --- checks: test_pipeline.py has their order --------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("path", [GOOD, "/v1/", "/v1/openapi.json", "/nowhere"])
 def test_every_path_and_method_needs_a_key(worker: Served, path: str) -> None:
     """Without a key, no caller learns which paths exist."""

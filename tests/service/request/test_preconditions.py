@@ -136,8 +136,6 @@ def test_web_pages_follow_the_same_rule() -> None:
         page.reply([(b"if-match", b'"x"'), (b"if-none-match", tag)])
 
 
-# --- against a model of the standard -----------------------------------------------------------------------------
-
 TAG, MODIFIED, SIZE = '"abc"', 1_700_000_000, 1000
 WHEN = datetime.fromtimestamp(MODIFIED, UTC)
 TAGS = st.sampled_from([TAG, f"W/{TAG}", '"other"', 'W/"other"', '""', '"ab,c"'])

@@ -63,9 +63,6 @@ def only(read: ReadResult, rule: str) -> Finding:
     return found
 
 
-# ---- broken files ----
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes, list[tuple[Any, ...]]]:
     """A file with a checksum on every page, its bytes, and what it holds."""
@@ -133,9 +130,6 @@ def test_a_file_of_noise_between_the_markers_is_refused(tmp_path: Path) -> None:
             (drop / name).write_bytes(b"PAR1" + noise + struct.pack("<i", length) + b"PAR1")
             names.add(name)
     assert {found.file for found in errors(read_here(drop)) if found.rule == "unreadable-file"} == names
-
-
-# ---- more than there seems ----
 
 
 def repeated(path: Path, one: dict[str, Any], rows: int, groups: int) -> Path:
@@ -334,9 +328,6 @@ def test_ten_thousand_columns_of_years_are_one_finding(tmp_path: Path) -> None:
     assert (found.count, found.samples[0]) == (7999, "tot_fx_pop_0000")
 
 
-# ---- values ----
-
-
 def figures(kind: pa.DataType, figure: Any) -> Make:
     return lambda folder: write_table(
         folder / "zip_population.parquet", [people("36436", 2023, figure)], {"tot_population": kind}
@@ -373,8 +364,6 @@ def test_numbers_and_days_beyond_all_bounds_are_refused_with_their_row(tmp_path:
     assert found.samples[0].startswith("row 1 ")
 
 
-# ---- names ----
-
 _HOSTILE = "x\x1b]0;owned\x07\x1b[2J\n\u202e"
 
 
@@ -396,9 +385,6 @@ def test_no_name_or_value_commands_a_terminal(tmp_path: Path) -> None:
     said += [*read.attribution, *(file for info in read.tables.values() for file in info.files)]
     assert sum("\\u001b" in text for text in said) >= 8
     assert [text for text in said if printable(text) != text] == []
-
-
-# ---- files that are not what they were ----
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:

@@ -45,9 +45,6 @@ def newer(tmp_path: Path, figure: int, name: str = "newer") -> Path:
     return write_drop(tmp_path / name, population=[{**first, "tot_population": figure}, *others])
 
 
-# --- required tables -------------------------------------------------------------------------------------------------
-
-
 def test_a_drop_that_lacks_a_required_table_is_refused(catalog: Catalog, drop: Path, tmp_path: Path) -> None:
     """Though the current release has it: one table of a new month does not go with the others of the old one."""
     published(catalog, drop)
@@ -72,9 +69,6 @@ def test_a_needed_table_that_no_release_has_is_reported_once(catalog: Catalog, t
     part = write_drop(tmp_path / "part", housing=None)
     outcome = published(catalog, part, required=("locations", "population", "housing"))
     assert errors(outcome) == ["missing-table"]
-
-
-# --- hold ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rule", ["total-drift", "changed-figures"])
@@ -119,9 +113,6 @@ def test_what_is_current_already_is_not_held(catalog: Catalog, tmp_path: Path) -
 def test_only_what_can_be_accepted_can_hold_a_drop(catalog: Catalog, drop: Path, rule: str) -> None:
     with pytest.raises(WarehouseError, match=f"{rule} cannot be held for approval .*`forecast extracts rules`"):
         published(catalog, drop, hold=(rule,))
-
-
-# --- approval --------------------------------------------------------------------------------------------------------
 
 
 def held(catalog: Catalog, drop: Path, hold: tuple[str, ...] = ("changed-figures",)) -> tuple[Acceptance, SeenWhenHeld]:

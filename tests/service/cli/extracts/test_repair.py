@@ -102,9 +102,6 @@ def test_thousands_of_beats_delay_a_publish_and_keep_what_would_be_retired(
     assert run("retire", releases[0]) == releases[0]
 
 
-# --- walking out -------------------------------------------------------------------------------------------------
-
-
 def _damaged_pointer(content: bytes) -> Callable[[Runner], None]:
     return lambda run: run.store.objects.put(POINTER, content)
 

@@ -124,9 +124,6 @@ def test_keys_of_another_pepper_are_void(cli: Cli, running: list[int]) -> None:
     assert cli("keys", "revoke", before).code == 0
 
 
-# --- the audit trail ---------------------------------------------------------------------------------------------
-
-
 def test_the_log_says_who_did_what_newest_first(cli: Cli, running: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_USER", "grace")
     first, second = issue(cli, "[acme]")["key_id"], issue(cli, "other")["key_id"]
