@@ -130,7 +130,6 @@ def test_each_redis_has_a_password_of_its_own(short: Path) -> None:
 
 
 def test_the_service_finds_both_redis(tmp_path: Path) -> None:
-    """Its settings are known ones, and each URL is that of the service of that role."""
     passwords = Passwords(tmp_path)
     settings, made = settings_with(passwords), passwords.make()
     assert (settings.keys_url, settings.cache_url) == (made["keys-url"], made["cache-url"])
@@ -148,7 +147,6 @@ def test_operators_need_the_read_token_that_the_first_start_made(tmp_path: Path)
 
 
 def test_stopping_leaves_time_to_finish_requests() -> None:
-    """The grace period is longer than the drain and what follows it."""
     service = SERVICES["forecast"]
     assert seconds(service["stop_grace_period"]) >= float(service["environment"]["FORECAST_DRAIN"]) + 5
 
@@ -194,7 +192,6 @@ def test_every_variable_is_documented_and_has_a_default() -> None:
 
 
 def test_each_redis_is_full_before_it_is_killed() -> None:
-    """Redis's own limit is well below the container's: keys refuse writes and the cache evicts, nothing is killed."""
     words = SERVICES["keys"]["command"][-1].split()
     keys = size(words[words.index("--maxmemory") + 1])
     assert size(SERVICES["keys"]["mem_limit"]) >= 2 * keys  # rewriting its file may double it

@@ -17,7 +17,6 @@ from tests.support.listener import listening
 
 
 def test_the_image_runs_as_a_number_that_is_not_root() -> None:
-    """The user is numeric, so that an orchestrator can verify that it is not root; the data folder is that user's."""
     user, group = final("USER")[-1].split(":")
     assert int(user) > 0
     (made,) = [line for line in final("RUN") if f"-o {user} -g {group}" in line]
@@ -26,14 +25,12 @@ def test_the_image_runs_as_a_number_that_is_not_root() -> None:
 
 
 def test_the_image_has_its_version() -> None:
-    """The label is the version of the package."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     labels = dict(word.split("=", 1) for line in final("LABEL") for word in shlex.split(line))
     assert labels["org.opencontainers.image.version"] == version
 
 
 def test_the_image_listens_for_others() -> None:
-    """Both listeners are reachable from outside the container, on the ports that it declares."""
     settings = load(image_environment()).settings
     assert (settings.listen_host, settings.operator_host) == ("0.0.0.0", "0.0.0.0")
     assert final("EXPOSE") == [f"{settings.listen_port} {settings.operator_port}"]
@@ -73,7 +70,6 @@ def test_the_health_check_asks_for_life() -> None:
 
 
 def test_the_image_is_built_from_what_it_needs_alone() -> None:
-    """Whatever is copied is let through to the builder, and nothing else is: no data folder, no history, no tests."""
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     let_through = {line.removeprefix("!") for line in lines if line.startswith("!")}
     copied = {word for name, arguments in stages()[0] if name == "COPY" for word in arguments.split()[:-1]}

@@ -18,5 +18,4 @@ from config.text import first_line
     ids=repr,
 )
 def test_an_error_is_printed_in_one_line(error: Exception, line: str) -> None:
-    """There always is one."""
     assert first_line(error) == line

@@ -30,7 +30,6 @@ def packed(path: Path, package: NpmPackage, content: bytes) -> Path:
 
 @each
 def test_a_file_that_is_not_the_pinned_one_ends_the_build(tmp_path: Path, package: NpmPackage) -> None:
-    """Whatever a registry hands out."""
     with pytest.raises(DiffersError, match=f"of {package.name} differs from the file pinned"):
         unpacked(package, packed(tmp_path / "package.tgz", package, b"something else"))
 
@@ -43,14 +42,12 @@ def test_the_pinned_files_come_without_their_folders(tmp_path: Path) -> None:
 def test_without_npm_the_build_goes_on_without_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: NpmPackage
 ) -> None:
-    """The pages then show their tables and texts."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert not bring(package, tmp_path)
     assert not (tmp_path / package.place).exists()
 
 
 def test_what_is_there_and_right_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is there and altered is not kept."""
     monkeypatch.setenv("PATH", str(tmp_path))
     file = tmp_path / "place" / "right.js"
     file.parent.mkdir()
@@ -63,7 +60,6 @@ def test_what_is_there_and_right_is_not_fetched_again(tmp_path: Path, monkeypatc
 
 @each
 def test_the_library_is_never_committed(package: NpmPackage) -> None:
-    """It is in the package alone, with its licence."""
     command = ["git", "ls-files", package.place]
     assert subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True).stdout == ""
     assert "LICENSE" in package.files

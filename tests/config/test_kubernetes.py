@@ -66,7 +66,6 @@ def test_its_settings_are_known_and_read_from_the_secret(manifests: Manifests, t
 
 
 def test_instances_without_a_shared_folder_say_where_they_are(tmp_path: Path) -> None:
-    """The address is the pod's, with the port of the operators' listener."""
     settings = load(image_environment() | service_environment(SEVERAL, tmp_path)).settings
     assert settings.advertise_url == f"http://10.1.2.3:{settings.operator_port}"
 
@@ -106,7 +105,6 @@ def test_the_pod_is_the_user_of_the_image_and_writes_to_volumes(manifests: Manif
 
 @BOTH
 def test_every_selector_is_of_the_labels_of_pods(manifests: Manifests) -> None:
-    """And each Service leads to a port that they have."""
     sets = [*manifests.all("Deployment"), *manifests.all("StatefulSet")]
     labels = {one["metadata"]["name"]: one["spec"]["template"]["metadata"]["labels"] for one in sets}
     for one in [*sets, *manifests.all("PodDisruptionBudget")]:

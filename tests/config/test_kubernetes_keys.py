@@ -191,14 +191,12 @@ def test_the_users_of_the_key_store_have_the_documented_rights(short: Path) -> N
 
 
 def test_the_users_of_the_sentinels_have_the_documented_rights() -> None:
-    """Instances may ask where the primary is."""
     (documented,) = rights("sentinels")
     (shipped,) = [line for line in FILES["sentinel.acl"].splitlines() if line.startswith("user forecast ")]
     assert shipped.replace("@ask@", "PASSWORD").split()[1:] == documented[2:]
 
 
 def test_the_servers_are_configured_as_a_key_store_is() -> None:
-    """Every line of config/redis-keys.conf."""
     lines = (ROOT / "config" / "redis-keys.conf").read_text().splitlines()
     wanted = {line for line in lines if line and not line.startswith("#")}
     assert wanted <= set(FILES["server.conf"].splitlines())

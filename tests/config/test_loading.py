@@ -55,7 +55,6 @@ def refusal(environ: dict[str, str]) -> str:
     ],
 )
 def test_a_variable_is_read_as_its_setting_s_type(variable: str, text: str, value: object) -> None:
-    """Numbers, booleans, choices, lists and URLs are parsed from text; blanks around them do not matter."""
     loaded = load({f"FORECAST_{variable}": text})
     assert getattr(loaded.settings, variable.lower()) == value
     assert loaded.sources[variable.lower()] == f"FORECAST_{variable}"
@@ -96,7 +95,6 @@ def test_a_variable_is_read_as_its_setting_s_type(variable: str, text: str, valu
     ],
 )
 def test_a_bad_value_is_refused_by_name(variable: str, text: str, said: str) -> None:
-    """A value of the wrong type or out of bounds is an error that names the variable, the value and what is right."""
     message = refusal({f"FORECAST_{variable}": text})
     assert message.startswith(f"FORECAST_{variable}: ")
     assert said in message
@@ -111,7 +109,6 @@ def test_an_empty_variable_is_refused(variable: str, text: str) -> None:
 
 
 def test_a_toml_file_has_types(tmp_path: Path) -> None:
-    """In TOML a number is a number: text there is still read, but true is no worker count."""
     environ = toml(tmp_path, 'workers = 4\ndrain = 3\ndocs = true\nattribution = ["A", "B"]\nkeys_url = "redis://h"\n')
     settings = load(environ).settings
     assert (settings.workers, settings.drain, settings.docs) == (4, 3.0, True)
@@ -121,7 +118,6 @@ def test_a_toml_file_has_types(tmp_path: Path) -> None:
 
 
 def test_a_toml_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    """Missing, not text, not TOML: each is an error that names the file."""
     missing = tmp_path / "missing.toml"
     assert f"cannot read {missing}: No such file" in refusal({"FORECAST_CONFIG": str(missing)})
     assert "forecast.toml: not TOML" in refusal(toml(tmp_path, "workers 4"))
@@ -130,7 +126,6 @@ def test_a_toml_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_unknown_names_are_errors_with_hints() -> None:
-    """Every unknown variable is named, at once, with the known one that it resembles."""
     message = refusal({"FORECAST_WORKER": "4", "FORECAST_KEY_URL_FILE": "x", "FORECAST_QZX": "1"})
     assert "unknown settings FORECAST_KEY_URL_FILE (did you mean FORECAST_KEYS_URL_FILE?)" in message
     assert "FORECAST_WORKER (did you mean FORECAST_WORKERS?)" in message
@@ -138,13 +133,11 @@ def test_unknown_names_are_errors_with_hints() -> None:
 
 
 def test_unknown_names_in_toml_are_hinted_as_toml_spells_them(tmp_path: Path) -> None:
-    """A hint for a file is a name that works in a file."""
     message = refusal(toml(tmp_path, "worker = 4\n[redis]\nurl = 'x'\n"))
     assert "forecast.toml: unknown settings worker (did you mean workers?), redis" in message
 
 
 def test_what_kubernetes_injects_is_not_ours() -> None:
-    """Variables that Kubernetes makes for a service named forecast are no settings, like those of others."""
     injected = {
         "FORECAST_PORT": "tcp://10.0.0.1:8000",
         "FORECAST_PORT_8000_TCP": "tcp://10.0.0.1:8000",
@@ -159,7 +152,6 @@ def test_what_kubernetes_injects_is_not_ours() -> None:
 
 @pytest.mark.parametrize("name", [name for name in names() if is_secret(name)])
 def test_every_secret_can_come_from_a_file(name: str, tmp_path: Path) -> None:
-    """`<NAME>_FILE` names a file with the secret, as a variable and in TOML; the line's end is not part of it."""
     secret = f"redis://:{SECRET}@h" if name.endswith("url") else SECRET
     file = tmp_path / "secret"
     file.write_text(f"{secret}\n")
@@ -171,7 +163,6 @@ def test_every_secret_can_come_from_a_file(name: str, tmp_path: Path) -> None:
 
 
 def test_only_secrets_come_from_files() -> None:
-    """A `_FILE` form of a setting that is no secret is an unknown name."""
     assert "FORECAST_WORKERS_FILE (did you mean FORECAST_WORKERS?)" in refusal({"FORECAST_WORKERS_FILE": "/x"})
 
 
@@ -184,7 +175,6 @@ def test_a_secret_set_twice_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_secret_s_file_that_is_no_use_is_named(tmp_path: Path) -> None:
-    """Missing, empty, not text, no path at all: each is an error that names the variable."""
     empty, binary, missing = tmp_path / "empty", tmp_path / "binary", tmp_path / "missing"
     empty.write_text(" \n")
     binary.write_bytes(b"\xff\xfe")
@@ -200,7 +190,6 @@ def test_a_secret_s_file_that_is_no_use_is_named(tmp_path: Path) -> None:
 
 
 def test_a_bad_secret_is_not_repeated(tmp_path: Path) -> None:
-    """A malformed URL in a file, or a pepper of another type, is refused by name and without its content."""
     file = tmp_path / "secret"
     file.write_text(f"h:{SECRET}@6379")
     assert refusal({"FORECAST_KEYS_URL_FILE": str(file)}).startswith("FORECAST_KEYS_URL_FILE: must be redis://")
@@ -212,7 +201,6 @@ def test_a_bad_secret_is_not_repeated(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["OPERATOR_READ_TOKEN", "OPERATOR_WRITE_TOKEN"])
 @pytest.mark.parametrize("token", ["short-by-a-char", f"{SECRET} x", f"{SECRET}\tx", f"{SECRET}é", f"{SECRET}\nx"])
 def test_a_token_that_no_header_could_carry_is_refused(name: str, token: str) -> None:
-    """At least 16 ASCII characters, no white space; what was given is not repeated."""
     message = refusal({f"FORECAST_{name}": token})
     wrong = "Expected at least 16 characters" if len(token) < 16 else "Not in the expected form"
     assert message.startswith(f"FORECAST_{name}: {wrong} (Bearer token for ")
@@ -233,7 +221,6 @@ def test_the_two_tokens_are_not_the_same(tmp_path: Path) -> None:
 
 
 def test_options_win_over_variables_over_the_file_over_defaults(tmp_path: Path) -> None:
-    """Each layer overrides the one below, setting by setting, and the source of each value is reported."""
     environ = toml(tmp_path, "workers = 2\ndrain = 2\nmax_age = 2\n")
     environ |= {"FORECAST_DRAIN": "3", "FORECAST_MAX_AGE": "3"}
     options: dict[str, Any] = {"max_age": 4, "workers": None}
@@ -247,13 +234,11 @@ def test_options_win_over_variables_over_the_file_over_defaults(tmp_path: Path) 
 
 
 def test_a_bad_option_is_refused_like_a_bad_variable() -> None:
-    """What a command was told is held to the same bounds."""
     with pytest.raises(SettingsError, match="the command line: Expected a whole number of at most 65535, got 70000"):
         load({}, {"listen_port": 70_000})
 
 
 def test_a_file_s_secret_and_a_variable_s_do_not_collide(tmp_path: Path) -> None:
-    """A secret's file named in TOML gives way to a variable with the value: another layer, not twice the same."""
     (tmp_path / "pepper").write_text("the pepper of the file")
     environ = toml(tmp_path, f'keys_pepper_file = "{tmp_path}/pepper"') | {"FORECAST_KEYS_PEPPER": SECRET}
     assert load(environ).settings.keys_pepper == SECRET
@@ -268,7 +253,6 @@ def test_a_share_may_be_a_percentage(name: str) -> None:
 
 
 def test_nothing_needs_to_be_set() -> None:
-    """Without any variable the servers are embedded, both listeners on this machine alone, the sources named."""
     settings = load({}).settings
     assert (settings.keys_url, settings.cache_url, settings.embedded_allowed) == ("embedded", "embedded", True)
     assert (settings.listen_host, settings.operator_host) == ("127.0.0.1", "127.0.0.1")
@@ -277,12 +261,10 @@ def test_nothing_needs_to_be_set() -> None:
 
 
 def test_a_checkout_keeps_its_data_to_itself(tmp_path: Path) -> None:
-    """Run from a checkout, the data folder is in it, wherever the command is run."""
     assert load({}, checkout=tmp_path).settings.data_path == tmp_path / ".forecast"
 
 
 def test_an_installation_keeps_its_data_with_the_user_s() -> None:
-    """Installed elsewhere, the data folder is where XDG says, else under the home folder."""
     assert default_data_dir({"HOME": "/home/a"}, None) == Path("/home/a/.local/share/forecast")
     assert default_data_dir({"HOME": "/home/a", "XDG_DATA_HOME": "/d"}, None) == Path("/d/forecast")
     assert default_data_dir({"HOME": "/home/a", "XDG_DATA_HOME": ""}, None) == Path("/home/a/.local/share/forecast")
@@ -290,20 +272,17 @@ def test_an_installation_keeps_its_data_with_the_user_s() -> None:
 
 @pytest.mark.parametrize("marker", ["a/b", ".", "..", "/", "a\0"])
 def test_a_marker_is_the_name_of_one_file(marker: str) -> None:
-    """Nothing that could lead out of a drop."""
     assert "FORECAST_INBOX_MARKER" in refusal({"FORECAST_INBOX_MARKER": marker})
     assert load({"FORECAST_INBOX_MARKER": "_COMPLETE"}).settings.inbox_marker == "_COMPLETE"
 
 
 def test_the_inbox_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the data folder is; without one there is none."""
     monkeypatch.chdir(tmp_path)
     assert load({"FORECAST_INBOX": "inbox"}).settings.inbox == str(tmp_path / "inbox")
     assert load({}).settings.inbox is None
 
 
 def test_the_data_folder_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relative folder is the current one's; ~ is the user's home."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", "/home/a")
     assert load({"FORECAST_DATA_DIR": "data"}).settings.data_path == tmp_path / "data"

@@ -41,7 +41,6 @@ def tool(name: str, package: str, *arguments: str) -> None:
 
 
 def test_prometheus_finds_the_instance_its_token_and_its_rules() -> None:
-    """Under the job's name that every rule and panel asks for."""
     (job,) = PROMETHEUS["scrape_configs"]
     assert job["job_name"] == "forecast"
     assert job["static_configs"] == [{"targets": ["forecast:8001"]}]
@@ -57,7 +56,6 @@ def test_prometheus_finds_the_instance_its_token_and_its_rules() -> None:
 
 
 def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:
-    """By its own checker, with the token where it expects one."""
     text = (CONFIG / "prometheus.yml").read_text().replace("/tokens", str(tmp_path))
     (tmp_path / "prometheus.yml").write_text(text)
     (tmp_path / "read-token").write_text("x" * 64)

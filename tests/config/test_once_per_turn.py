@@ -10,7 +10,6 @@ async def _turn() -> None:
 
 
 async def test_it_is_done_once_for_a_turn_and_again_for_the_next() -> None:
-    """Never within the call that asks for it."""
     done = 0
 
     def act() -> None:
@@ -29,7 +28,6 @@ async def test_it_is_done_once_for_a_turn_and_again_for_the_next() -> None:
 
 
 async def test_it_can_ask_for_itself_again() -> None:
-    """Then it is done in the turn after."""
     done = 0
 
     def act() -> None:

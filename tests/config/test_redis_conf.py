@@ -79,7 +79,6 @@ def settings(client: Redis, *names: str) -> dict[str, str]:
 
 
 def test_the_key_store_is_configured_to_keep(keys: Server) -> None:
-    """No eviction, and every write on disk before it is answered."""
     with keys.start() as client:
         assert settings(client, "maxmemory-policy", "appendonly", "appendfsync", "save") == {
             "maxmemory-policy": "noeviction",
@@ -90,7 +89,6 @@ def test_the_key_store_is_configured_to_keep(keys: Server) -> None:
 
 
 def test_a_key_survives_the_death_of_its_server(keys: Server) -> None:
-    """What was answered is there again after a kill."""
     with keys.start() as client:
         client.set("k:{a}", "record")
     keys.kill()
@@ -99,7 +97,6 @@ def test_a_key_survives_the_death_of_its_server(keys: Server) -> None:
 
 
 def test_a_full_key_store_refuses_and_loses_nothing(keys: Server) -> None:
-    """Out of memory, a write fails and every key stays."""
     with keys.start("--maxmemory", "4mb") as client:
         stored = 0
         with contextlib.suppress(OutOfMemoryError):
@@ -111,7 +108,6 @@ def test_a_full_key_store_refuses_and_loses_nothing(keys: Server) -> None:
 
 
 def test_the_cache_is_configured_to_forget(cache: Server) -> None:
-    """Least frequently used entries leave when it is full; nothing is written to disk."""
     with cache.start() as client:
         assert settings(client, "maxmemory", "maxmemory-policy", "appendonly", "save") == {
             "maxmemory": str(512 << 20),
@@ -122,7 +118,6 @@ def test_the_cache_is_configured_to_forget(cache: Server) -> None:
 
 
 def test_a_full_cache_makes_room(cache: Server, short: Path) -> None:
-    """Out of memory, a write succeeds and an older entry leaves; the folder stays empty."""
     with cache.start("--maxmemory", "4mb") as client:
         for number in range(1_000):
             client.set(f"c:{number}", "x" * 10_000, ex=60)

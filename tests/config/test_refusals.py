@@ -12,7 +12,6 @@ _VALUES: tuple[object, ...] = (None, True, -1, -1.5, 1e12, "x", "x" * 200, [1], 
 
 @pytest.mark.parametrize("name", names())
 def test_no_type_of_a_program_is_named(name: str) -> None:
-    """Whatever a TOML file says."""
     for value in _VALUES:
         try:
             msgspec.convert(value, type_of(name))

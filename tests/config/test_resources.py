@@ -35,20 +35,17 @@ def member(root: Path, *lines: str) -> Path:
     [("200000 100000", 2), ("150000 100000", 1), ("50000 100000", 1), ("1600000 100000", 8), ("max 100000", 8)],
 )
 def test_processors_follow_the_quota_of_version_2(limit: str, workers: int, tmp_path: Path) -> None:
-    """Whole processors of the quota, at least one, never more than the affinity allows."""
     put(tmp_path, cpu__max=limit)
     assert processors(tmp_path, member(tmp_path, "0::/")) == workers
 
 
 @pytest.mark.parametrize(("quota", "workers"), [("300000", 3), ("-1", 8), ("1000", 1)])
 def test_processors_follow_the_quota_of_version_1(quota: str, workers: int, tmp_path: Path) -> None:
-    """The older version spells its quota otherwise, and no quota as -1."""
     put(tmp_path / "cpu", cpu__cfs_quota_us=quota, cpu__cfs_period_us="100000")
     assert processors(tmp_path, member(tmp_path, "3:cpu,cpuacct:/")) == workers
 
 
 def test_without_a_cgroup_the_affinity_decides(tmp_path: Path) -> None:
-    """No cgroup, or an unreadable one, limits nothing."""
     assert processors(tmp_path / "none", tmp_path / "none") == 8
     put(tmp_path, cpu__max="nonsense", memory__max="nonsense")
     assert processors(tmp_path, member(tmp_path, "nonsense")) == 8
@@ -57,14 +54,12 @@ def test_without_a_cgroup_the_affinity_decides(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("limit", "expected"), [(str(64 * MIB), 64 * MIB), ("max", TOTAL), (str(1 << 62), TOTAL)])
 def test_memory_follows_the_limit_of_version_2(limit: str, expected: int, tmp_path: Path) -> None:
-    """The limit, if there is one and the machine has that much."""
     put(tmp_path, memory__max=limit)
     assert memory(tmp_path, member(tmp_path, "0::/")) == expected
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(64 * MIB, 64 * MIB), (9223372036854771712, TOTAL)])
 def test_memory_follows_the_limit_of_version_1(limit: int, expected: int, tmp_path: Path) -> None:
-    """The older version has another file, and an absurd number where there is no limit."""
     put(tmp_path / "memory", memory__limit_in_bytes=str(limit))
     assert memory(tmp_path, member(tmp_path, "4:memory:/")) == expected
 

@@ -15,7 +15,6 @@ def listed(url: str) -> ServerList:
 
 
 def test_sentinels_are_listed_with_the_service_they_know() -> None:
-    """Sentinels with their usual port, the name of the service, its database, and who asks the primary."""
     found = listed(SENTINELS)
     assert (found.kind, found.tls) == ("sentinel", False)
     assert found.nodes == (Node("h1", 26379), Node("h2", 26379), Node("h3", 26381))
@@ -32,7 +31,6 @@ def test_sentinels_have_credentials_of_their_own() -> None:
 
 
 def test_a_cluster_is_listed_by_some_of_its_nodes() -> None:
-    """Each is asked with the same credentials and certificates, as is every node that they name."""
     found = listed("rediss+cluster://u:p@h1,[::1]:7000/0?ssl_ca_certs=/ca.pem")
     assert (found.kind, found.tls) == ("cluster", True)
     assert found.nodes == (Node("h1", 6379), Node("::1", 7000))
@@ -41,7 +39,6 @@ def test_a_cluster_is_listed_by_some_of_its_nodes() -> None:
 
 @pytest.mark.parametrize("url", ["redis://h", "rediss://h", "unix:///s", "embedded", "sentinel://h1/keys"])
 def test_other_urls_list_nothing(url: str) -> None:
-    """They name one server, or none."""
     assert server_list(url) is None
 
 
@@ -52,7 +49,6 @@ def test_a_bad_list_is_an_error() -> None:
 
 
 def test_keys_are_refused_on_a_cluster_with_the_reason() -> None:
-    """And accepted wherever one server has them all."""
     problem = keys_problem("redis+cluster://h1,h2")
     assert problem is not None
     assert "audit trail are written in one step" in problem

@@ -14,27 +14,23 @@ SECRETS = {"keys_url", "cache_url", "keys_pepper", "operator_read_token", "opera
 
 @pytest.mark.parametrize("name", names())
 def test_every_setting_says_what_it_is(name: str) -> None:
-    """A setting has a description, a sentence that `forecast config` can show."""
     assert describe_setting(name).endswith(".")
     assert len(describe_setting(name)) > 15
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_default_is_within_its_own_bounds(name: str) -> None:
-    """What is in force when nothing is set would also be accepted if somebody set it."""
     defaults = msgspec.to_builtins(load({}).settings)
     changed = defaults | {name: defaults[name]}
     assert msgspec.convert(changed, Settings) == load({}).settings
 
 
 def test_what_is_secret_is_marked_so() -> None:
-    """Pepper, tokens, both URLs with their passwords, a command that may name one; only URLs are shown in part."""
     assert {name for name in names() if is_secret(name)} == SECRETS
     assert {name for name in names() if is_url(name)} == {"keys_url", "cache_url"}
 
 
 def test_a_secret_is_never_shown() -> None:
-    """Of the pepper nothing is shown, of a URL all but its password, of an unset secret that it is unset."""
     assert masked_setting("keys_pepper", "hunter2hunter2hunter2") == "********"
     assert masked_setting("keys_url", "redis://u:hunter2@h:6379/0") == "redis://u:********@h:6379/0"
     assert masked_setting("inbox_on_refusal", "notify --token hunter2") == "********"
@@ -43,7 +39,6 @@ def test_a_secret_is_never_shown() -> None:
 
 
 def test_settings_cannot_be_changed_once_read() -> None:
-    """Settings are frozen: what `forecast config` shows is what every part of the process works with."""
     with pytest.raises(AttributeError):
         load({}).settings.workers = 3  # type: ignore[misc]  # the very thing that must not work
 

@@ -34,7 +34,6 @@ def test_memory_is_shared_by_the_workers(
 
 
 def test_what_is_set_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the machine has; 0 is a value too."""
     machine(monkeypatch, memory=256 * MIB)
     given = Settings(data_dir="data", workers=7, near_cache_bytes=0, lookup_memory=1 << 30)
     assert (worker_count(given), near_cache_bytes(given), lookup_memory(given)) == (7, 0, 1 << 30)

@@ -37,7 +37,6 @@ def analyze(*arguments: str) -> str:
 
 
 def test_systemd_understands_every_line(tmp_path: Path) -> None:
-    """With a program that is here. Unknown options are warnings, and there are none."""
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text().replace("/opt/forecast/bin/forecast serve", f"{sys.executable} serve"))
     assert analyze("verify", "--man=no", str(unit)) == ""
@@ -70,5 +69,4 @@ def test_stopping_leaves_time_to_finish_requests() -> None:
 
 
 def test_every_connection_that_is_allowed_can_be_open() -> None:
-    """With files to spare."""
     assert int(OPTIONS["LimitNOFILE"][0]) >= 2 * Settings(data_dir="").connections

@@ -68,7 +68,6 @@ BAD = [
 
 @pytest.mark.parametrize(("url", "shown"), GOOD.items())
 def test_a_good_url_is_shown_without_its_password(url: str, shown: str) -> None:
-    """A URL is accepted, and shown with everything but the password and the query."""
     assert url_problem(url) is None
     assert mask_url(url) == shown
 
@@ -83,7 +82,6 @@ def test_a_bad_url_is_refused_and_hidden_whole(url: str) -> None:
 
 
 def test_embedded_is_no_secret() -> None:
-    """The word `embedded` is shown as it is."""
     assert mask_url("embedded") == "embedded"
 
 

@@ -74,7 +74,6 @@ def test_a_generated_client_reads_answers_and_errors(documented: Served, client:
 
 
 def test_models_can_be_generated(documented: Served, description: Path) -> None:
-    """And one of them reads what the service answers."""
     models = description.parent / "models.py"
     made = subprocess.run(
         [

@@ -89,7 +89,6 @@ def test_given_a_body_has_exactly_these_members_in_this_order(documented: Served
 def test_1_the_first_check_that_fails_answers(
     documented: Served, keys: dict[str, str], method: str, target: str, key: str | None, expected: tuple[int, str]
 ) -> None:
-    """Key, path, method, entitlement, parameters, match."""
     answer = documented.ask(target, method, key=keys.get(key, key) if key else key)
     assert problem(answer) == expected
 

@@ -85,7 +85,6 @@ def url(server: ValkeyProcess, user: str) -> str:
 
 
 async def test_the_commands_of_keys_need_no_more(opened: Opened, tmp_path: Path) -> None:
-    """Issue, list, change, rotate, extend, revoke, adopt, log, export and import."""
     keys = KeyStore(opened("forecast-keys"), PEPPER, tmp_path)
     await adopt(keys)
     _, key = await keys.issue("acme", "", None)
@@ -103,7 +102,6 @@ async def test_the_commands_of_keys_need_no_more(opened: Opened, tmp_path: Path)
 async def test_a_backup_can_be_imported_with_them_into_an_emptied_store(
     server: ValkeyProcess, opened: Opened, tmp_path: Path
 ) -> None:
-    """That writes the sentinel and the trail as well."""
     keys = KeyStore(opened("forecast-keys"), PEPPER, tmp_path)
     await keys.issue("acme", "", None)
     lines = [line async for line in Dump(keys)]
@@ -114,7 +112,6 @@ async def test_a_backup_can_be_imported_with_them_into_an_emptied_store(
 
 
 async def test_usage_is_exported_and_imported_with_them(server: ValkeyProcess, opened: Opened, tmp_path: Path) -> None:
-    """What a worker's user has counted; sequences included."""
     client = opened("forecast-worker")._client
     assert client is not None
     worker = UsageWorker(client, tmp_path)
@@ -134,7 +131,6 @@ async def test_usage_is_exported_and_imported_with_them(server: ValkeyProcess, o
 
 
 async def test_instances_find_each_other_with_them(opened: Opened) -> None:
-    """And commands find them, which are no instances."""
     me = Peer("a", "web-1", "http://web-1:8001", 2)
     registry = Registry(opened("forecast-worker"))
     assert (await registry.beat(me, "mark")).peers == (me,)
@@ -147,7 +143,6 @@ async def test_instances_find_each_other_with_them(opened: Opened) -> None:
 async def test_a_worker_verifies_keys_and_hears_of_changes(
     server: ValkeyProcess, opened: Opened, tmp_path: Path
 ) -> None:
-    """With its own user: the key check, the push connection, and the look at the start."""
     assert check_answers_redis(url(server, "forecast-worker")) is None
     keys = KeyStore(opened("forecast-keys"), PEPPER, tmp_path)
     presented, key = await keys.issue("acme", "", None)
@@ -172,7 +167,6 @@ async def test_a_worker_verifies_keys_and_hears_of_changes(
 async def test_a_worker_adds_usage_that_the_commands_read(
     server: ValkeyProcess, opened: Opened, tmp_path: Path
 ) -> None:
-    """Counts, flush sequences, totals; the commands can read counts and change none."""
     worker = UsageWorker(open_client(url(server, "forecast-worker"), timeout=5), tmp_path)
     worker.counters.count("a", "forecast", "answered")
     await worker.flusher.flush()
@@ -194,7 +188,6 @@ async def test_a_worker_reads_totals_of_quotas(server: ValkeyProcess, opened: Op
 
 
 async def test_a_worker_can_change_no_key(opened: Opened, tmp_path: Path) -> None:
-    """Nor issue one, nor read the trail."""
     _, key = await KeyStore(opened("forecast-keys"), PEPPER, tmp_path).issue("acme", "", None)
     worker = KeyStore(opened("forecast-worker"), PEPPER, tmp_path)
     with pytest.raises(StoreUnavailable, match="permissions"):
@@ -209,7 +202,6 @@ async def test_a_worker_can_change_no_key(opened: Opened, tmp_path: Path) -> Non
     "command", ["DEL k:{a}", "FLUSHALL", "XTRIM a:audit MAXLEN 0", "XDEL a:audit 1-1", "SET a:audit x"]
 )
 def test_the_user_of_the_commands_cannot_delete(server: ValkeyProcess, command: str) -> None:
-    """Neither a key nor the trail: no command needs to."""
     with BlockingRedis.from_url(url(server, "forecast-keys")) as client, pytest.raises(NoPermissionError):
         client.execute_command(*command.split())
 

@@ -51,7 +51,6 @@ def bucket() -> Iterator[Bucket]:
 
 
 def test_a_publisher_needs_no_other_rights(bucket: Bucket, tmp_path: Path) -> None:
-    """It publishes, lists, compares, rolls back, retires and sweeps."""
     bucket.become("publishers")
     env = environment(tmp_path / "data", releases_url=URL, releases_options=bucket.options)
     for at in range(3):
@@ -71,7 +70,6 @@ def done_id(env: dict[str, str], *arguments: str) -> str:
 
 
 def test_an_instance_needs_no_other_rights(bucket: Bucket, published: Path, tmp_path: Path) -> None:
-    """Its mirror follows the store, beats, and takes its beat back."""
     admin = bucket.become("admin")
     release = upload(admin, published).id
     point(admin, release)

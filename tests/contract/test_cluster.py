@@ -64,7 +64,6 @@ async def test_last_errors_are_kept_on_all_nodes(clustered: CacheStore) -> None:
 
 
 async def test_trying_whether_entries_are_taken_asks_each_node(clustered: CacheStore) -> None:
-    """And leaves nothing that counts as one."""
     assert isinstance(clustered, ClusterStore)
     cache = SharedCache(clustered, 60)
     await cache.try_to_store()
@@ -81,7 +80,6 @@ def emptied(cluster: Cluster) -> Cluster:
 
 
 async def test_commands_work_on_all_nodes(emptied: Cluster) -> None:
-    """Warm, count, look at one, forget a release, purge."""
     url = emptied.url
     for release in ("r1", "r2"):
         assert await warm(url, Plan(release=release, ttl=60, seconds=60), ANSWERS, silent) == 450

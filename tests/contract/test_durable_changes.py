@@ -89,7 +89,6 @@ async def test_a_revocation_that_no_replica_has_is_not_called_done(
 
 
 async def test_no_replica_is_waited_for_unless_asked(pair: Pair, redis: RedisStore, tmp_path: Path) -> None:
-    """As on one machine."""
     keys = KeyStore(redis, PEPPER, tmp_path)
     pair.replica.stall()
     _, key = await keys.issue("acme", "", None)
@@ -97,7 +96,6 @@ async def test_no_replica_is_waited_for_unless_asked(pair: Pair, redis: RedisSto
 
 
 async def test_a_server_that_may_not_be_asked_confirms_nothing(pair: Pair, redis: RedisStore, tmp_path: Path) -> None:
-    """The message names the right that its user lacks."""
     pair.primary.command("ACL", "SETUSER", "default", "-wait")
     try:
         with pytest.raises(StoreUnavailable, match=r"grant it \+wait"):

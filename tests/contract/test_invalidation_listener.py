@@ -63,7 +63,6 @@ async def test_a_name_that_is_no_text_ends_nothing(real: Backend, heard: Heard) 
 
 
 async def test_every_change_is_reported(real: Backend, heard: Heard) -> None:
-    """Many at once, each by its name."""
     for number in range(50):
         real.command("SET", f"k:{{{number}}}", "x")
     await eventually(lambda: {f"k:{{{number}}}" for number in range(50)} <= set(heard.names))
@@ -79,7 +78,6 @@ async def test_other_records_are_not_reported(real: Backend, heard: Heard) -> No
 
 @pytest.mark.parametrize("command", ["FLUSHALL", "FLUSHDB"])
 async def test_an_emptied_server_says_that_anything_may_have_changed(real: Backend, heard: Heard, command: str) -> None:
-    """None, not thousands of names."""
     real.command("SET", "k:{a}", "x")
     await eventually(lambda: heard.names == ["k:{a}"])
     real.command(command)
@@ -87,7 +85,6 @@ async def test_an_emptied_server_says_that_anything_may_have_changed(real: Backe
 
 
 async def test_a_lost_connection_comes_back(real: Backend, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By itself; and says that anything may have changed."""
     monkeypatch.setattr(invalidation, "_RECONNECT_SECONDS", 0.05)
     real.command("CLIENT", "KILL", "TYPE", "normal")
     await eventually(lambda: heard.names == [None])

@@ -33,7 +33,6 @@ async def _listed(keys: KeyStore) -> list[ApiKey]:
 
 
 async def test_an_issued_key_is_found_by_its_id(keys: KeyStore) -> None:
-    """With everything that it was issued with, and a digest that proves its secret."""
     expires = datetime.now(UTC).replace(microsecond=0) + timedelta(days=90)
     presented, key = await keys.issue("acme", "batch", expires)
     found = await keys.find(key.key_id)
@@ -46,7 +45,6 @@ async def test_an_issued_key_is_found_by_its_id(keys: KeyStore) -> None:
 
 
 async def test_a_revoked_key_is_revoked_once(keys: KeyStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Revoking again keeps the first time; other keys are as they were."""
     (_, key), (_, other) = await keys.issue("acme", "", None), await keys.issue("acme", "", None)
     revoked = await keys.revoke(key.key_id)
     assert revoked.revoked_at is not None
@@ -70,7 +68,6 @@ async def test_revoking_from_two_places_at_once_loses_nothing(backend: Backend, 
 
 
 async def test_all_keys_are_listed_once(redis: RedisStore, keys: KeyStore) -> None:
-    """More than one page of them; the identity is none, nor is what else lies there."""
     _, key = await keys.issue("acme", "", None)
     records = {
         record_name(f"{number:012}"): msgspec.json.encode(msgspec.structs.replace(key, key_id=f"{number:012}"))

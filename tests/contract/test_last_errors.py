@@ -44,7 +44,6 @@ async def test_a_key_s_errors_are_listed_newest_first(errors: LastErrors) -> Non
 
 
 async def test_errors_of_several_workers_are_listed_in_the_order_of_time(redis: RedisStore) -> None:
-    """Each stores all of half a second at once."""
     first, second = LastErrors(redis), LastErrors(redis)
     await keep(first, failed(1), failed(4))
     await keep(second, failed(2), failed(3))

@@ -56,7 +56,6 @@ def blocking(backend: Backend) -> BlockingRedis:
 def test_the_script_decides_as_gcra_does(
     backend: Backend, steps: list[tuple[int, Rate, int, bool]], same: bool, ahead: int | None
 ) -> None:
-    """Number for number: also with rates that change, and from a record that lies anywhere."""
     with blocking(backend) as client:
         script = client.register_script(SCRIPT.text)
         client.delete(NAME)
@@ -100,7 +99,6 @@ async def test_a_record_lives_as_long_as_it_says_something(redis: RedisStore, le
     ids=["empty", "word", "negative", "fraction", "huge", "infinite", "nan", "hex", "space", "too long", "foreign"],
 )
 async def test_a_damaged_record_is_a_full_bucket(redis: RedisStore, leases: LeaseStore, record: str) -> None:
-    """And is replaced by a good one that goes away in time."""
     await redis.call(lambda client: client.set(NAME, record))
     assert (await leases.lease("k", RATE, 3, 1)).remaining == 2
     assert (await leases.lease("k", RATE, 3, 1)).granted == 2
@@ -108,7 +106,6 @@ async def test_a_damaged_record_is_a_full_bucket(redis: RedisStore, leases: Leas
 
 
 async def test_a_record_of_another_type_is_a_full_bucket(redis: RedisStore, leases: LeaseStore) -> None:
-    """However it came to lie there."""
     await redis.call(lambda client: client.rpush(NAME, "x"))
     assert (await leases.lease("k", RATE, 3, 1)).remaining == 2
     assert (await leases.lease("k", RATE, 3, 1)).granted == 2
@@ -129,7 +126,6 @@ async def test_a_record_far_ahead_blocks_for_one_request_at_most(redis: RedisSto
 
 
 async def test_a_refusal_changes_nothing(redis: RedisStore, leases: LeaseStore) -> None:
-    """The record is the same, byte for byte."""
     await leases.lease("k", RATE, 5, 1)
     before = await redis.call(lambda client: client.get(NAME))
     assert (await leases.lease("k", RATE, 4, 1)).granted == 0

@@ -128,7 +128,6 @@ async def test_a_primary_without_its_replicas_is_doubted_and_serves(
 
 
 async def test_a_pipelined_call_says_it_too(plain: RedisStore, servers: tuple[PortServer, PortServer]) -> None:
-    """Its error is a reply among others."""
     servers[0].command("REPLICAOF", "127.0.0.1", servers[1].port)
     found, error = await plain.pipelined(
         [NameCommand("name", ("GET", "name")), NameCommand("name", ("SET", "name", "changed"))]
@@ -141,7 +140,6 @@ async def test_a_pipelined_call_says_it_too(plain: RedisStore, servers: tuple[Po
 async def test_all_that_a_store_asks_goes_to_the_new_primary(
     primary: Primary, sentinel: SentinelDouble, servers: tuple[PortServer, PortServer]
 ) -> None:
-    """Calls of the client, and pipelined ones."""
     store = open_store("a store", primary, timeout=5)
     await store.start()
     assert await name_at(store) == b"one"

@@ -146,7 +146,6 @@ def test_a_bucket_that_is_not_there_is_no_empty_store(cloud: Cloud) -> None:
 
 
 def test_a_listing_may_be_longer_than_a_page(cloud: Cloud) -> None:
-    """Each store gives so many names at once."""
     objects = open_objects(f"{new_bucket(cloud)}/some/prefix", cloud.options)
     names = {f"blobs/{number:04}" for number in range(1001)}
     with ThreadPoolExecutor(8) as threads:

@@ -132,18 +132,15 @@ async def _gives_what_the_client_gives(url: str, client: Redis) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_values_are_those_of_the_client(guarded: Guarded, opened: Opened, way: str) -> None:
-    """Absent, empty, of another type, large, and such as look like replies; many commands under way."""
     await _gives_what_the_client_gives(guarded.url_of(way), opened(guarded.url_of(way)))
 
 
 async def test_values_are_those_of_the_client_over_tls(tls: TlsServer, opened: Opened) -> None:
-    """With a client's certificate."""
     await _gives_what_the_client_gives(tls.url, opened(tls.url))
 
 
 @pytest.mark.parametrize("new_loop", [uvloop.new_event_loop, asyncio.new_event_loop], ids=["uvloop", "asyncio"])
 def test_one_connection_serves_all_calls(guarded: Guarded, new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    """On the loop that workers run on as well."""
     url = guarded.url_of("user with the documented rights")
 
     async def look_up() -> None:
@@ -161,7 +158,6 @@ def test_one_connection_serves_all_calls(guarded: Guarded, new_loop: Callable[[]
 
 
 async def test_a_user_without_the_right_is_refused_and_the_connection_stays(guarded: Guarded, opened: Opened) -> None:
-    """The reason is the server's. No circuit opens, and a right that is granted later counts at once."""
     url = guarded.url_of("user without GET")
     store = RedisStore("cache", url, opened(url))
     for _ in range(3 * FAILURES_TO_OPEN):
@@ -179,7 +175,6 @@ async def test_a_user_without_the_right_is_refused_and_the_connection_stays(guar
 
 
 async def test_a_wrong_password_makes_no_connection(guarded: Guarded, opened: Opened) -> None:
-    """As the client's own would not."""
     url = guarded.url_of("wrong password")
     store = RedisStore("cache", url, opened(url))
     [error] = await _get(store, ["c:a"])

@@ -112,7 +112,6 @@ async def test_the_one_that_sentinels_name_is_the_primary(primary: Primary, sent
 
 
 async def test_a_follower_hears_where_the_primary_moved(primary: Primary, sentinels: Sentinels) -> None:
-    """Once for each move, without being asked."""
     reported: list[str | None] = []
     primary.follow(reported.append)
     await sentinels.move()

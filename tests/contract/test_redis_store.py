@@ -20,14 +20,12 @@ async def store(backend: Backend) -> AsyncIterator[RedisStore]:
 
 
 async def test_a_call_gives_the_reply(store: RedisStore) -> None:
-    """And from the first one on the store is healthy."""
     assert not store.healthy
     assert await store.call(lambda client: client.get("x")) is None
     assert store.healthy
 
 
 async def test_refusals_open_no_circuit(store: RedisStore) -> None:
-    """The server is there, and answers; each refusal says why."""
     await store.call(lambda client: client.lpush("list", "x"))
     for _ in range(3 * FAILURES_TO_OPEN):
         with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
@@ -37,7 +35,6 @@ async def test_refusals_open_no_circuit(store: RedisStore) -> None:
 
 
 async def test_concurrent_replies_reach_those_who_asked(store: RedisStore) -> None:
-    """Many at once."""
     await store.call(lambda client: client.mset({f"k{number}": str(number) for number in range(90)}))
     replies = await asyncio.gather(
         *(store.call(lambda client, at=number: client.get(f"k{at}")) for number in range(90))  # type: ignore[misc]

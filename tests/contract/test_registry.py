@@ -58,7 +58,6 @@ async def test_who_is_silent_counts_as_dead(redis: RedisStore, instances: Regist
 
 
 async def test_a_record_that_is_the_same_is_not_written_each_second(redis: RedisStore, instances: Registry) -> None:
-    """Each write waits for a disk."""
     await instances.beat(peer("a"))
     [at, record] = ((await field(redis, "a")) or b"").split(b":", 1)
     older = f"{int(at) - 2}:{record.decode()}"
@@ -120,7 +119,6 @@ async def test_a_purge_reaches_all_and_is_carried_out_once(pair: list[Supervised
 async def test_a_beat_that_was_under_way_at_an_order_is_not_obeyed(
     pair: list[Supervised], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is older than the order."""
     peers = pair[0].peers
     await end_task(peers._task)
     beat = peers._registry.beat
@@ -146,7 +144,6 @@ async def test_who_does_not_obey_is_named(pair: list[Supervised], monkeypatch: p
 
 
 async def test_a_purge_from_before_its_start_is_none_for_an_instance(pair: list[Supervised], backend: Backend) -> None:
-    """Its caches are empty."""
     await pair[0].peers.order_purge()
     late = Supervised(backend, "c")
     await late.peers.start()

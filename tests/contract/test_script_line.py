@@ -38,7 +38,6 @@ async def test_many_calls_at_once_have_each_its_own_reply(store: RedisStore, lea
 
 
 async def test_a_server_that_forgot_the_script_is_sent_it(real: Backend, store: RedisStore, leases: LeaseStore) -> None:
-    """And the connection stays."""
     real.command("SCRIPT", "FLUSH")
     answers = await asyncio.gather(*(leases.lease("k", RATE, 1, 1) for _ in range(3)))
     assert [answer.granted for answer in answers] == [1, 1, 1]
@@ -80,7 +79,6 @@ async def test_stopping_fails_pending_calls(real: Backend, store: RedisStore, le
 
 
 async def test_an_error_reaches_the_call_that_it_is_for(real: Backend, store: RedisStore, leases: LeaseStore) -> None:
-    """And is no reason to leave the connection."""
     real.command("CONFIG", "SET", "maxmemory", "1")
     try:
         with pytest.raises(StoreUnavailable, match="full"):

@@ -31,7 +31,6 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 
 async def test_with_these_rights_the_primary_is_found(url: str) -> None:
-    """At the start, by workers, and by commands."""
     assert check_answers_redis(url) is None
     async with found(url) as primary:
         assert primary.url is not None
@@ -42,7 +41,6 @@ async def test_with_these_rights_the_primary_is_found(url: str) -> None:
 
 
 def test_with_these_rights_nothing_can_be_changed(url: str) -> None:
-    """Neither the primary, nor what the Sentinel knows."""
     listed = server_list(url)
     assert listed is not None
     with Redis.from_url(listed.sentinel_url(listed.nodes[0])) as client:

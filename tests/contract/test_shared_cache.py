@@ -28,7 +28,6 @@ async def reported(store: CacheStore, command: str, *words: str | bytes) -> Any:
 
 @pytest.mark.parametrize("entry", [SMALL, LARGE, CacheEntry.of(b"")], ids=["small", "large", "empty"])
 async def test_what_was_put_is_got(cache: SharedCache, entry: CacheEntry) -> None:
-    """Byte for byte, packed form included."""
     assert (await cache.get(KEY)).outcome == "miss"
     assert await cache.put(KEY, entry)
     found = await cache.get(KEY)
@@ -42,7 +41,6 @@ async def test_an_entry_is_garbage_after_its_time(anywhere: CacheStore, cache: S
 
 
 async def test_an_entry_of_another_question_is_never_served(anywhere: CacheStore, cache: SharedCache) -> None:
-    """However it came to lie there."""
     other = cache_key("r1", "forecast", "zip:00501")
     await reported(anywhere, "SET", encode_entry(SMALL, other.digest))
     found = await cache.get(KEY)
@@ -56,7 +54,6 @@ async def test_two_releases_share_nothing(cache: SharedCache) -> None:
 
 
 async def test_a_value_of_another_type_is_a_miss(anywhere: CacheStore, cache: SharedCache) -> None:
-    """And is replaced."""
     await reported(anywhere, "LPUSH", "x")
     assert (await cache.get(KEY)).outcome == "miss"
     assert await cache.put(KEY, SMALL)
@@ -64,7 +61,6 @@ async def test_a_value_of_another_type_is_a_miss(anywhere: CacheStore, cache: Sh
 
 
 async def test_many_at_once_get_each_their_own(cache: SharedCache) -> None:
-    """No reply reaches another caller."""
     made = {cache_key("r1", "forecast", str(number)): CacheEntry.of(str(number).encode()) for number in range(100)}
 
     async def round_trip(key: CacheKey, entry: CacheEntry) -> bool:

@@ -52,7 +52,6 @@ async def _ping(url: str) -> bool:
 
 
 async def test_every_client_gets_through(server: TlsServer) -> None:
-    """The stores' client, the push connection, the look at the start, and warming."""
     assert await _ping(server.url)
     assert check_answers_redis(server.url) is None
     assert await warm(server.url, PLAN, [("forecast", "36436", b"{}")], lambda _: None) == 1
@@ -115,7 +114,6 @@ def test_an_extension_that_a_certificate_lacks_is_named_with_what_to_do(
 
 @pytest.mark.parametrize("name", ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile"])
 def test_a_certificate_file_that_is_not_there_is_named_at_the_start(name: str, tmp_path: Path) -> None:
-    """By its path and by the option of the URL."""
     problem = check_answers_redis(f"rediss://127.0.0.1:1/0?{name}={tmp_path}/gone.pem")
     assert problem is not None
     assert f"{name} names a file that cannot be read: {tmp_path}/gone.pem" in problem

@@ -56,7 +56,6 @@ async def fields(redis: RedisStore, name: str = RECORD) -> dict[str, str]:
 
 
 async def test_a_batch_is_added_with_its_totals(redis: RedisStore, usage: UsageStore) -> None:
-    """Every count in its field; only what is billable in the totals."""
     cells: tuple[tuple[int, str, UsageOutcome, int], ...] = (
         (DAY, "forecast", "answered", 5),
         (DAY, "projects", "answered_empty", 4),
@@ -185,7 +184,6 @@ async def test_a_refused_batch_changes_nothing_of_it(redis: RedisStore, usage: U
 
 
 async def test_damaged_totals_are_unavailable(redis: RedisStore, usage: UsageStore) -> None:
-    """They are not zero."""
     await redis.call(lambda client: client.hset(RECORD, "*:*:billable", "x"))
     with pytest.raises(StoreUnavailable, match="billable holds x"):
         await usage.totals("a", DAY)
@@ -262,7 +260,6 @@ async def test_a_store_that_lacks_the_batch_before_adds_nothing(redis: RedisStor
 
 
 async def test_a_store_that_lacks_nothing_takes_the_next_batch(usage: UsageStore) -> None:
-    """And one that comes again."""
     kept = await store_up_to(usage, 2)
     assert await usage.add("w", [("a", batch(7))], DAY, kept) == [Totals(DAY, 3, 3)]
     assert await usage.add("w", [("a", batch(7))], DAY, kept) == [Totals(DAY, 3, 3)]
@@ -287,7 +284,6 @@ async def test_nothing_that_bills_are_made_of_expires(redis: RedisStore, usage: 
 
 
 async def test_a_full_server_refuses_and_changes_nothing(real: Backend) -> None:
-    """What it could not take is added later."""
     redis = real.store(timeout=5)
     usage = UsageStore(redis)
     real.command("CONFIG", "SET", "maxmemory", "1")

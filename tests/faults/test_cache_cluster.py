@@ -118,7 +118,6 @@ class Load:
 
 
 def test_slots_that_move_under_load_cost_no_hit(clustered: Clustered) -> None:
-    """Both ways: nothing wrong, no error, and at most 1 % of misses more."""
     slots, primaries = set(clustered.slots.values()), [one for one in clustered.cluster.nodes if one.is_primary]
     theirs = [[slot for slot in slots if one.sees(slot) == one.port] for one in primaries]
     # chance decides how many each has

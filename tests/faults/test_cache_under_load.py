@@ -94,7 +94,6 @@ def _end_connections(_: Instance, site: Site) -> None:
 def test_a_cache_that_is_hurt_under_load_costs_no_answer(
     without_near: Instance, common: Site, hurt: Callable[[Instance, Site], None]
 ) -> None:
-    """All are 200, and of the question asked. Afterwards the cache has hits again."""
     instance = without_near
     load, before = Load(instance, common.key), shared_answers(instance)
     with load.running():

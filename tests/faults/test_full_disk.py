@@ -95,7 +95,6 @@ def test_a_command_on_a_full_disk_without_an_instance_can_revoke(env: dict[str, 
 
 
 def test_a_full_disk_with_nothing_on_it_names_itself(disk: Path) -> None:
-    """No server can start there."""
     (disk / "data").mkdir()
     fill(disk)
     done = forecast(environment(disk / "data"), "keys", "issue", "--partner", "acme")

@@ -69,7 +69,6 @@ def approving(env: Env, name: str) -> "subprocess.Popen[bytes]":
 def test_a_held_drop_is_shown_to_operators_until_it_is_approved(
     common: Site, env: Env, holding: Instance, inbox: Path, reported: Path
 ) -> None:
-    """Health and metrics, the command, and the log of the instance, which names who approved it and why."""
     until(lambda: holding.ready().json()["status"] == "ready")
     before, counted = figure(holding, common), holding.metric("forecast_inbox_published_total")
     reported.unlink(missing_ok=True)

@@ -84,7 +84,6 @@ def test_operators_requests_that_never_end_keep_no_instance_from_stopping(publis
 
 
 def test_a_second_sigterm_stops_at_once_whatever_operators_do(beset: Instance) -> None:
-    """Long before the time to drain is over; nothing is left behind."""
     children = beset.descendants()
     beset.process.send_signal(signal.SIGTERM)
     until(lambda: beset.ready().status_code == 503)

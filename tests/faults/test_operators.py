@@ -145,7 +145,6 @@ def test_a_purge_through_the_listener_empties_every_cache(common: Site, pair: In
 
 
 def test_a_purge_without_the_shared_cache_says_so(common: Site, pair: Instance) -> None:
-    """The near caches are emptied all the same."""
     until(lambda: pair.zip_code(common.key).status_code == 200)
     until(lambda: near_entries(pair) > 0)
     common.cache.kill()

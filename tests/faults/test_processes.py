@@ -184,7 +184,6 @@ def test_nothing_survives_a_killed_supervisor_but_the_keys(short: Path) -> None:
 
 
 def test_commands_at_once_share_the_embedded_servers(short: Path) -> None:
-    """Whichever starts them, stops them only when the last command that uses them is done."""
     env = environment(short / "data", drain=SHORT_DRAIN)
     with ThreadPoolExecutor(4) as commands:
         keys = list(commands.map(lambda number: issue_key(env, f"partner {number}", forecast), range(8)))

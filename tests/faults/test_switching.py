@@ -111,7 +111,6 @@ def site_release(site: Site, short: Path) -> str:
 
 
 def test_a_busy_port_is_one_clear_line(published: Site) -> None:
-    """Exit code 1, the port named, no traceback."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         ended = forecast(published.env, "serve", "--port", str(port))
@@ -121,7 +120,6 @@ def test_a_busy_port_is_one_clear_line(published: Site) -> None:
 
 
 def test_a_data_folder_that_cannot_be_written_is_one_clear_line(short: Path) -> None:
-    """Exit code 1, the folder named, no traceback."""
     (short / "file").write_text("")
     ended = forecast(environment(short / "file" / "data"), "serve", "--port", "0", "--operator-port", "0")
     assert ended.returncode == 1

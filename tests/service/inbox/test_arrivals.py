@@ -49,7 +49,6 @@ def is_complete(arrivals: Arrivals, drop: Path) -> bool:
 
 @pytest.mark.parametrize("by_age", [False, True])
 def test_with_an_infinite_quiet_time_only_the_marker_completes_a_drop(clock: Clock, drop: Path, by_age: bool) -> None:
-    """However long nothing changes."""
     arrivals = Arrivals(marker="_SUCCESS", quiet=math.inf, by_age=by_age, clock=clock)
     assert not is_complete(arrivals, drop)
     clock.now += 1e9

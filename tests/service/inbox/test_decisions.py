@@ -38,7 +38,6 @@ def report_in(folder: Path) -> DropReport:
 
 
 def test_an_approved_drop_is_published_and_moved_with_the_decision(site: Site) -> None:
-    """Who, when and why stand in its report."""
     site.hold("2026-10")
     decided = approve(site)
     assert decided.published == GOOD

@@ -117,7 +117,6 @@ def test_a_claimed_drop_is_found_by_the_next_watcher(inbox: InboxFolder, folder:
 
 @pytest.mark.parametrize("place", ["published", "quarantine"])
 def test_a_settled_drop_lies_beside_its_reports(inbox: InboxFolder, folder: Path, place: str) -> None:
-    """Under its name and the time."""
     put(folder)
     claim = claimed(inbox)
     target = inbox.destination(claim, place)  # type: ignore[arg-type]  # one of the two
@@ -136,7 +135,6 @@ def test_a_single_file_goes_the_same_way(inbox: InboxFolder, folder: Path) -> No
 
 
 def test_drops_of_one_name_and_second_do_not_replace_one_another(folder: Path) -> None:
-    """Nothing is overwritten, however often the same name is refused."""
     times = iter(NOW.replace(microsecond=number) for number in range(100))
     latest = [NOW]
 

@@ -13,7 +13,6 @@ from warehouse.schema.errors import InboxError
 
 
 def test_a_drop_to_approve_is_held_with_its_reports(site: Site) -> None:
-    """Neither published nor refused; `once` says that somebody is needed."""
     site.hold("2026-10")
     (home,) = (site.inbox / "held").iterdir()
     assert {path.name for path in home.iterdir()} == {"2026-10", "report.json", "report.txt"}
@@ -157,7 +156,6 @@ def test_a_report_that_is_lost_or_damaged_leaves_the_drop_held(tmp_path: Path, r
 
 @pytest.mark.parametrize("name", ["-rf", "with space", "[red]x", "é", "a'b\"c", "--", "20261005T123015Z"])
 def test_a_drop_is_found_by_name_and_by_id(site: Site, name: str) -> None:
-    """Whatever characters a name may have."""
     site.hold(name)
     (held,) = list_held(site.inbox)
     assert find_held(site.inbox, name) == find_held(site.inbox, held.id) == held
@@ -165,7 +163,6 @@ def test_a_drop_is_found_by_name_and_by_id(site: Site, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../quarantine", "/", "held", "a\0b", "\udcff", ".lock"])
 def test_a_name_that_no_held_drop_has_finds_nothing(site: Site, name: str) -> None:
-    """It is compared, never followed."""
     site.hold("2026-10")
     with pytest.raises(InboxError, match=r"no drop .* is held in"):
         find_held(site.inbox, name)
@@ -180,7 +177,6 @@ def test_the_id_distinguishes_two_drops_of_one_name(tmp_path: Path) -> None:
 
 
 def test_a_watcher_goes_on_while_a_decision_is_made(site: Site) -> None:
-    """It publishes, refuses, and holds."""
     site.hold("2026-10")
     with deciding(site.inbox):
         for name in ("2026-11", "bad"):

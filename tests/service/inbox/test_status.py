@@ -21,7 +21,6 @@ def test_figures_are_kept_over_restarts(site: Site) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"published":"x"}', b"\xff"])
 def test_a_damaged_file_of_figures_stops_nothing(site: Site, content: bytes) -> None:
-    """It is written again."""
     site.data.mkdir()
     (site.data / "inbox.json").write_bytes(content)
     site.put("2026-10")
@@ -30,7 +29,6 @@ def test_a_damaged_file_of_figures_stops_nothing(site: Site, content: bytes) -> 
 
 
 def test_two_writers_lose_nothing(tmp_path: Path) -> None:
-    """A watcher counts while a command decides on a held drop."""
     watcher, command = StatusFile(tmp_path), StatusFile(tmp_path)
     watcher.count_published("a")
     command.count_approved()
