@@ -83,8 +83,12 @@ def put(inbox: Path, name: str, figure: int, *, marker: bool = True) -> None:
         (inbox / name / "_SUCCESS").touch()
 
 
-def figure(instance: Instance, site: Site) -> int:
-    served: int = instance.zip_code(site.key).json()["zip_codes"][0]["population"][-1]["tot_population"]
+def figure(instance: Instance, site: Site) -> int | None:
+    """The population served for 36436, or None while there is no answer."""
+    answer = instance.zip_code(site.key)
+    if answer.status_code != 200:
+        return None
+    served: int = answer.json()["zip_codes"][0]["population"][-1]["tot_population"]
     return served
 
 

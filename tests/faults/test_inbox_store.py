@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.conftest import Site
-from tests.faults.test_inbox import put, settled, watchers
+from tests.faults.test_inbox import figure, put, settled, watchers
 from tests.support.faulty_proxy import FaultyProxy, faulty_proxy
 from tests.support.instance import Instance, forecast_here, serving
 from tests.support.s3_server import CREDENTIALS, REGION, S3Server
@@ -43,14 +43,6 @@ def apart(env: dict[str, str], short: Path) -> Iterator[list[Instance]]:
     first, second = ({**env, "FORECAST_DATA_DIR": str(short / name)} for name in ("first", "second"))
     with serving(first, short / "first.log") as one, serving(second, short / "second.log") as other:
         yield [one, other]
-
-
-def figure(instance: Instance, site: Site) -> int | None:
-    answer = instance.zip_code(site.key)
-    if answer.status_code != 200:
-        return None
-    served: int = answer.json()["zip_codes"][0]["population"][-1]["tot_population"]
-    return served
 
 
 def test_a_drop_goes_to_the_store_and_live_on_every_instance(
