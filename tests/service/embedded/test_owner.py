@@ -96,14 +96,6 @@ def test_a_killed_server_is_started_again_by_its_owner(servers: EmbeddedServers)
     assert ask(servers, "keys", "GET", "x") == b"1"
 
 
-def test_no_role_needs_no_server(data: Path) -> None:
-    nothing = EmbeddedServers(data, ())
-    nothing.ensure()
-    assert nothing.tend() == []
-    nothing.stop()
-    assert not data.exists()
-
-
 def test_a_server_that_does_not_start_is_an_error_that_names_its_log(data: Path) -> None:
     broken = data / "embedded" / "keys" / "appendonlydir"
     broken.parent.mkdir(parents=True)
@@ -114,7 +106,12 @@ def test_a_server_that_does_not_start_is_an_error_that_names_its_log(data: Path)
     servers.stop()
 
 
-def test_a_data_folder_that_cannot_be_written_is_an_error(data: Path) -> None:
+def test_a_data_folder_is_written_only_if_a_server_is_needed(data: Path) -> None:
+    none = EmbeddedServers(data, ())
+    none.ensure()
+    assert none.tend() == []
+    none.stop()
+    assert not data.exists()
     data.write_text("a file")
     with pytest.raises(EmbeddedError, match="cannot write the data folder"):
         EmbeddedServers(data, ROLES).ensure()

@@ -153,6 +153,9 @@ async def test_a_damaged_line_does_not_hide_the_others(store: HeldKeyStore) -> N
     await store.issue("acme", "", None)
     found = await lines(store)
     assert [line.change is None for line in found] == [False, True, True, True, False]
+    await store.client.xadd(AUDIT, {"line": "x"}, id="18446744073709551614-1")
+    found = await lines(store)
+    assert [(line.at is None, line.change is None) for line in found[-2:]] == [(False, False), (True, True)]
     assert [line async for line in audit.newest_first(store.redis)] == found[::-1]
 
 

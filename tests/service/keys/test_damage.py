@@ -155,12 +155,3 @@ async def test_a_damaged_identity_is_an_alarm_and_can_be_replaced(store: HeldKey
         assert (await store.revoke(key.key_id)).status() == "revoked"
         await adopt(store)
         assert await store.loss() is None
-
-
-async def test_a_line_whose_id_is_no_time_is_shown_all_the_same(store: HeldKeyStore) -> None:
-    await store.issue("acme", "", None)
-    await store.client.xadd(audit.AUDIT, {"line": "x"}, id="18446744073709551614-1")
-    assert [(line.at is None, line.change is None) async for line in audit.newest_first(store.redis)] == [
-        (True, True),
-        (False, False),
-    ]

@@ -39,8 +39,8 @@ async def loses_revocation(scene: Scene) -> None:
     await goes_back_to(scene, before)
 
 
-async def test_a_lost_revocation_revives_no_key(scene: Scene) -> None:
-    """Where it was seen; the second look-up tells, because the first may have been overtaken."""
+async def test_a_lost_revocation_revives_no_key_and_is_an_alarm_until_it_is_made_again(scene: Scene) -> None:
+    """The second look-up decides, because the first may have been overtaken."""
     await loses_revocation(scene)
     lost_writes = scene.verifier.lost_writes
     assert (await checked_again(scene), lost_writes.problem) == ("revoked", None)
@@ -48,22 +48,19 @@ async def test_a_lost_revocation_revives_no_key(scene: Scene) -> None:
     assert lost_writes.problem is not None
     assert "changes of a key" in lost_writes.problem
     assert lost_writes.revoked == {scene.key.key_id}
-
-
-async def test_it_is_no_alarm_any_more_when_the_store_has_it_again(scene: Scene) -> None:
-    await loses_revocation(scene)
-    for _ in range(2):
-        await checked_again(scene)
     await scene.store.revoke(scene.key.key_id)
     assert await checked_again(scene) == "revoked"
-    assert (scene.verifier.lost_writes.problem, scene.verifier.lost_writes.revoked) == (None, set())
+    assert (lost_writes.problem, lost_writes.revoked) == (None, set())
 
 
-async def test_a_revoked_key_stays_so_whatever_is_done_to_its_record_later(scene: Scene) -> None:
-    """A change after the loss has the number of the revocation, or a higher one."""
+async def test_a_revoked_key_stays_so_whatever_is_done_later(scene: Scene) -> None:
+    """A change after the loss has the revision of the revocation, or a higher one. An operator may adopt the store."""
     await loses_revocation(scene)
     for _ in range(3):
         await changes.change_terms(scene.store, scene.key.key_id, other_areas)
+        assert await checked_again(scene) == "revoked"
+    await changes.adopt(scene.store)
+    for _ in range(2):
         assert await checked_again(scene) == "revoked"
     assert scene.verifier.lost_writes.revoked == {scene.key.key_id}
 
@@ -88,14 +85,6 @@ def terms_kept(scene: Scene) -> tuple[str, ...] | None:
     known = scene.verifier.recall(scene.presented)
     assert isinstance(known, Verified)
     return known.key.terms.areas
-
-
-async def test_a_revocation_outlives_that_decision(scene: Scene) -> None:
-    await loses_revocation(scene)
-    await changes.adopt(scene.store)
-    for _ in range(2):
-        assert await checked_again(scene) == "revoked"
-    assert scene.verifier.lost_writes.revoked == {scene.key.key_id}
 
 
 async def test_a_key_that_vanished_is_an_alarm(scene: Scene) -> None:

@@ -54,13 +54,7 @@ async def test_only_files_of_the_page_are_served() -> None:
         assert (await get(path)).problem() == (404, "not_found")
 
 
-def test_the_whole_page_is_light() -> None:
-    files = read_page_files()
-    assert {"index.html", "page.css", "page.js"} < set(files)
-    assert sum(len(file.gzipped) for file in files.values()) < _MOST_BYTES
-
-
-def test_everything_is_where_the_page_looks_for_it() -> None:
+def test_the_page_is_light_and_its_files_are_where_it_looks_for_them() -> None:
     """Files that the index names, relative to where it is, so that a proxy may put it below a prefix."""
     named: list[str] = []
 
@@ -69,7 +63,9 @@ def test_everything_is_where_the_page_looks_for_it() -> None:
             if tag in ("script", "link"):
                 named.extend(value or "" for name, value in attrs if name in ("src", "href"))
 
-    files = read_page_files()
+    files = read_page()
+    assert {"index.html", "page.css", "page.js"} < set(files)
+    assert sum(len(file.gzipped) for file in files.values()) < _MOST_BYTES
     Links().feed(files["index.html"].body.decode())
     assert [name for name in named if not name.startswith("data:")] == ["page/page.css", "page/page.js"]
     assert {name.removeprefix("page/") for name in named if name.startswith("page/")} <= set(files)

@@ -104,13 +104,14 @@ def test_the_exit_code_is_the_verdict_and_its_reasons_come_first(
         ]
 
 
-def test_json_has_the_whole_overview(cli: Cli, start: Start) -> None:
+def test_json_has_the_whole_overview_which_the_token_of_the_settings_reads(cli: Cli, start: Start) -> None:
     listener = start(overview())
-    said = cli("status", "--json").json
+    said = cli("status", "--json", operator_read_token="read-token-of-the-tests").json
     (one,) = said["instances"]
     assert said["sentence"] == "All is well."
     assert (one["url"], one["error"]) == (listener.url, None)
     assert one["overview"]["hit_rate_now"]["rate"] == 0.99
+    assert listener.asked[-1].token == "Bearer read-token-of-the-tests"
 
 
 def test_no_instance_is_one_line_and_its_own_code(cli: Cli) -> None:
@@ -129,12 +130,6 @@ def test_an_instance_that_cannot_be_asked_is_named(cli: Cli, start: Start) -> No
     assert "FORECAST_OPERATOR_READ_TOKEN" in done.err
     said = cli("status", "--json")
     assert (said.code, said.json["level"], said.json["instances"][0]["overview"]) == (1, None, None)
-
-
-def test_the_token_of_the_settings_is_sent(cli: Cli, start: Start) -> None:
-    listener = start(overview())
-    assert cli("status", operator_read_token="read-token-of-the-tests").code == 0
-    assert listener.asked[-1].token == "Bearer read-token-of-the-tests"
 
 
 def test_an_instance_on_the_loopback_of_another_host_is_not_asked(cli: Cli, start: Start) -> None:
