@@ -50,7 +50,8 @@ async def test_a_lost_revocation_revives_no_key_and_is_an_alarm_until_it_is_made
     assert lost_writes.revoked == {scene.key.key_id}
     await scene.store.revoke(scene.key.key_id)
     assert await checked_again(scene) == "revoked"
-    assert (lost_writes.problem, lost_writes.revoked) == (None, set())
+    found: tuple[str | None, set[str]] = (scene.verifier.lost_writes.problem, scene.verifier.lost_writes.revoked)
+    assert found == (None, set())
 
 
 async def test_a_revoked_key_stays_so_whatever_is_done_later(scene: Scene) -> None:
