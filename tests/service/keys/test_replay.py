@@ -16,9 +16,9 @@ KEY = ApiKey(key_id="0B1zQmX4ktLw", partner="acme", digest="d" * 64, created_at=
 REVOKED = msgspec.structs.replace(KEY, revoked_at=NOW, revision=1)
 
 
-def line(what: str, revision: int, key_id: str = KEY.key_id, **after: Any) -> Line:
-    change = Change(what=what, by="grace@host", key_id=key_id, revision=revision, after=State(**after))
-    return Line("1-1", change)
+def line(what: str, revision: int, key_id: str = KEY.key_id, **after: Any) -> TrailLine:
+    change = Change(what=what, by="grace@host", key_id=key_id, revision=revision, after=KeyState(**after))
+    return TrailLine("1-1", change)
 
 
 def replayed(*lines: TrailLine) -> Replay:

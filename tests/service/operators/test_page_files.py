@@ -63,7 +63,7 @@ def test_the_page_is_light_and_its_files_are_where_it_looks_for_them() -> None:
             if tag in ("script", "link"):
                 named.extend(value or "" for name, value in attrs if name in ("src", "href"))
 
-    files = read_page()
+    files = read_page_files()
     assert {"index.html", "page.css", "page.js"} < set(files)
     assert sum(len(file.gzipped) for file in files.values()) < _MOST_BYTES
     Links().feed(files["index.html"].body.decode())

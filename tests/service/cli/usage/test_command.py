@@ -16,7 +16,7 @@ from rich.console import Console
 from service.cli.usage import command
 from service.embedded.owner import EmbeddedServers
 from service.keys import form
-from service.quota.batch import Batch, UsageOutcome
+from service.quota.batch import UsageBatch, UsageOutcome
 from service.quota.names import day_of
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore
