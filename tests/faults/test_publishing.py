@@ -172,6 +172,8 @@ def test_a_full_disk_is_no_obstacle_to_going_back(short: Path, ext4: bool) -> No
         made = [publish(Catalog(data), drop).manifest for drop in drops]
         first, second, third = (manifest.id for manifest in made if manifest)
         with serving(env, short / "serve.log") as instance:
+            until_all_serve(data, third)
+            until(lambda: any((data / "instances").glob(".*.spare")))  # blocks for its next record
             fill(disk)
             back = forecast_here(env, "extracts", "rollback", "--json")
             assert back.returncode == 0, back.stderr
