@@ -5,14 +5,11 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 # From linux/prctl.h.
 _PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
-# A process that fails sends this word and the reason to its supervisor, in one line.
-FAILED = b"failed "
-_REASON_CHARACTERS = 300
 # Imports make objects that stay, and requests leave little garbage: with the default of 700 objects, the collector
 # would mostly scan live objects, for a sixth of the start-up time.
 _COLLECT_AFTER_OBJECTS = 10_000
@@ -32,13 +29,6 @@ def belong_to(parent: int) -> None:
     die_with_parent()
     if os.getppid() != parent:
         os._exit(1)
-
-
-def report_failure(control: int, error: BaseException) -> None:
-    """Sends the reason to the supervisor through the file descriptor `control`, a socket."""
-    text = " ".join(f"{type(error).__name__}: {error}".split())[:_REASON_CHARACTERS]
-    with suppress(OSError):
-        os.write(control, FAILED + text.encode(errors="replace") + b"\n")
 
 
 def interpreter(module: str, *arguments: object) -> list[str]:

@@ -68,8 +68,8 @@ class Poller(Protocol):
 class Channel:
     """The sending side of a connection. `file` is below 0 once it is closed. Its polling owns it."""
 
-    __slots__ = ("_alarm", "_discarded", "_events", "_left", "_pieces", "_polling", "_took_at",
-                 "connection", "ends", "file", "is_blocked")  # fmt: skip
+    __slots__ = ("_alarm", "_all_received", "_discarded", "_events", "_left", "_pieces", "_polling",
+                 "_took_at", "connection", "ends", "file", "is_blocked")  # fmt: skip
 
     def __init__(self, file: int, polling: Poller, connection: Polled) -> None:
         self.file = file
@@ -82,6 +82,7 @@ class Channel:
         self._alarm: asyncio.TimerHandle | None = None
         self._took_at = 0.0  # when the reader last read something, in monotonic seconds
         self._left = 0  # bytes that it had not read then
+        self._all_received = False  # the other end sends no more
         self._discarded = 0  # bytes that arrived after the end
 
     def write(self, head: bytes, body: bytes) -> None:
@@ -151,7 +152,7 @@ class Channel:
 
     def read(self, reads: bool) -> None:
         """Sets whether to read from now on."""
-        if not self.ends:
+        if not self.ends and not self._all_received:
             self._poll(self._events | select.EPOLLIN if reads else self._events & ~select.EPOLLIN)
 
     def _poll(self, events: int) -> None:
@@ -239,6 +240,7 @@ class Channel:
         if self.ends and not self._pieces:
             self.abort()  # the peer has everything, or does not want it
             return
+        self._all_received = True
         self._poll(self._events & ~select.EPOLLIN)  # the end would be reported repeatedly
         if not self.ends and self.connection is not None:
             self.connection.received_end()

@@ -89,7 +89,16 @@ class Connection:
             self._continue()
 
     def received_end(self) -> None:
-        self.close()
+        """Closes behind the answer to a request under way: the client may still read it."""
+        if self.is_busy and not self.is_in_message:
+            self._close_behind()
+        else:
+            self.close()
+
+    def _close_behind(self) -> None:
+        self.closes = True
+        if self._exchange is not None:
+            self._exchange.close_behind()
 
     def blocked(self) -> None:
         if self._exchange is not None:
@@ -322,8 +331,6 @@ class Connection:
 
     def shutdown(self) -> None:
         """Stops: answers requests under way and one that may be arriving, then closes the connection."""
-        self.closes = True
-        if self._exchange is not None:
-            self._exchange.close_behind()
+        self._close_behind()
         if not self.is_closing():
             self._deadlines.stop()

@@ -24,7 +24,7 @@ MANIFEST = "appendonly.aof.manifest"
 _NAME = re.compile(r"appendonly\.aof\.(\d+)\.(?:base|incr)\.(?:rdb|aof)")
 _ENTRY = re.compile(rf"file (?P<name>{_NAME.pattern}) seq \d+ type (?P<type>[bhi])")
 _COUNT, _LENGTH = re.compile(rb"\*(\d{1,6})\r\n"), re.compile(rb"\$(\d{1,9})\r\n")
-_MULTI = b"*1\r\n$5\r\nMULTI\r\n"
+_MULTI, _EXEC = b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n"
 _WRITTEN = re.compile(rb"\r\nk:\{([\w-]{1,64})\}\r\n")
 _NAMED = re.compile(rb'(?:k:\{|"key_id":")([\w-]{1,64})["}]')
 _LINE_AT = re.compile(rb"a:audit\r\n\$\d+\r\n(\d{13})-")
@@ -46,6 +46,27 @@ def find_missing_file(folder: Path) -> str | None:
     if not names and _guess_names(files):
         return f"{MANIFEST} is missing, empty or damaged"
     return next((f"{name} is missing" for name in names if not (files / name).exists()), None)
+
+
+def find_incomplete_end(folder: Path) -> str | None:
+    """Returns a warning if the last change in the files is incomplete. A server drops it without an error."""
+    name = next((name for name in reversed(_read_manifest(folder / FILES)) if ".incr." in name), "")
+    if not name:
+        return None
+    with _map_file(folder / FILES / name) as data:
+        last = data.rfind(_EXEC)
+        at = 0 if last < 0 else last + len(_EXEC)
+        while at < len(data):
+            end = _end_of_change(data, at)
+            if end is None:
+                return (
+                    f"the last change in {folder / FILES / name} is incomplete, and is dropped "
+                    f"({len(data) - at:,} bytes{_time_before(data, at)}). A crash leaves this, and loses no confirmed "
+                    "change. If the file was cut, confirmed changes are lost: run `forecast keys import` with the "
+                    "newest backup"
+                )
+            at = end
+    return None
 
 
 def examine(folder: Path) -> Findings:
@@ -143,10 +164,8 @@ def _read_increment(path: Path, found: Findings) -> list[slice]:
             if end is None:
                 end = data.find(_MULTI, at + 1) % (len(data) + 1)  # -1 is the end
                 found.lost_keys |= {key.decode() for key in _NAMED.findall(data, at, end)}
-                before = _LINE_AT.findall(data, 0, at)[-1:]
-                times = [f"{datetime.fromtimestamp(int(time) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" for time in before]
-                since = "".join(f", after {time}" for time in times)
-                found.damage.append(f"{path.name}: {end - at:,} bytes from offset {at:,} are lost{since}")
+                lost = f"{end - at:,} bytes from offset {at:,} are lost{_time_before(data, at)}"
+                found.damage.append(f"{path.name}: {lost}")
             else:
                 found.lost_keys -= {key.decode() for key in _WRITTEN.findall(data, at, end)}  # records are whole
                 # without the base, newer usage would hide the backup's
@@ -154,6 +173,12 @@ def _read_increment(path: Path, found: Findings) -> list[slice]:
                     kept.append(slice(at, end))
             at = end
     return kept
+
+
+def _time_before(data: mmap.mmap | bytes, at: int) -> str:
+    """Returns ", after TIME" with the time of the last line of the audit trail before offset `at`; "" if none is."""
+    times = _LINE_AT.findall(data, 0, at)[-1:]
+    return "".join(f", after {datetime.fromtimestamp(int(time) / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC" for time in times)
 
 
 def _end_of_change(data: mmap.mmap | bytes, at: int) -> int | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from service.base.backoff import CALM_SECONDS, Backoff, Restarts
 from service.embedded.disk import disk_error, is_full
-from service.embedded.repair import find_missing_file
+from service.embedded.repair import find_incomplete_end, find_missing_file
 from service.embedded.runtime import EmbeddedError, replies
 from service.redis.server import DISK_FULL_BYTES, disk_full
 
@@ -75,9 +75,13 @@ class Server:
         Raises:
             EmbeddedError: if one of its files is missing, so that it would start empty.
         """
-        damage = find_missing_file(self._log.parent) if self._role == "keys" else None
-        if damage is not None:
-            raise EmbeddedError(damage)
+        if self._role == "keys":
+            damage = find_missing_file(self._log.parent)
+            if damage is not None:
+                raise EmbeddedError(damage)
+            warning = find_incomplete_end(self._log.parent)
+            if warning is not None:
+                log.warning("%s", warning)
         self._limited = is_full(self._disk_error)
         return ["--maxmemory", str(DISK_FULL_BYTES), "--auto-aof-rewrite-percentage", "0"] if self._limited else []
 

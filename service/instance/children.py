@@ -2,15 +2,23 @@
 
 import asyncio
 import contextlib
+import importlib
+import logging
 import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
-from typing import Protocol
+from typing import NoReturn, Protocol
 
-from config.processes import FAILED, interpreter
+from config.processes import interpreter
 
+log = logging.getLogger("forecast.supervisor")
+
+# A process that fails sends this word and the reason in one line.
+_FAILED = b"failed "
+_REASON_CHARACTERS = 300
 # Poll interval for the exit of a process whose socket has closed.
 _POLL_SECONDS = 0.02
 
@@ -35,13 +43,39 @@ def start_child(module: str, *files: int) -> tuple[Child, socket.socket]:
     with theirs:
         descriptors = (theirs.fileno(), *files)
         process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
-            interpreter(module, os.getpid(), *descriptors),
+            interpreter(__name__, module, os.getpid(), *descriptors),
             pass_fds=descriptors,
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the supervisor, which drains
         )
     ours.setblocking(False)
     return process, ours
+
+
+def main() -> None:
+    """Runs the module that the first argument names, in a process that `start_child` started."""
+    del sys.argv[0]
+    run_child()
+
+
+def run_child() -> NoReturn:
+    """Runs `main` of the module ``sys.argv[0]``, which ends the process. If it fails, the supervisor gets the error
+    through the socket ``sys.argv[2]``.
+    """
+    module, _, control = sys.argv[:3]
+    failures = os.dup(int(control))  # `main` closes its own
+    try:
+        importlib.import_module(module).main()
+    except SystemExit as end:
+        os._exit(end.code if isinstance(end.code, int) else 1)
+    except BaseException as error:
+        log.exception("%s failed", module)
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:_REASON_CHARACTERS]
+        with contextlib.suppress(OSError):
+            os.write(failures, _FAILED + reason.encode(errors="replace") + b"\n")
+    finally:
+        logging.shutdown()
+        os._exit(1)
 
 
 async def wait_for_exit(process: Child) -> str:
@@ -95,8 +129,8 @@ class ControlledChild:
         self._writer.write(orders)
         try:
             while line := await reader.readline():
-                if line.startswith(FAILED):
-                    self._failure = f", {line.removeprefix(FAILED).decode(errors='replace').strip()}"
+                if line.startswith(_FAILED):
+                    self._failure = f", {line.removeprefix(_FAILED).decode(errors='replace').strip()}"
                 else:
                     self._take(line)
         except (ConnectionError, ValueError):

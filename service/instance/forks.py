@@ -7,7 +7,6 @@ The server forks twice, and the process in between exits at once. The kernel the
 
 import asyncio
 import gc
-import importlib
 import logging
 import os
 import select
@@ -19,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from config.processes import adopt_orphans, belong_to, name_process, report_failure
+from config.processes import adopt_orphans, belong_to, name_process
 from service.base.signals import FOR_SUPERVISOR, leave_to_supervisor
-from service.instance.children import Child, start_child
+from service.instance.children import Child, run_child, start_child
 
 log = logging.getLogger("forecast.supervisor")
 
@@ -205,24 +204,16 @@ def _fork_off(module: str, files: list[int], requests: socket.socket, supervisor
 
 
 def _become(module: str, files: list[int], parent: int, supervisor: int) -> NoReturn:
-    """Runs `main` of the module like ``python -m module``, in a session of its own."""
-    try:
-        os.setsid()
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_DFL)
-        # they were blocked, not ignored: one that was sent since the fork arrives now
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ALL_SIGNALS)
-        devnull = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(devnull, 0)
-        os.close(devnull)
-        while os.getppid() == parent:  # until the supervisor is the parent
-            os.sched_yield()
-        sys.argv = [module, str(supervisor), *map(str, files)]
-        importlib.import_module(module).main()
-    except SystemExit as end:
-        os._exit(end.code if isinstance(end.code, int) else 1)
-    except BaseException as error:
-        log.exception("%s failed", module)
-        report_failure(files[0], error)
-    finally:
-        os._exit(1)
+    """Runs `main` of the module like `start_child`, in a session of its own."""
+    os.setsid()
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    # they were blocked, not ignored: one that was sent since the fork arrives now
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ALL_SIGNALS)
+    devnull = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(devnull, 0)
+    os.close(devnull)
+    while os.getppid() == parent:  # until the supervisor is the parent
+        os.sched_yield()
+    sys.argv = [module, str(supervisor), *map(str, files)]
+    run_child()

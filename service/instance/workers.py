@@ -184,6 +184,8 @@ class Workers:
                 self._begin(self._leave(worker, ending), "replace a worker")
                 continue
             status = ending.result() if ending.done() else "killed, but has not exited yet"
+            if worker.given_up:
+                status += f", because it did not respond: {worker.silence}"
             if worker.report is None:
                 self.start_problem = status
                 log.error("worker %d ended before it served (%s); trying again", worker.pid, status)

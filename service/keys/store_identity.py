@@ -19,7 +19,7 @@ SEEN = "key-store-seen"
 _WRITE_SECONDS = 1.0
 
 MEND = "restore its backup (`forecast keys import`), or accept the loss with `forecast keys adopt-store`"
-_EMPTY = "the key store is empty, but keys were in it before"
+_LOST = "the key store has lost its identity: it was emptied, or its files are damaged"
 _ANOTHER = "the key store is not the one that our keys were in: it was emptied and recreated, or is an older copy"
 _PEPPER = (
     "the keys in the store were made with another pepper: set FORECAST_KEYS_PEPPER (or restore the file `pepper` of "
@@ -41,7 +41,7 @@ class KnownStore:
     def problem(self, identity: StoreIdentity | None) -> str | None:
         """Returns why the store with this identity is not ours, and what to do; None if it is ours."""
         if identity is None:
-            return f"{_EMPTY}: {MEND}" if self.seen else None
+            return f"{_LOST}: {MEND}" if self.seen else None
         if identity.pepper_fingerprint != self._fingerprint:
             return _PEPPER
         if not self.trusts(identity):

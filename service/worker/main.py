@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 
-from config.processes import belong_to, collect_seldom, name_process, report_failure
+from config.processes import belong_to, collect_seldom, name_process
 from service.base.signals import leave_to_supervisor
 
 # Answers and connections leave no cycles for the garbage collector, and each connection is some 40 objects: while
@@ -23,15 +23,9 @@ def main() -> None:
     belong_to(parent)
     name_process("worker")
     collect_seldom(_COLLECT_AFTER_OBJECTS)
-    code, failures = 0, os.dup(control_fd)
-    try:
-        _serve(socket.socket(fileno=control_fd), socket.socket(fileno=listening_fd))
-    except Exception as error:
-        logging.getLogger("forecast.worker").exception("the worker failed")
-        report_failure(failures, error)
-        code = 1
+    _serve(socket.socket(fileno=control_fd), socket.socket(fileno=listening_fd))
     logging.shutdown()
-    os._exit(code)  # an orderly exit would wait for threads whose look-ups hang
+    os._exit(0)  # an orderly exit would wait for threads whose look-ups hang
 
 
 def _serve(control_socket: socket.socket, listening: socket.socket) -> None:

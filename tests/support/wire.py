@@ -54,6 +54,10 @@ class Wire:
             self.send(data)
         return self
 
+    def end_sending(self) -> "Wire":
+        self._socket.shutdown(socket.SHUT_WR)
+        return self
+
     def answer(self, *, head_only: bool = False) -> Answer:
         """The next answer; `head_only` if it is to a HEAD."""
         lines = self._until(b"\r\n\r\n").decode("latin-1").split("\r\n")

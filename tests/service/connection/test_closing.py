@@ -55,3 +55,23 @@ def test_a_refusal_arrives_whole_behind_large_answers(worker: Served) -> None:
         answers = begun + rest(client)
         assert answers.count(b"HTTP/1.1 200 ") == 20
         assert b'"code":"bad_request"' in answers.rpartition(b"HTTP/1.1 ")[2]
+
+
+@pytest.mark.parametrize("at_once", [1, 2])
+@pytest.mark.parametrize("target", [f"{FORECAST}?zip_code=90001", DOCUMENT])
+def test_a_client_that_ends_its_side_gets_the_answers_it_waits_for(worker: Served, target: str, at_once: int) -> None:
+    with worker.wire() as wire:
+        wire.send(worker.head(target) * at_once).end_sending()
+        assert wire.rest().count(b"HTTP/1.1 ") == at_once
+
+
+def test_a_large_answer_reaches_a_slow_client_that_has_ended_its_side(worker: Served) -> None:
+    with opened(worker) as client:
+        client.sendall(worker.head(DOCUMENT).encode())
+        client.shutdown(socket.SHUT_WR)
+        assert rest(client).endswith(worker.ask(DOCUMENT).body)
+
+
+def test_a_client_that_ends_its_side_within_a_request_gets_no_answer(worker: Served) -> None:
+    with worker.wire() as wire:
+        assert wire.send(worker.head(DOCUMENT)[:-2]).end_sending().closes()

@@ -10,6 +10,7 @@ import pytest
 
 from service.base.backoff import LONGEST_BACKOFF_SECONDS, Backoff
 from service.base.ipc import read_line
+from service.instance.children import ControlledChild, start_child
 
 
 def test_a_process_that_dies_of_its_start_is_started_later_and_later() -> None:
@@ -31,6 +32,12 @@ def test_a_child_whose_supervisor_was_killed_before_it_began_ends_at_once(module
         gone = str(os.getppid())  # not the one that starts it
         child = subprocess.run([sys.executable, "-m", module, gone, *files], pass_fds=[theirs.fileno()], timeout=60)
     assert child.returncode == 1
+
+
+async def test_a_process_reports_why_its_module_cannot_be_imported() -> None:
+    process, control = start_child("service.no_such_module")
+    child = ControlledChild(process, control, b"", lambda _: None, 1000)
+    assert await child.wait_for_exit() == ("exit code 1, ModuleNotFoundError: No module named 'service.no_such_module'")
 
 
 async def test_a_supervisor_that_went_without_reading_a_report_is_gone() -> None:

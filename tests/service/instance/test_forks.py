@@ -68,8 +68,8 @@ def run(script: str, *prefix: str) -> Any:
 def test_a_forked_process_belongs_to_the_supervisor_and_has_what_it_was_given_and_no_more() -> None:
     (first, second), _ = run("asyncio.run(run(forks)); asyncio.run(run(forks))")
     for one in (first, second):
-        # the last figure counts descriptors: the three usual ones, and the socket
-        assert one["reported"] == [True, True, "", True, 4]
+        # the last figure counts descriptors: the three usual ones, and two of the socket
+        assert one["reported"] == [True, True, "", True, 5]
         assert one["content"] == "given"
         assert one["ended"] == "exit code 7"
     assert first["pid"] != second["pid"]

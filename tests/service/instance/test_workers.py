@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.settings import Settings
-from service.base.ipc import Endpoints, Orders
+from service.base.ipc import Endpoints, Orders, WorkerReport
 from service.instance import silence as silence_module
 from service.instance import workers as workers_module
 from service.instance.forks import Forks
@@ -21,10 +21,10 @@ from tests.support.waiting import eventually
 class InTheKernel:
     """A worker; if it `hangs`, no signal ends it before `gone` is set."""
 
-    report, given_up, hung_seconds = WELL, False, 0.0
+    given_up, hung_seconds = False, 0.0
 
-    def __init__(self, pid: int, *, hangs: bool) -> None:
-        self.pid, self.hangs = pid, hangs
+    def __init__(self, pid: int, *, hangs: bool, report: WorkerReport | None) -> None:
+        self.pid, self.hangs, self.report = pid, hangs, report
         self.silence = Silence()
         self.gone = asyncio.Event()
 
@@ -44,13 +44,25 @@ class InTheKernel:
         return "signal 9"
 
 
+@pytest.mark.parametrize(
+    ("report", "ended", "problem"),
+    [
+        (WELL, "ended (killed, but has not exited yet, because it did not respond: waiting for a disk for", None),
+        (None, "ended before it served (killed, but has not exited yet, because it did not", "it did not respond: w"),
+    ],
+    ids=["serving", "starting"],
+)
 async def test_a_worker_that_cannot_be_killed_is_replaced_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    report: WorkerReport | None,
+    ended: str,
+    problem: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     started: list[Any] = []
 
     async def start(*_: object) -> Any:
-        started.append(InTheKernel(len(started), hangs=not started))
+        started.append(InTheKernel(len(started), hangs=not started, report=report))
         return started[-1]
 
     monkeypatch.setattr(WorkerProcess, "start", start)
@@ -66,5 +78,6 @@ async def test_a_worker_that_cannot_be_killed_is_replaced_all_the_same(
         await eventually(lambda: workers.all == started[1:])
         await workers.stop(0)
     assert "worker 0 does not respond (waiting for a disk" in caplog.text
-    assert "worker 0 ended (killed, but has not exited yet); replacing it" in caplog.text
+    assert f"worker 0 {ended}" in caplog.text
+    assert (problem or "") in (workers.start_problem or "")
     assert workers.restarts == 1

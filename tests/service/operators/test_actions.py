@@ -178,7 +178,7 @@ async def test_an_unknown_id_in_an_emptied_store_is_a_503(with_keys: OperatorsAp
     await store.redis.call(lambda client: client.flushall())
     answer = await post(with_keys, f"/keys/{key.key_id}/revoke")
     assert answer.problem() == (503, "unavailable")
-    assert "the key store is empty" in answer.json()["detail"]
+    assert "the key store has lost its identity" in answer.json()["detail"]
 
 
 async def test_a_malformed_id_is_a_400_and_not_repeated(app: OperatorsApp) -> None:

@@ -72,7 +72,7 @@ def test_a_backup_that_cannot_be_written_leaves_the_old_one(cli: Cli, running: l
     empty(cli)
     done = cli("keys", "export", str(file))
     assert done.code == 1
-    assert "the key store is empty" in done.error()
+    assert "the key store has lost its identity" in done.error()
     assert file.read_bytes() == before
     assert list(file.parent.iterdir()) == [file]
 
@@ -192,7 +192,7 @@ def test_every_command_that_finds_no_keys_reports_the_loss(cli: Cli, running: li
         for more in ((), ("--json",)):
             done = cli("keys", *command, *more)
             assert done.code == 1
-            assert "forecast: the key store is empty, but keys were in it before" in done.err
+            assert "forecast: the key store has lost its identity: it was emptied, or its files are damaged" in done.err
             assert not re.search(r"No keys|Nothing was done|no key ", done.out + done.err)
 
 

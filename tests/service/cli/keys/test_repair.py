@@ -208,3 +208,17 @@ def test_a_damaged_store_does_not_start_and_the_error_names_the_damage_and_the_c
     done = forecast_here(env, "keys", "list")
     reported = (named in done.stderr, "forecast keys repair" in done.stderr, "check-aof" in done.stderr)
     assert (done.returncode, reported) == (1, (True, True, False)), done.stderr
+
+
+@pytest.mark.parametrize("dropped", [5, 300])
+def test_a_cut_end_that_a_start_drops_is_reported(env: dict[str, str], dropped: int) -> None:
+    """A server starts without the last change, as after a crash, and later examinations find no damage."""
+    revoked = issue(env, "first")
+    assert run(env, "revoke", revoked)[0] == 0
+    assert forecast_here(env, "keys", "list").stderr == ""
+    increment = folder_of(env) / INCREMENT
+    increment.write_bytes(increment.read_bytes()[:-dropped])
+    warning = forecast_here(env, "keys", "list").stderr
+    assert f"the last change in {increment} is incomplete, and is dropped (" in warning
+    assert "`forecast keys import`" in warning
+    assert forecast_here(env, "keys", "list").stderr == ""
