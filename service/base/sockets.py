@@ -1,6 +1,7 @@
 """The sockets that an instance listens on: bound before any process starts, closed without resetting a caller."""
 
 import errno
+import ipaddress
 import logging
 import socket
 from collections.abc import Iterator
@@ -33,6 +34,7 @@ def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
     try:
         resolved = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = resolved[0]
+        _check_single(str(address[0]))
         bound = socket.socket(family, socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
         raise StartError(
@@ -51,6 +53,13 @@ def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
             raise StartError(f"cannot listen on {host}:{port} ({setting}): {why}") from None
         bound.setblocking(False)
         yield bound
+
+
+def _check_single(address: str) -> None:
+    """Raises OSError for an address of several machines. The kernel would accept it."""
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if ip.is_multicast or str(ip) == "255.255.255.255":
+        raise OSError(errno.EINVAL, "it is an address of several machines")
 
 
 def _mistake(host: str, error: Exception) -> str:

@@ -29,6 +29,7 @@ from service.embedded.runtime import (
 )
 from service.embedded.server import Server
 from warehouse.files.atomic import open_lock
+from warehouse.files.remedies import unwritable
 
 log = logging.getLogger("forecast.embedded")
 
@@ -180,7 +181,7 @@ class EmbeddedServers:
             self._data.mkdir(parents=True, exist_ok=True)
             descriptor = open_lock(self._data / _LOCK)
         except OSError as error:
-            raise EmbeddedError(f"cannot write the data folder {self._data}: {error.strerror}") from None
+            raise EmbeddedError(unwritable(self._data, error)) from None
         try:
             flock(descriptor, LOCK_EX | LOCK_NB)
         except BlockingIOError:
@@ -270,7 +271,7 @@ def _users(data: Path) -> Iterator[int]:
         data.mkdir(parents=True, exist_ok=True)
         descriptor = open_lock(data / "embedded.users")
     except OSError as error:
-        raise EmbeddedError(f"cannot write the data folder {data}: {error.strerror}") from None
+        raise EmbeddedError(unwritable(data, error)) from None
     try:
         flock(descriptor, LOCK_SH)
         yield descriptor

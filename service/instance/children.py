@@ -70,7 +70,7 @@ def run_child() -> NoReturn:
         os._exit(end.code if isinstance(end.code, int) else 1)
     except BaseException as error:
         log.exception("%s failed", module)
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:_REASON_CHARACTERS]
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:_REASON_CHARACTERS].removesuffix(":")
         with contextlib.suppress(OSError):
             os.write(failures, _FAILED + reason.encode(errors="replace") + b"\n")
     finally:

@@ -38,6 +38,7 @@ from service.operators.listener import OperatorsListener
 from service.publishing.releases import open_releases
 from service.redis.primary import Primary, open_store
 from warehouse.files.file_access import FileAccess, returned_within
+from warehouse.files.remedies import unwritable
 from warehouse.releases.catalog import RELEASE_FORMAT
 from warehouse.releases.instances import InstanceFile, InstanceRecord, live_instances
 from warehouse.schema.errors import CatalogError, FilesHang, StoreError
@@ -168,7 +169,7 @@ class Supervisor:
         try:
             return InstanceFile(self._settings.data_path, self._id)
         except OSError as error:
-            raise StartError(f"cannot write the data folder {self._settings.data_dir}: {error.strerror}") from None
+            raise StartError(unwritable(self._settings.data_path, error)) from None
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()

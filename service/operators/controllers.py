@@ -116,12 +116,13 @@ def access_of(connection: AnyConnection) -> Access:
     return cast("Access", connection.app.state["access"])
 
 
-def guard_reading(connection: AnyConnection, _: BaseRouteHandler) -> None:
+# Guards are coroutines because Litestar runs a function in a thread, which may not start without memory.
+async def guard_reading(connection: AnyConnection, _: BaseRouteHandler) -> None:
     """Raises ApiError unless the request may read."""
     access_of(connection).require(Right.READ, headers_of(connection))
 
 
-def guard_writing(connection: AnyConnection, _: BaseRouteHandler) -> None:
+async def guard_writing(connection: AnyConnection, _: BaseRouteHandler) -> None:
     """Raises ApiError unless the request may write, and its body, if it has one, is declared as JSON."""
     access_of(connection).require(Right.WRITE, headers_of(connection))
     headers = connection.headers

@@ -62,8 +62,9 @@ def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(published
         assert instance.metric("forecast_worker_restarts_total") == 2
 
 
+@pytest.mark.parametrize("supervisor_lacks_memory", [False, True])
 def test_while_no_worker_can_start_requests_get_a_503_at_once_and_operators_read_why(
-    published: Site, short: Path
+    published: Site, short: Path, supervisor_lacks_memory: bool
 ) -> None:
     """Here for lack of memory. The supervisor answers, counts its answers, and steps aside for the first worker."""
     refused = 'forecast_requests_total{area="none",outcome="unavailable",status="503"}'
@@ -71,6 +72,10 @@ def test_while_no_worker_can_start_requests_get_a_503_at_once_and_operators_read
         (forks,) = instance.descendants("forecast-forks")
         enough = resource.prlimit(forks, resource.RLIMIT_AS)
         resource.prlimit(forks, resource.RLIMIT_AS, (virtual_bytes(forks), enough[1]))
+        if supervisor_lacks_memory:
+            resource.prlimit(
+                instance.process.pid, resource.RLIMIT_AS, (virtual_bytes(instance.process.pid) // 4, enough[1])
+            )
         for pid in instance.worker_pids():
             os.kill(pid, signal.SIGKILL)
         until(lambda: any("ended before it served" in line["message"] for line in instance.log()))
@@ -83,7 +88,8 @@ def test_while_no_worker_can_start_requests_get_a_503_at_once_and_operators_read
         reasons = instance.ready().json()["reasons"]
         assert len(reasons) == 1
         assert reasons[0].startswith("no worker can start: exit code 1, ")
-        resource.prlimit(forks, resource.RLIMIT_AS, enough)
+        for process in (forks, instance.process.pid):
+            resource.prlimit(process, resource.RLIMIT_AS, enough)
         until(lambda: instance.zip_code(published.key).status_code == 200)
         until(lambda: instance.ready().json()["reasons"] == [])
 

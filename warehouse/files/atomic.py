@@ -12,6 +12,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
+from warehouse.files.remedies import remedy_for
+
 _SPARE_BYTES = 4096  # one block; larger than any pointer or record
 
 
@@ -63,6 +65,10 @@ def _aside(path: Path, mode: int) -> Iterator[tuple[Path, BinaryIO]]:
     try:
         with os.fdopen(descriptor, "wb") as stream:
             yield aside, stream
+    except OSError as error:
+        if error.filename is None and remedy_for(error):  # of a disk, while writing
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
     finally:
         aside.unlink(missing_ok=True)
 

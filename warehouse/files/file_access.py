@@ -1,5 +1,6 @@
 """File access where the file system may hang. Calls run in daemon threads, which process exit does not wait for."""
 
+import _thread
 import asyncio
 import contextlib
 import threading
@@ -17,6 +18,8 @@ USUAL_SECONDS = 2.0
 # After this long, a caller with several threads may try again: the file system may be back, even if the call that hangs
 # never returns.
 _AGAIN_SECONDS = 30.0
+# Interval of retries while there is no memory.
+_MEMORY_SECONDS = 0.5
 
 T = TypeVar("T")
 
@@ -36,6 +39,7 @@ class _Call(msgspec.Struct, eq=False):
     what: str
     began: float
     usual: float
+    runs: bool = False  # its thread has called it
 
 
 class FileAccess:
@@ -82,8 +86,13 @@ class FileAccess:
         under_way = _Call(what, time.monotonic(), usual)
         self._calls.append(under_way)
 
+        def noted() -> T:
+            under_way.runs = True
+            return call(*arguments)
+
         def ended(value: Any, error: BaseException | None) -> None:
-            self._calls.remove(under_way)
+            if under_way in self._calls:
+                self._calls.remove(under_way)
             if result.done():
                 return  # the caller has stopped waiting
             if error is None:
@@ -91,7 +100,11 @@ class FileAccess:
             else:
                 result.set_exception(error)
 
-        _in_thread(lambda *outcome: _hand_over(loop, ended, *outcome), call, *arguments)
+        try:
+            _in_thread(lambda *outcome: _hand_over(loop, ended, *outcome), noted)
+        except RuntimeError as error:  # no memory, or too many threads
+            self._calls.remove(under_way)
+            raise FilesHang(f"{what} failed: {error}") from None
         done, _ = await asyncio.wait([result], timeout=wait)
         if not done:
             result.cancel()
@@ -99,7 +112,12 @@ class FileAccess:
         return result.result()
 
     def _may_try_again(self) -> bool:
-        return len(self._calls) < self._threads and time.monotonic() - self._calls[-1].began > _AGAIN_SECONDS
+        newest = self._calls[-1]
+        if time.monotonic() - newest.began <= _AGAIN_SECONDS:
+            return False
+        if not newest.runs:  # its thread had no memory to start
+            self._calls.pop()
+        return len(self._calls) < self._threads
 
 
 def returned_within(seconds: float, call: Callable[..., object], *arguments: Any) -> bool:
@@ -123,15 +141,19 @@ def returned_within(seconds: float, call: Callable[..., object], *arguments: Any
 
 def _in_thread(ended: Callable[[Any, BaseException | None], None], call: Callable[..., Any], *arguments: Any) -> None:
     def work() -> None:
+        value, error = None, None
         try:
             value = call(*arguments)
-        except BaseException as error:  # raised in the waiting caller
-            ended(None, error)
-        else:
-            ended(value, None)
+        except BaseException as raised:  # raised again in the waiting caller
+            error = raised
+        while True:
+            with contextlib.suppress(MemoryError):  # the caller must learn the end
+                return ended(value, error)
+            time.sleep(_MEMORY_SECONDS)
 
-    # a daemon, because the interpreter waits for other threads when it exits
-    threading.Thread(target=work, name="files", daemon=True).start()
+    # Not a threading.Thread: process exit waits for those, and `start` never returns if the thread finds no memory
+    # (https://github.com/python/cpython/issues/140746).
+    _thread.start_new_thread(work, ())
 
 
 def _hand_over(

@@ -20,14 +20,17 @@ def read_regular(path: Path) -> bytes:
 
     Raises OSError, also for a FIFO or a device, on which a plain read could block.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as stream:
-        status = os.fstat(descriptor)
+    with open(path, "rb", opener=_open_without_waiting) as stream:
+        status = os.fstat(stream.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise OSError(None, "not a regular file", str(path))
         if status.st_size > _MAX_BYTES:
             raise OSError(None, "too large", str(path))
         return stream.read()
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read_struct(path: Path, of: type[T]) -> T:

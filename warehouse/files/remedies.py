@@ -2,6 +2,7 @@
 
 import errno
 import os
+from pathlib import Path
 
 # The messages of these errors. EFBIG comes from the limit that the reader puts on the size of a file.
 _FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
@@ -39,3 +40,10 @@ def with_remedy(message: str, otherwise: str | None = None) -> str:
     """Returns `message` and the remedy for the machine that it calls for, or else `otherwise`."""
     remedy = remedy_for(message) or otherwise
     return f"{message}; {remedy}" if remedy else message
+
+
+def unwritable(data: Path, error: OSError) -> str:
+    """Returns that the data folder cannot be written: where, why, and the remedy."""
+    where = f"{data} ({error.filename})" if error.filename not in (None, str(data)) else str(data)
+    rights = "give this user the right to write there" if isinstance(error, PermissionError) else None
+    return with_remedy(f"cannot write the data folder {where}: {error.strerror or error}", rights)

@@ -26,7 +26,7 @@ from warehouse.files.atomic import (
     sync_tree,
 )
 from warehouse.files.reading import read_struct
-from warehouse.files.remedies import with_remedy
+from warehouse.files.remedies import unwritable
 from warehouse.releases.files import AreaContents
 from warehouse.releases.pointer import (
     Count,
@@ -261,7 +261,7 @@ class Catalog:
                     if self.pointer_file.exists():
                         keep_spare(self.pointer_file)
         except OSError as error:
-            raise CatalogError(with_remedy(self._unwritable(error))) from None
+            raise CatalogError(unwritable(self.data, error)) from None
 
     def adopt(self, staged: Path, manifest: Manifest) -> None:
         """Flushes a finished release to disk and moves it from staging to its place. It is not current yet."""
@@ -297,11 +297,6 @@ class Catalog:
                 raise CatalogError(f"{path} cannot be read: {error.strerror}") from None
             if not intact:
                 raise DamagedError(f"{path} is damaged or missing: its checksum differs from the manifest's")
-
-    def _unwritable(self, error: OSError) -> str:
-        inside = error.filename if isinstance(error.filename, str) and error.filename != str(self.data) else None
-        where = f"{self.data} ({inside})" if inside else str(self.data)
-        return f"cannot write the data folder {where}: {error.strerror or error}"
 
     def _make_folders(self) -> None:
         if not self.releases.is_dir():

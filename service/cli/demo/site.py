@@ -20,6 +20,7 @@ from service.keys.store import KeyStore
 from service.publishing.publisher import make_origin
 from service.redis.primary import Primary, open_store
 from warehouse.files.atomic import write_atomically
+from warehouse.files.remedies import unwritable
 from warehouse.publishing.illustrative import make_drops
 from warehouse.publishing.outcome import PublishOptions
 from warehouse.publishing.publish import publish
@@ -58,7 +59,7 @@ def run_demo(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StartError(f"cannot write the data folder {settings.data_dir}: {error.strerror}") from None
+        raise StartError(unwritable(settings.data_path, error)) from None
     make_drops(folder / "drops", say)
     manifest = _release(settings, folder, say)
     key = _key(settings, folder / "key", say)
