@@ -3,10 +3,12 @@
 import _thread
 import asyncio
 import contextlib
+import errno
 import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,6 +20,8 @@ USUAL_SECONDS = 2.0
 # After this long, a caller with several threads may try again: the file system may be back, even if the call that hangs
 # never returns.
 _AGAIN_SECONDS = 30.0
+# A thread that has not begun after this long had no memory.
+_START_SECONDS = 5.0
 # Interval of retries while there is no memory.
 _MEMORY_SECONDS = 0.5
 
@@ -35,11 +39,51 @@ class Hang(msgspec.Struct, frozen=True):
         return f"{self.what} since {since:%Y-%m-%dT%H:%M:%SZ}"
 
 
-class _Call(msgspec.Struct, eq=False):
-    what: str
-    began: float
-    usual: float
-    runs: bool = False  # its thread has called it
+class _Call:
+    """One call in a thread of its own; it is in `calls` until it has ended."""
+
+    def __init__(self, what: str, usual: float, calls: "list[_Call]") -> None:
+        self.what = what
+        self.usual = usual
+        self.began = time.monotonic()
+        self._loop = asyncio.get_running_loop()
+        self.result: asyncio.Future[Any] = self._loop.create_future()
+        self._runs = False  # its thread has begun
+        self._calls = calls
+
+    def start(self, call: Callable[[], object]) -> None:
+        """Raises FilesHang if no thread can start."""
+        self._calls.append(self)
+        try:
+            _in_thread(self._hand_over, self._run, call)
+        except OSError as error:
+            self._calls.remove(self)
+            raise FilesHang(f"{self.what} failed: {error.strerror}") from None
+        self._loop.call_later(_START_SECONDS, self._give_up_unless_begun)
+
+    def _run(self, call: Callable[[], object]) -> object:
+        self._runs = True
+        if self not in self._calls:
+            raise FilesHang(f"{self.what} began too late")
+        return call()
+
+    def _give_up_unless_begun(self) -> None:
+        if not self._runs:
+            self._end(None, FilesHang(f"{self.what} failed: its thread did not start"))
+
+    def _hand_over(self, value: object, error: BaseException | None) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop was closed in the meantime
+            self._loop.call_soon_threadsafe(self._end, value, error)
+
+    def _end(self, value: object, error: BaseException | None) -> None:
+        if self in self._calls:
+            self._calls.remove(self)
+        if self.result.done():
+            return  # the caller has stopped waiting
+        if error is None:
+            self.result.set_result(value)
+        else:
+            self.result.set_exception(error)
 
 
 class FileAccess:
@@ -77,47 +121,22 @@ class FileAccess:
         """Returns the result of `call`. Operators see it, as `what`, as hanging after `usual` seconds.
 
         Raises:
-            FilesHang: if an earlier call has not returned, or this one does not within `wait` seconds (it runs on).
+            FilesHang: if an earlier call has not returned, this one does not within `wait` seconds (it runs on), or no
+                thread can start.
         """
         if self._calls and not self._may_try_again():
             raise FilesHang(f"{self._calls[-1].what} hangs")
-        loop = asyncio.get_running_loop()
-        result: asyncio.Future[T] = loop.create_future()
-        under_way = _Call(what, time.monotonic(), usual)
-        self._calls.append(under_way)
-
-        def noted() -> T:
-            under_way.runs = True
-            return call(*arguments)
-
-        def ended(value: Any, error: BaseException | None) -> None:
-            if under_way in self._calls:
-                self._calls.remove(under_way)
-            if result.done():
-                return  # the caller has stopped waiting
-            if error is None:
-                result.set_result(value)
-            else:
-                result.set_exception(error)
-
-        try:
-            _in_thread(lambda *outcome: _hand_over(loop, ended, *outcome), noted)
-        except RuntimeError as error:  # no memory, or too many threads
-            self._calls.remove(under_way)
-            raise FilesHang(f"{what} failed: {error}") from None
-        done, _ = await asyncio.wait([result], timeout=wait)
+        under_way = _Call(what, usual, self._calls)
+        under_way.start(partial(call, *arguments))
+        done, _ = await asyncio.wait([under_way.result], timeout=wait)
         if not done:
-            result.cancel()
+            under_way.result.cancel()
             raise FilesHang(f"{what} hangs")
-        return result.result()
+        result: T = under_way.result.result()
+        return result
 
     def _may_try_again(self) -> bool:
-        newest = self._calls[-1]
-        if time.monotonic() - newest.began <= _AGAIN_SECONDS:
-            return False
-        if not newest.runs:  # its thread had no memory to start
-            self._calls.pop()
-        return len(self._calls) < self._threads
+        return len(self._calls) < self._threads and time.monotonic() - self._calls[-1].began > _AGAIN_SECONDS
 
 
 def returned_within(seconds: float, call: Callable[..., object], *arguments: Any) -> bool:
@@ -140,27 +159,26 @@ def returned_within(seconds: float, call: Callable[..., object], *arguments: Any
 
 
 def _in_thread(ended: Callable[[Any, BaseException | None], None], call: Callable[..., Any], *arguments: Any) -> None:
+    """Calls `ended` with the result or the error of `call`, in a daemon thread. Raises OSError if none can start."""
+
     def work() -> None:
-        value, error = None, None
         try:
             value = call(*arguments)
-        except BaseException as raised:  # raised again in the waiting caller
-            error = raised
-        while True:
-            with contextlib.suppress(MemoryError):  # the caller must learn the end
-                return ended(value, error)
-            time.sleep(_MEMORY_SECONDS)
+        except BaseException as error:  # raised again in the waiting caller
+            _call_surely(ended, None, error)
+        else:
+            _call_surely(ended, value, None)
 
     # Not a threading.Thread: process exit waits for those, and `start` never returns if the thread finds no memory
     # (https://github.com/python/cpython/issues/140746).
-    _thread.start_new_thread(work, ())
+    try:
+        _thread.start_new_thread(work, ())
+    except RuntimeError as error:  # no memory, or too many threads
+        raise OSError(errno.EAGAIN, str(error)) from None
 
 
-def _hand_over(
-    loop: asyncio.AbstractEventLoop,
-    ended: Callable[[Any, BaseException | None], None],
-    value: Any,
-    error: BaseException | None,
-) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop was closed in the meantime
-        loop.call_soon_threadsafe(ended, value, error)
+def _call_surely(ended: Callable[[Any, BaseException | None], None], value: Any, error: BaseException | None) -> None:
+    while True:
+        with contextlib.suppress(MemoryError):  # the caller must learn the end
+            return ended(value, error)
+        time.sleep(_MEMORY_SECONDS)
