@@ -1,4 +1,4 @@
-"""How large and how slow a request may be (docs/design.md, "Limits on a connection")."""
+"""How large and how slow a request may be (docs/reference/connections.md)."""
 
 MOST_URL_BYTES = 8 * 1024
 MOST_HEADER_BYTES = 16 * 1024

@@ -44,7 +44,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HitRate(msgspec.Struct, frozen=True, kw_only=True):
-    """Answers (200 and 304) of one span, by the tier that gave them. docs/operations.md defines the hit rate."""
+    """Answers (200 and 304) of one span, by the tier that gave them. docs/operate/watch.md defines the hit rate."""
 
     seconds: float  # length of the span; shorter than its name while the instance is young
     near: int

@@ -58,7 +58,7 @@ def server_refusal(error: Exception) -> Refusal:
 def describe_refusal(error: Exception) -> str:
     """Returns an error reply in words for operators."""
     if isinstance(error, NoPermissionError):
-        return f"{first_line(error)} (SECURITY.md lists the rights that its user needs)"
+        return f"{first_line(error)} (docs/operate/rights.md lists the rights that its user needs)"
     if _has_no_replicas(error):
         return _WITHOUT_REPLICAS
     return _REFUSALS.get(server_refusal(error)) or first_line(error)

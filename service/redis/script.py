@@ -20,7 +20,7 @@ ScriptCall = Sequence[str | int]
 class Script:
     """One `.lua` file; a constant of the module that calls it.
 
-    `loads`: a user that runs it may SCRIPT LOAD, and not EVAL (SECURITY.md).
+    `loads`: a user that runs it may SCRIPT LOAD, and not EVAL (docs/operate/rights.md).
     """
 
     def __init__(self, room: str, file: str, *, loads: bool = False) -> None:

@@ -28,7 +28,7 @@ RULES: list[dict[str, Any]] = [
 ALERTS = {rule["alert"]: rule for rule in RULES if "alert" in rule}
 RECORDED = {rule["record"] for rule in RULES if "record" in rule}
 DASHBOARD = json.loads((ROOT / "config" / "grafana" / "dashboard.json").read_text())
-OPERATIONS = ROOT / "docs" / "operations.md"
+RUNBOOKS = ROOT / "docs/operate/alerts.md"
 
 _DAY = 86_400
 _OURS = 'job="forecast",instance="a"'
@@ -248,9 +248,9 @@ def test_what_an_operator_reads_names_what_the_alert_knows(tmp_path: Path) -> No
 def test_every_alert_has_its_section_in_the_runbook() -> None:
     """Its address is in the alert; no section is of an alert that is no more."""
     named = {rule["alert"]: rule["annotations"]["runbook"] for rule in ALERTS.values()}
-    assert named == {alert: f"docs/operations.md#{alert.lower()}" for alert in ALERTS}
-    assert {alert.lower() for alert in ALERTS} <= anchors(OPERATIONS)
-    headings = set(re.findall(r"^#+ (Forecast\w+)$", OPERATIONS.read_text(), flags=re.MULTILINE))
+    assert named == {alert: f"docs/operate/alerts.md#{alert.lower()}" for alert in ALERTS}
+    assert {alert.lower() for alert in ALERTS} <= anchors(RUNBOOKS)
+    headings = set(re.findall(r"^#+ (Forecast\w+)$", RUNBOOKS.read_text(), flags=re.MULTILINE))
     assert headings == set(ALERTS)
 
 

@@ -172,7 +172,7 @@ def test_a_primary_that_died_comes_back_as_a_replica_and_a_full_restart_keeps_th
 
 
 def test_the_users_of_the_key_store_have_the_documented_rights(short: Path) -> None:
-    """Those of SECURITY.md, no more and no less: the same users, made in both ways, are listed alike."""
+    """Those of docs/operate/rights.md, no more and no less: the same users, made in both ways, are listed alike."""
     folder = short / "v"
     folder.mkdir()
     lines = [line for line in FILES["server.acl"].splitlines() if line.startswith("user forecast-")]

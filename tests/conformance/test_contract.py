@@ -1,4 +1,4 @@
-"""The HTTP contract of docs/design.md, point by point, over the wire. The number in a test's name is the point's.
+"""The HTTP contract of docs/reference/contract.md, point by point, over the wire. The number in a test's name is the point's.
 
 Other tests go into the depth of each; this one can be read beside the contract.
 """
@@ -22,7 +22,7 @@ from tests.support.wire import Answer
 
 PROJECTS = "/v1/development-projects"
 BATCH = f"{FORECAST}/batch"
-# docs/design.md, "Given": the members of a body in their order
+# docs/reference/contract.md, "Given": the members of a body in their order
 LOCATION = ["zip_code", "county_name", "county_fips_code", "city", "state_code", "latitude", "longitude"]
 HOUSING = [*(f"tot_home_available_{year}" for year in range(2020, 2024)), "est_total_home_demand_2030"]
 PROBLEM = ["type", "title", "status", "detail", "code", "request_id"]

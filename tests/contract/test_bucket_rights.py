@@ -1,4 +1,4 @@
-"""The rights in the bucket that SECURITY.md grants are enough, and no more than it says."""
+"""The rights in the bucket that docs/operate/rights.md grants are enough, and no more than it says."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ URL = "s3://forecast-releases/production"  # as in the policies
 
 
 def policy(name: str) -> str:
-    (found,) = re.findall(rf"```json {name}\n(.*?)```", (ROOT / "SECURITY.md").read_text(), re.DOTALL)
+    (found,) = re.findall(rf"```json {name}\n(.*?)```", (ROOT / "docs/operate/rights.md").read_text(), re.DOTALL)
     return str(found)
 
 

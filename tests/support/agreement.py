@@ -21,7 +21,7 @@ _CONNECTIONS = 8
 
 
 def tier_of(cache_status: str) -> str:
-    """docs/operations.md, "The hit rate"."""
+    """docs/operate/watch.md, "The hit rate"."""
     if "previous-release" in cache_status:
         return "previous"
     return cache_status.rpartition("detail=")[2]

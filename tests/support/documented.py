@@ -1,9 +1,9 @@
-"""What SECURITY.md tells operators to type, so that the tests run on exactly that."""
+"""What docs/operate/rights.md tells operators to type, so that the tests run on exactly that."""
 
 import re
 from pathlib import Path
 
-_SECURITY = Path(__file__).resolve().parents[2] / "SECURITY.md"
+_SECURITY = Path(__file__).resolve().parents[2] / "docs/operate/rights.md"
 
 
 def rights(role: str) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""The release that test keys see: fixed records, in memory. docs/partners.md lists them.
+"""The release that test keys see: fixed records, in memory. docs/partners/test-keys.md lists them.
 
 Names, ZIP codes and coordinates are real; all figures and projects are made up, and never change in v1. Look-ups go
 through key sets of the same kind as those of live releases, so that names match and errors help in the same way.

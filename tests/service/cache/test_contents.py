@@ -113,7 +113,7 @@ async def test_an_unreachable_or_refusing_cache_is_an_error(
     url = server.url.replace("unix://", "unix://nobody:p@")
     refused = RedisStore("shared cache", url, open_client(url, timeout=5))
     for ask in (survey(refused, 1.0, lambda _: None), read_entry(refused, KEY)):
-        with pytest.raises(StoreUnavailable, match=r"SECURITY\.md"):
+        with pytest.raises(StoreUnavailable, match=r"operate/rights\.md"):
             await ask
     await refused.stop()
     server.kill()
