@@ -12,7 +12,7 @@ ROUNDS := 10
 JEMALLOC := $(firstword $(wildcard /usr/lib/*/libjemalloc.so.2 /usr/lib64/libjemalloc.so.2))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench bench-shapes bench-chart bench-peers soak clean
+.PHONY: help setup demo docs test lint format bench bench-shapes bench-chart bench-peers soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,10 @@ setup: $(INSTALLED) ## create .venv and install into it
 
 demo: $(RUNNABLE) ## try the service: made-up figures for the whole country, a key, and lines to copy
 	@exec $(VENV)/bin/forecast demo
+
+docs: $(INSTALLED) ## build the documentation, and show it at http://localhost:8000 while you edit it
+	@$(PY) config/build_docs.py
+	@exec $(VENV)/bin/zensical serve
 
 test: $(INSTALLED) ## run the tests (about 6 minutes on two cores)
 	@LD_PRELOAD=$(JEMALLOC) $(PY) -m pytest
@@ -57,7 +61,7 @@ soak: $(INSTALLED) ## the long ones: faults again and again, more rounds, the wh
 	@CONFORMANCE_EXAMPLES=2500 $(PY) -m pytest -n 0 tests/conformance
 
 clean: ## remove everything that make created, including the demo's data
-	@rm -rf $(VENV) .azurite .bench .bench.json .bench-shapes.json .forecast .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .azurite .bench .bench.json .bench-shapes.json .forecast site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(INSTALLED): pyproject.toml constraints.txt config/setup.sh
 	@sh config/setup.sh $(VENV) embedded,demo,traces,releases,dev

@@ -1,13 +1,14 @@
-"""Adds two browser libraries to the package when it is built or installed.
+"""Builds the documentation, and adds browser libraries to the package, when it is built or installed.
 
-uPlot draws the operators' charts; Swagger UI lets partners try requests.
+uPlot draws the operators' charts. In the documentation, RapiDoc lets partners try requests, and Mermaid draws pictures.
 
-npm fetches their packages from the registry that it is configured for. The digests pin every byte. Without npm only
-these two are missing: the operators' page shows its tables, the reference its text.
+npm fetches their packages from the registry that it is configured for. The digests pin every byte. Without npm, the
+operators' page shows its tables, and the documentation has neither the API reference nor pictures.
 """
 
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 from hashlib import sha256
@@ -35,14 +36,20 @@ CHARTS = NpmPackage(
     },
 )
 REFERENCE = NpmPackage(
-    "swagger-ui-dist@5.35.0",
-    "service/http/documentation/swagger",
+    "rapidoc@9.3.8",
+    "docs/partners/rapidoc",
     {
-        "swagger-ui-bundle.js": "e6a898692f2d768e807c3ba4626068a69a2c5dd960dd6c76f3e4d3a3de180af2",
-        "swagger-ui.css": "5ed08757e53da3e026d6cbecc61fe5d43585c9560b302d534ad56692519a273d",
-        "swagger-ui-bundle.js.LICENSE.txt": "37eb6e7e59aed57b2c1acf076574b818ea07b74265717e0bd67b59e0baf9abbb",
-        "LICENSE": "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30",
-        "NOTICE": "0d20d1adef18aee3f40dd258172155521ce702ac445cb5f7b7d60ed32dad2fb2",
+        "dist/rapidoc-min.js": "affbd173a65e870e18f392cca963113bcdafb6e50e88cd2f6a834a65b22db94d",
+        "dist/rapidoc-min.js.LICENSE.txt": "b6366d212427ca41732dd93ce56a47ceaf7a0902edc2e90b22ca6a9d6feff20e",
+        "LICENSE.txt": "92682ac573adb5e1357f1f41dd0eaa2f0e9dd6116b569218978c2469c1cd085c",
+    },
+)
+DIAGRAMS = NpmPackage(
+    "mermaid@11.17.2",
+    "docs/design/mermaid",
+    {
+        "dist/mermaid.min.js": "581ed7d74bd9048d0e3a91363927d72ef22942d7722546b27f7cc29e35390eb8",
+        "LICENSE": "ec9fb67dcb25eccc416ed56e1aab819222c805a2a4bfe4cb19e7556bf2ffde80",
     },
 )
 _SECONDS = 60
@@ -52,15 +59,22 @@ class DiffersError(Exception):
     """A file differs from the pinned one."""
 
 
-class BrowserLibrariesHook(BuildHookInterface[Any]):
+class PackageFilesHook(BuildHookInterface[Any]):
     """The hook that hatchling calls before it builds."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's signature
-        for package in (CHARTS, REFERENCE):
-            if bring(package, Path(self.root)):
-                build_data["artifacts"].append(f"{package.place}/*")  # git ignores them, but the package includes them
+        root = Path(self.root)
+        sys.path.insert(0, self.root)
+        from config import build_docs
+
+        for package in (CHARTS, REFERENCE, DIAGRAMS):
+            bring(package, root)
+        if not build_docs.build(root):
+            self.app.display_warning("the documentation is left out: its generator, zensical, is not installed")
+        # git ignores them, but the package includes them
+        build_data["artifacts"] += [f"{CHARTS.place}/*", f"{build_docs.PLACE}/"]
 
 
 def bring(package: NpmPackage, root: Path) -> bool:

@@ -14,6 +14,9 @@ _TYPES = {
     "css": b"text/css; charset=utf-8",
     "js": b"text/javascript; charset=utf-8",
     "json": b"application/json",
+    "png": b"image/png",
+    "svg": b"image/svg+xml",
+    "xml": b"application/xml",
 }
 # The first makes browsers trust the content type.
 _SAFE: tuple[Header, ...] = (

@@ -14,6 +14,8 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from service.http.app import FinishedResponse, provide
+from service.http.documentation.site import Site
+from service.http.openapi import About
 from service.operators.access import Access
 from service.operators.actions import Actions
 from service.operators.controllers import (
@@ -58,12 +60,22 @@ class OperatorsApp:
 
 
 def build_operators_app(
-    instance: WatchedInstance, access: Access | None = None, changes: Actions | None = None
+    instance: WatchedInstance,
+    access: Access | None = None,
+    changes: Actions | None = None,
+    about: About | None = None,
 ) -> OperatorsApp:
     """Returns the application. The endpoints for `changes` exist only if there is a write token."""
     access = access or Access()
     scrapes, page = scrapes_of(instance), read_page_files()
-    dependencies = {"instance": instance, "scrapes": scrapes, "page": page, "changes": changes}
+    documentation = Site("all", about or About())
+    dependencies = {
+        "instance": instance,
+        "scrapes": scrapes,
+        "page": page,
+        "changes": changes,
+        "documentation": documentation,
+    }
     writable = changes is not None and access.is_writable
     return OperatorsApp(
         Litestar(

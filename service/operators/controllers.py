@@ -19,7 +19,9 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from service.base.ipc import AccessLogEntry
 from service.base.telemetry import Snapshot
-from service.http.app import FinishedResponse
+from service.http.app import GUIDE_PATH, FinishedResponse
+from service.http.documentation.routes import GUIDE, serve_page
+from service.http.documentation.site import Site
 from service.keys.record import KeyView
 from service.operators.access import Access, Right
 from service.operators.actions import Actions, NoOrder, Purged, RollbackOrder
@@ -34,7 +36,7 @@ from service.operators.state import Health, InstanceState, readiness
 from service.publishing.releases import RolledBack
 from service.request import response
 from service.request.errors import ApiError, Problem
-from service.request.request import valid_request_id
+from service.request.request import request_of, valid_request_id
 from service.request.response import Header
 
 log = logging.getLogger("forecast.operators")
@@ -101,6 +103,7 @@ class WatchedInstance(Protocol):
 Watched = NamedDependency[SkipValidation[WatchedInstance]]
 Changes = NamedDependency[SkipValidation[Actions]]
 Files = NamedDependency[SkipValidation[Page]]
+Documentation = NamedDependency[SkipValidation[Site]]
 Scrapes = NamedDependency[SkipValidation[Rounds[bytes]]]
 
 
@@ -150,6 +153,10 @@ class PageController(Controller):
         if found is None:
             raise ApiError("not_found")
         return found.reply(headers_of(request))
+
+    @route([GUIDE, f"{GUIDE_PATH}{{file:path}}"], http_method=_READ)
+    async def documentation(self, request: AnyRequest, documentation: Documentation) -> response.Response:
+        return serve_page(documentation, request_of(request.scope).sent_path, headers_of(request))
 
 
 class HealthController(Controller):

@@ -10,6 +10,7 @@ from config.settings import Settings
 from service.connection.connection import Connection
 from service.connection.door import Door
 from service.connection.server import ListenerServer
+from service.http.openapi import about_of
 from service.keys import audit
 from service.operators.access import Access, Tokens
 from service.operators.actions import Actions
@@ -84,7 +85,7 @@ class OperatorsListener:
         # beyond loopback, the valid names are unknown, and the token keeps out pages of other sites
         hosts = Hosts((self._settings.operator_host, *self._settings.operator_allowed_hosts))
         access = Access(self._tokens, hosts if self._loopback else None)
-        app = build_operators_app(instance, access, self._changes)
+        app = build_operators_app(instance, access, self._changes, about_of(self._settings))
         self._server = ListenerServer(OperatorsDoor(app))
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._bound]), name="operators")
 

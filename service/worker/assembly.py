@@ -34,6 +34,8 @@ from service.cache.shared import SharedCache
 from service.http.app import OPENAPI_PATH, build_litestar
 from service.http.area import handler_of, routes_of
 from service.http.areas import AREAS
+from service.http.documentation.routes import get_page, get_root, public_paths
+from service.http.documentation.site import Site
 from service.http.entry import Entry
 from service.http.forecast import samples
 from service.http.index import INDEX_PATH, IndexAnswer, get_index
@@ -49,7 +51,6 @@ from service.http.releases.downloads import Downloads
 from service.http.releases.files import BULK
 from service.http.releases.shelf import ReleaseShelf
 from service.http.sandbox.app import build_sandbox
-from service.http.static_file import StaticFile
 from service.keys import pepper
 from service.keys.record import KEY_RECORD_PREFIX
 from service.keys.store import KeyStore
@@ -236,16 +237,16 @@ class WorkerApp:
         fall_back = settings.previous_release_on_failure
         about = about_of(settings)
         own_usage = OwnUsage(metering.report, metering.store, self._clock)
-        documentation: dict[str, StaticFile] = {}
+        documentation: Site | None = None
+        public: list[str] = []
         handlers: list[ControllerRouterHandler] = [
             *(handler_of(endpoint) for area in AREAS for endpoint in area.endpoints),
             *(get_index, get_openapi, OwnUsageController, ReleasesController, get_feed),
         ]
         if settings.docs:
-            from service.http.documentation.routes import get_page, read_documentation  # takes 20 ms
-
-            documentation = read_documentation(about)
-            handlers.append(get_page)
+            documentation = Site("partners", about)
+            public = public_paths(documentation)
+            handlers += [get_page, get_root]
         sandbox = build_sandbox(policy, cursors, about, own_usage)
         self.lookups = LookupWatch(self.follower, self.near, self._shared, samples, fall_back=fall_back)
         self._look_ups = LookUps(self.follower, self.resolver, self._cache, self.lookups, fall_back=fall_back)
@@ -253,7 +254,7 @@ class WorkerApp:
             {
                 **{path: route for area in AREAS for path, route in routes_of(area, cursors, policy).items()},
                 **{path: Route(area=area) for path, area in _OTHER_PATHS.items()},
-                **{path: Route(area=NO_AREA, public=True) for path in documentation},
+                **{path: Route(area=NO_AREA, public=True) for path in public},
             },
             find_other=find_route,
             offers=self._offers,

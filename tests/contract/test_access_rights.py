@@ -1,4 +1,4 @@
-"""The rights that docs/operate/rights.md tells operators to give are enough, and not more than that (its lines are read here)."""
+"""The rights that docs/operate/rights.md grants are enough, and not more than that (its lines are read here)."""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, date, datetime, timedelta

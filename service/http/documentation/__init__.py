@@ -1,1 +1,1 @@
-"""The documentation on the partners' listener: the guide, the reference, and the OpenAPI description without a key."""
+"""The documentation: sites of HTML pages that config/build_docs.py builds into this package."""

@@ -1,0 +1,84 @@
+"""One documentation site as it is served: its files, read when they are first requested."""
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+from importlib import resources
+from importlib.resources.abc import Traversable
+from typing import Literal
+
+import msgspec
+
+from service.http.openapi import About, describe_api
+from service.http.static_file import StaticFile, static_file
+
+Name = Literal["all", "partners"]
+
+INDEX = "index.html"
+# Where the pages of partners are in each site.
+_PARTNERS: dict[Name, str] = {"all": "partners/", "partners": ""}
+# As in the pages.
+_SAMPLE_URL = b"http://127.0.0.1:8000"
+_CONTACT = b"<!-- contact -->"
+_INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
+# Pages have inline styles and pictures, search in a worker, and send trial requests to their own origin.
+_POLICY = (
+    b"default-src 'none'; script-src 'self'%b; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    b"font-src 'self' data:; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
+    b"frame-ancestors 'none'"
+)
+_CACHE_CONTROL = b"public, max-age=300"
+
+
+class Site:
+    """The files of one site, by their paths in it. `about` is what samples and the description name."""
+
+    def __init__(self, name: Name, about: About) -> None:
+        root = resources.files(__package__).joinpath("sites", name)
+        self._about = about
+        self._files = dict(_files_in(root, "")) if root.is_dir() else {}
+        self._description = f"{_PARTNERS[name]}openapi.json"
+        self._read: dict[str, StaticFile] = {}
+
+    @property
+    def paths(self) -> list[str]:
+        return [self._description, *self._files]
+
+    def file(self, path: str) -> StaticFile | None:
+        """Returns the file, or None if there is none."""
+        if path not in self._read and path in self.paths:
+            self._read[path] = self._load(path)
+        return self._read.get(path)
+
+    def _load(self, path: str) -> StaticFile:
+        if path == self._description:
+            body = msgspec.json.encode(describe_api(self._about))
+        else:
+            body = self._files[path].read_bytes()
+        if path.endswith((".html", "search.json")):
+            body = self._with_names(body)
+        scripts = {sha256(script).digest() for script in _INLINE_SCRIPT.findall(body)}
+        allowed = b"".join(b" 'sha256-%b'" % b64encode(digest) for digest in sorted(scripts))
+        return static_file(path, body, _POLICY % allowed, _CACHE_CONTROL)
+
+    def _with_names(self, body: bytes) -> bytes:
+        """Returns the page with the instance's address in its samples, and with whom to ask."""
+        about = self._about
+        url = (about.public_url or about.local_url or _SAMPLE_URL.decode()).encode()
+        return body.replace(_SAMPLE_URL, url).replace(_CONTACT, _contact(about.contact))
+
+
+def _files_in(folder: Traversable, prefix: str) -> list[tuple[str, Traversable]]:
+    files: list[tuple[str, Traversable]] = []
+    for entry in folder.iterdir():
+        path = f"{prefix}{entry.name}"
+        files += [(path, entry)] if entry.is_file() else _files_in(entry, f"{path}/")
+    return files
+
+
+def _contact(contact: str | None) -> bytes:
+    if contact is None:
+        return b""
+    address = contact if "://" in contact else f"mailto:{contact}"
+    return f'<p>Questions, keys, limits: <a href="{escape(address)}">{escape(contact)}</a></p>'.encode()
