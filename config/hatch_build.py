@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,8 +71,8 @@ class PackageFilesHook(BuildHookInterface[Any]):
         sys.path.insert(0, self.root)
         from config import build_docs
 
-        for package in (CHARTS, REFERENCE, DIAGRAMS):
-            bring(package, root)
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(bring, (CHARTS, REFERENCE, DIAGRAMS), repeat(root)))
         if not build_docs.build(root):
             self.app.display_warning("the documentation is left out: its generator, zensical, is not installed")
         # git ignores them, but the package includes them
