@@ -23,8 +23,8 @@ demo: $(RUNNABLE) ## try the service: made-up figures for the whole country, a k
 	@exec $(VENV)/bin/forecast demo
 
 docs: $(INSTALLED) ## build the documentation, and show it at http://localhost:8000 while you edit it
-	@$(PY) config/build_docs.py
-	@exec $(VENV)/bin/zensical serve
+	@PYTHONPATH=$(CURDIR)/$(VENV)/docs $(PY) config/build_docs.py
+	@PYTHONPATH=$(CURDIR)/$(VENV)/docs exec $(PY) -m zensical serve
 
 test: $(INSTALLED) ## run the tests (about 6 minutes on two cores)
 	@LD_PRELOAD=$(JEMALLOC) $(PY) -m pytest

@@ -12,6 +12,9 @@ from shutil import copytree, rmtree
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # a script finds modules beside itself
+from config.browser_libraries import DIAGRAMS, REFERENCE, bring_all  # noqa: E402
+
 PLACE = Path("service/http/documentation/sites")
 # The folder of a site's pages below docs/, by the site's name.
 _SITES = {"all": "", "partners": "partners"}
@@ -31,6 +34,7 @@ def build(root: Path = ROOT) -> bool:
     """
     if find_spec("zensical") is None:
         return False
+    bring_all((REFERENCE, DIAGRAMS), root)
     with tempfile.TemporaryDirectory() as folder:
         running = [(name, _start(root, Path(folder) / name, pages)) for name, pages in _SITES.items()]
         for name, process in running:
@@ -76,4 +80,4 @@ def _nav_of(nav: list[Any], pages: str) -> list[str]:
 
 if __name__ == "__main__":
     if not build():
-        sys.exit("the documentation needs its generator: .venv/bin/python -m pip install zensical")
+        sys.exit("the documentation needs its generator, which `make setup` installs (or: pip install zensical)")

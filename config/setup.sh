@@ -33,13 +33,22 @@ fi
 
 echo "setup: installing $extras (the first time takes about half a minute; on a slow network or a busy machine, longer)"
 # Does not compile: most modules are never imported, and the others are compiled on first import.
-if ! "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-compile \
-    --constraint constraints.txt --editable ".[$extras]" >"$log" 2>&1; then
+install() {
+    "$venv/bin/python" -m pip install --disable-pip-version-check --quiet --no-compile --constraint constraints.txt "$@"
+}
+# The generator of the documentation has 17,000 files, as long as all others together: it is installed beside them.
+build_docs() {
+    rm -rf "$venv/docs"
+    install --target "$venv/docs" zensical && PYTHONPATH=$PWD/$venv/docs "$venv/bin/python" config/build_docs.py
+}
+build_docs >"$log.docs" 2>&1 &
+if ! { install editables hatchling && install --no-build-isolation --editable ".[$extras]"; } >"$log" 2>&1; then
     grep -qE 'Temporary failure|NewConnectionError|Name or service|timed out|ProxyError' "$log" &&
         fail "the package index is unreachable; connect, or set PIP_INDEX_URL to a mirror; see $log"
     fail "installation failed: $(grep -m 1 '^ERROR' "$log" || echo "see $log") (whole log: $log)"
 fi
 rm -f "$log"
+if wait $!; then rm -f "$log.docs"; else echo "setup: the documentation could not be built; see $log.docs, then try: make docs"; fi
 [ -s service/operators/page/uplot/uPlot.iife.min.js ] ||
     echo "setup: npm is not installed, or cannot reach its registry: the operators' page has tables, but no charts"
 touch "$venv/.runnable"

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from config.hatch_build import CHARTS, REFERENCE
+from config.browser_libraries import CHARTS, REFERENCE
 from tests.browser.double import Double
 from tests.support.brought import needs_brought
 from tests.support.waiting import PATIENCE

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from config.hatch_build import CHARTS, REFERENCE, DiffersError, NpmPackage, bring, unpacked
+from config.browser_libraries import CHARTS, REFERENCE, DiffersError, NpmPackage, bring, unpacked
 
 _ROOT = Path(__file__).parents[2]
 

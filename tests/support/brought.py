@@ -1,8 +1,8 @@
-"""Browser libraries that npm brings when the service is installed (config/hatch_build.py)."""
+"""Browser libraries that npm brings when the service is installed (config/browser_libraries.py)."""
 
 import pytest
 
-from config.hatch_build import NpmPackage
+from config.browser_libraries import NpmPackage
 from tests.support.markdown import ROOT
 
 
