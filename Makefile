@@ -23,7 +23,7 @@ demo: $(RUNNABLE) ## try the service: made-up figures for the whole country, a k
 	@exec $(VENV)/bin/forecast demo
 
 docs: $(INSTALLED) ## build the documentation, and show it at http://localhost:8000 while you edit it
-	@PYTHONPATH=$(CURDIR)/$(VENV)/docs $(PY) config/build_docs.py
+	@$(PY) config/build_docs.py
 	@PYTHONPATH=$(CURDIR)/$(VENV)/docs exec $(PY) -m zensical serve
 
 test: $(INSTALLED) ## run the tests (about 6 minutes on two cores)

@@ -3,6 +3,7 @@
 There are two sites. The operators' listener serves all pages, the partners' listener those of docs/partners.
 """
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,7 @@ def build(root: Path = ROOT) -> bool:
     Raises:
         DocumentationError: a page is wrong, for example because of a link that leads nowhere.
     """
+    sys.path.append(str(Path(sys.prefix, "docs")))  # where config/setup.sh installs the generator
     if find_spec("zensical") is None:
         return False
     bring_all((REFERENCE, DIAGRAMS), root)
@@ -65,6 +67,7 @@ def _start(root: Path, folder: Path, pages: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
         [sys.executable, "-m", "zensical", "build", "--strict"],
         cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -13,7 +13,7 @@ from tests.support.markdown import blocks
 from tests.support.served import Served
 
 _BIN = Path(sys.executable).parent
-_GUIDE = Path(__file__).parents[2] / "docs/partners.md"
+_GUIDE = Path(__file__).parents[2] / "docs/partners/clients.md"
 
 pytestmark = pytest.mark.skipif(
     not (_BIN / "openapi-python-client").exists(), reason="no generators (pip install '.[conformance]')"

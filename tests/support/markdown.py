@@ -3,6 +3,7 @@
 import re
 import shlex
 from pathlib import Path
+from textwrap import dedent
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
@@ -18,8 +19,13 @@ def name_of(page: Path) -> str:
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """The fenced blocks of `language`."""
-    return [content for found, content in _FENCE.findall(page.read_text()) if found == language]
+    """The fenced blocks of `language`, also those in tabs, which are indented."""
+    return [dedent(content) for found, content in _FENCE.findall(page.read_text()) if found == language]
+
+
+def partners_blocks(language: str) -> list[str]:
+    """The fenced blocks of `language` in all pages of partners."""
+    return [block for page in sorted((ROOT / "docs/partners").glob("*.md")) for block in blocks(page, language)]
 
 
 def prose(page: Path) -> str:

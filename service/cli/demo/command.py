@@ -4,6 +4,7 @@ import shlex
 from functools import partial
 
 import click
+import msgspec
 from rich.console import Console
 
 from service.base import interruption, logs
@@ -35,14 +36,17 @@ def demo() -> None:
     """
     interruption.call_on_signal(connections.interrupt)
     loaded = load_settings()
-    log_json = logs.configure("json" if wants_json() else loaded.settings.log_format, loaded.settings.log_level)
+    level = loaded.settings.log_level
+    if loaded.sources["log_level"] == "default" and not wants_json():
+        level = "warning"  # each request is a line, which would scroll the lines to copy away
+    log_json = logs.configure("json" if wants_json() else loaded.settings.log_format, level)
     console = stderr()
     # another terminal uses the default data folder, so the lines to copy set any other
     elsewhere = f"FORECAST_DATA_DIR={shlex.quote(loaded.settings.data_dir)} "
     prefix = "" if loaded.sources["data_dir"] == "default" else elsewhere
     try:
         run_demo(
-            loaded.settings,
+            msgspec.structs.replace(loaded.settings, log_level=level),
             log_json=log_json,
             say=lambda step: console.print(f"[dim]· {plain(step)}[/dim]"),
             on_ready=print_json if wants_json() else _print_lines,
@@ -60,7 +64,11 @@ def _print_lines(lines: DemoLines) -> None:
     else:
         _print(console, "[bold]This data folder already has a release, so the demo serves that one.[/bold]")
     _section(console, "Send requests, in another terminal", lines.ask)
-    _section(console, "Read, in a browser", (("the documentation", lines.documentation),))
+    _section(
+        console,
+        "Read, in a browser",
+        (("the documentation", lines.documentation), ("for its samples, type", lines.variables)),
+    )
     _section(console, "Work as a data engineer", lines.publish)
     _section(console, "Work as an operator", lines.operate)
     _print(console, "\nCtrl-C stops everything.\n")

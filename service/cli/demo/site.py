@@ -39,6 +39,7 @@ class DemoLines(msgspec.Struct, frozen=True):
 
     illustrative: bool  # False if another release was already current
     ask: tuple[tuple[str, str], ...]  # requests of a partner
+    variables: str  # a line that sets those of the samples in the documentation
     publish: tuple[tuple[str, str], ...]  # commands of a data engineer
     operate: tuple[tuple[str, str], ...]  # a page and commands of an operator
     operators: str  # base URL of the operators' listener
@@ -62,11 +63,12 @@ def run_demo(
         raise StartError(unwritable(settings.data_path, error)) from None
     make_drops(folder / "drops", say)
     manifest = _release(settings, folder, say)
-    key = _key(settings, folder / "key", say)
+    key, test_key = _key(settings, folder / "key", say), _key(settings, folder / "test-key", say, test=True)
     settings = msgspec.structs.replace(_with_free_ports(settings, say), docs=True)
 
     def ready(partners: str, operators: str) -> None:
-        on_ready(_lines(manifest, partners, operators, key, f"{program} ", folder / "drops"))
+        variables = f"export BASE={partners} KEY={key} TEST_KEY={test_key}"
+        on_ready(_lines(manifest, partners, operators, key, f"{program} ", folder / "drops", variables))
 
     say("starting")
     serve(settings, log_json=log_json, on_ready=ready)
@@ -99,8 +101,8 @@ def _await_release(catalog: Catalog) -> Manifest:
     return catalog.current()
 
 
-def _key(settings: Settings, path: Path, say: Say) -> str:
-    """Returns the demo's key: the one in its file if it is active, else a new one."""
+def _key(settings: Settings, path: Path, say: Say, *, test: bool = False) -> str:
+    """Returns a key of the demo: the one in its file if it is active, else a new one."""
     secret = pepper.obtain(settings.keys_pepper, settings.data_path)
     kept = path.read_text(encoding="ascii").strip() if path.exists() else ""
 
@@ -112,8 +114,8 @@ def _key(settings: Settings, path: Path, say: Say) -> str:
             known = (await store.find(parts.key_id)).key if parts else None
             if parts and known and known.status() == "active" and known.digest == form.digest(parts.secret, secret):
                 return kept
-            say("issuing a key")
-            issued, _ = await store.issue(_PARTNER, "made by forecast demo", None)
+            say("issuing a test key" if test else "issuing a key")
+            issued, _ = await store.issue(_PARTNER, "made by forecast demo", None, test=test)
             return issued
         finally:
             await redis.stop()
@@ -153,7 +155,9 @@ def _is_free(host: str, port: int) -> bool:
     return True
 
 
-def _lines(manifest: Manifest, partners: str, operators: str, key: str, program: str, drops: Path) -> DemoLines:
+def _lines(
+    manifest: Manifest, partners: str, operators: str, key: str, program: str, drops: Path, variables: str
+) -> DemoLines:
     url = f"{partners}/v1/population-housing-forecast"
     curl = f"curl -s -H 'x-api-key: {key}'"
     projects = f"{curl} '{partners}/v1/development-projects?city_name=Chicago&state_code=IL'"
@@ -165,6 +169,7 @@ def _lines(manifest: Manifest, partners: str, operators: str, key: str, program:
             *((("development projects", projects),) if "projects" in manifest.areas else ()),
             ("a helpful error", f"{curl} '{url}?city_name=Dickinson&state_code=AK'"),
         ),
+        variables=variables,
         publish=(
             ("publish a newer drop", f"{program}extracts publish {shell_path(drops / 'second')}"),
             ("see a bad drop refused", f"{program}extracts publish {shell_path(drops / 'bad')}"),

@@ -97,7 +97,9 @@ def the_printed_lines_work(env: dict[str, str], lines: dict[str, Any]) -> None:
     assert "made up" in " ".join(index["attribution"])
     page = httpx.get(lines["documentation"])
     assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert f"BASE={url.partition('/v1/')[0]} KEY=" in page.text
+    base = url.partition("/v1/")[0]
+    assert base in page.text
+    assert lines["variables"].startswith(f"export BASE={base} KEY={key} TEST_KEY=phf_test_")
     until(lambda: httpx.get(f"{lines['operators']}/health/ready").json()["status"] == "ready")
     view = httpx.get(lines["operate"][0][1], headers={"accept": "text/html"})
     assert (view.status_code, view.headers["content-type"]) == (200, "text/html; charset=utf-8")
