@@ -145,7 +145,7 @@ def describe_api(about: About = _NO_SETTINGS, live: Mapping[str, LiveExample] = 
             **{one.path: {"get": _of_area(area.name, one, live.get(one.operation.id))} for area, one in _ENDPOINTS},
             **{path: {"get": _of_key(own, codes)} for path, own, codes in describe_usage()},
             **{one.path: {"get": _of_release(one)} for one in describe_releases()},
-            "/v1/": {"get": _plain("getIndex", _INDEX, "Index", examples.INDEX)},
+            "/v1": {"get": _plain("getIndex", _INDEX, "Index", examples.INDEX)},
             OPENAPI_PATH: {"get": _plain("getOpenApi", "This description", None, None)},
         },
         "components": {

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from service.http.documentation.code_samples import add_code_samples
 from service.http.openapi import About, describe_api
 from service.http.static_file import StaticFile, static_file
 
@@ -19,7 +20,7 @@ INDEX = "index.html"
 # Where the pages of partners are in each site.
 _PARTNERS: dict[Name, str] = {"all": "partners/", "partners": ""}
 # As in the pages.
-_SAMPLE_URL = b"http://127.0.0.1:8000"
+_SAMPLE_URL = "http://127.0.0.1:8000"
 _CONTACT = b"<!-- contact -->"
 _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 # Pages have inline styles and pictures, search in a worker, and send trial requests to their own origin.
@@ -53,7 +54,9 @@ class Site:
 
     def _load(self, path: str) -> StaticFile:
         if path == self._description:
-            body = msgspec.json.encode(describe_api(self._about))
+            document = describe_api(self._about)
+            add_code_samples(document, self._url)
+            body = msgspec.json.encode(document)
         else:
             body = self._files[path].read_bytes()
         if path.endswith((".html", "search.json")):
@@ -64,9 +67,11 @@ class Site:
 
     def _with_names(self, body: bytes) -> bytes:
         """Returns the page with the instance's address in its samples, and with whom to ask."""
-        about = self._about
-        url = (about.public_url or about.local_url or _SAMPLE_URL.decode()).encode()
-        return body.replace(_SAMPLE_URL, url).replace(_CONTACT, _contact(about.contact))
+        return body.replace(_SAMPLE_URL.encode(), self._url.encode()).replace(_CONTACT, _contact(self._about.contact))
+
+    @property
+    def _url(self) -> str:
+        return self._about.public_url or self._about.local_url or _SAMPLE_URL
 
 
 def _files_in(folder: Traversable, prefix: str) -> list[tuple[str, Traversable]]:

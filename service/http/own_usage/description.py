@@ -55,8 +55,8 @@ def _by_day() -> Document:
         "By UTC day and area, for the key that asks; days without requests are left out. Billable are answered (200, "
         f"206) and not_modified (304), also to HEAD; not_found is 404, rejected any other 4xx. {_FREE}",
         [
-            _day("from", "First UTC day. Default: the first of the month of `to`.", "2026-11-01"),
-            _day("to", f"Last UTC day, included; at most {MOST_DAYS} days. Default: today.", "2026-11-20"),
+            _day("from", "First UTC day. Default: the first of the month of `to`."),
+            _day("to", f"Last UTC day, included; at most {MOST_DAYS} days. Default: today."),
         ],
         "remaining is what is left of the quota in its current period; limits are null where the key has none.",
         json_body("Usage", {"month": _DAYS}),
@@ -71,8 +71,8 @@ def _by_hour() -> Document:
         "requests are left out. It shows when something happened; bills are made of the days of `/v1/usage`. "
         f"{_FREE}",
         [
-            _day("from", f"First UTC day, of the last {HOURS_KEPT_DAYS}. Default: the day before `to`.", "2026-11-19"),
-            _day("to", "Last UTC day, included. Default: today.", "2026-11-20"),
+            _day("from", f"First UTC day, of the last {HOURS_KEPT_DAYS}. Default: the day before `to`."),
+            _day("to", "Last UTC day, included. Default: today."),
         ],
         "No hours if the key was not used.",
         json_body("UsageByHour", {"hours": _HOURS}),
@@ -108,5 +108,6 @@ def _operation(
     }
 
 
-def _day(name: str, description: str, example: str) -> dict[str, Any]:
-    return parameter(name, description, {"type": "string", "format": "date"}, example)
+def _day(name: str, description: str) -> dict[str, Any]:
+    """Returns a parameter without an example, which would soon be too old."""
+    return parameter(name, description, {"type": "string", "format": "date"})

@@ -170,7 +170,7 @@ def test_every_example_is_valid_and_decodes(schema: str, value: Any) -> None:
         (f"{FORECAST}/by-county?county_fips_code=01025", "ForecastPage"),
         (f"{FORECAST}/by-state?state_code=il&limit=2", "ForecastPage"),
         (f"{FORECAST}?zip_code=99999", "Problem"),
-        ("/v1/", "Index"),
+        ("/v1", "Index"),
         ("/v1/usage", "Usage"),
         ("/v1/usage/hours", "UsageByHour"),
         ("/v1/usage/errors", "OwnErrors"),

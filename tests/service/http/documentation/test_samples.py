@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import duckdb
+import msgspec
 import pytest
 
+from service.http.documentation.site import Site
+from service.http.openapi import About
 from tests.support.curl import curl
 from tests.support.markdown import partners_blocks
 from tests.support.served import Served
@@ -49,6 +52,32 @@ def test_the_python_programs_work(documented: Served, block: str) -> None:
 @pytest.mark.parametrize("block", partners_blocks("javascript"))
 def test_the_javascript_programs_work(documented: Served, block: str) -> None:
     assert run(["node", "--input-type=module", "--eval", block], documented)
+
+
+def _samples_of_reference(language: str) -> list[str]:
+    description = Site("partners", About()).file("openapi.json")
+    assert description is not None
+    operations = [item["get"] for item in msgspec.json.decode(description.body)["paths"].values()]
+    return [one["source"] for operation in operations for one in operation["x-codeSamples"] if one["lang"] == language]
+
+
+@pytest.mark.parametrize(
+    ("language", "program"),
+    [
+        ("Shell", ["bash", "-c"]),
+        ("Python", [sys.executable, "-c"]),
+        ("JavaScript", ["node", "--input-type=module", "-e"]),
+    ],
+    ids=["Shell", "Python", "JavaScript"],
+)
+def test_the_samples_of_the_reference_work(documented: Served, language: str, program: list[str]) -> None:
+    if shutil.which(program[0]) is None:
+        pytest.skip(f"there is no {program[0]} on the PATH")
+    samples = _samples_of_reference(language)
+    assert len(samples) > 10
+    for sample in samples:
+        source = sample.replace("http://127.0.0.1:8000", f"http://127.0.0.1:{documented.port}")
+        assert run([*program, _STRICT + source if language == "Shell" else source], documented)
 
 
 def test_the_sql_statement_fits_the_file(documented: Served, tmp_path: Path) -> None:
