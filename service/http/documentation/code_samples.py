@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import urlencode
 
-_CURL = """curl -H "x-api-key: $KEY" '{url}'"""
+_CURL = """curl {saved}-H "x-api-key: $KEY" '{url}'"""
 _PYTHON = """import os
 from urllib.request import Request, urlopen
 
@@ -24,9 +24,10 @@ def add_code_samples(document: dict[str, Any], base: str) -> None:
     The member is an extension that API references read (https://redocly.com/docs-legacy/api-reference-docs/spec-extensions).
     """
     for path, item in document["paths"].items():
+        saved = "--remote-name " if path.endswith("{file}") else ""  # a terminal cannot show it
         url = base + _target(path, item["get"]["parameters"])
         item["get"]["x-codeSamples"] = [
-            {"lang": language, "label": label, "source": sample.format(url=url)}
+            {"lang": language, "label": label, "source": sample.format(url=url, saved=saved)}
             for language, label, sample in _LANGUAGES
         ]
 
