@@ -113,7 +113,7 @@ async def test_a_data_folder_that_does_not_say_which_store_it_saw_believes_the_f
 ) -> None:
     (tmp_path / "worker" / SEEN).write_bytes(noted)
     later = beside(worker, tmp_path / "worker")
-    with pytest.raises(ForeignStoreError, match="is empty"):
+    with pytest.raises(ForeignStoreError, match="has lost its identity"):
         later.check_identity(None)
     control = await worker.identity()
     assert control is not None

@@ -184,5 +184,5 @@ def test_a_url_that_is_none_is_an_error_at_once() -> None:
 async def test_a_missing_right_is_named_with_the_document_of_rights(store: RedisStore) -> None:
     """An upgrade may need more of them: what worked yesterday is refused then."""
     await store.call(lambda client: client.acl_setuser("default", commands=["-set"]))
-    with pytest.raises(StoreUnavailable, match=r"no permissions .*SECURITY\.md"):
+    with pytest.raises(StoreUnavailable, match=r"no permissions .*operate/rights\.md"):
         await store.call(lambda client: client.set("a", "b"))
