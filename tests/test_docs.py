@@ -153,7 +153,7 @@ def test_settings_that_are_named_exist(page: Path) -> None:
     known = {f"FORECAST_{name.upper()}" for name in names()}
     known |= {f"{name}_FILE" for name in known} | {"FORECAST_CONFIG"}
     foreign = {"FORECAST_PORT", "FORECAST_SERVICE_"}  # what Kubernetes injects
-    assert set(re.findall(r"FORECAST_[A-Z_]+", page.read_text())) - known - foreign == set()
+    assert set(re.findall(r"\bFORECAST_[A-Z_]+", page.read_text())) - known - foreign == set()
 
 
 @by_page

@@ -113,7 +113,7 @@ def test_a_store_that_is_not_ours_or_refuses_to_be_read_makes_every_worker_unava
     with serving(published.env, short / "serve.log", workers=2) as instance:
         until(lambda: is_ready(instance))
         store.flushall()
-        until(lambda: is_unavailable(instance, "empty"))
+        until(lambda: is_unavailable(instance, "identity"))
         assert forecast_here(published.env, "keys", "import", backup).returncode == 0
         until(lambda: is_ready(instance))
         try:
@@ -125,7 +125,7 @@ def test_a_store_that_is_not_ours_or_refuses_to_be_read_makes_every_worker_unava
         until(lambda: is_ready(instance))
         until(lambda: instance.zip_code(published.key).status_code == 200)
         store.flushall()
-        until(lambda: status(instance) == "degraded" and "empty" in reasons(instance))
+        until(lambda: status(instance) == "degraded" and "identity" in reasons(instance))
         assert instance.ready().status_code == 200, "somebody is served"
         assert instance.metric("forecast_key_store_foreign") == 1
 
