@@ -12,7 +12,7 @@ ROUNDS := 10
 JEMALLOC := $(firstword $(wildcard /usr/lib/*/libjemalloc.so.2 /usr/lib64/libjemalloc.so.2))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs test lint format bench bench-shapes bench-chart bench-peers soak clean
+.PHONY: help setup demo docs docs-pages test lint format bench bench-shapes bench-chart bench-peers soak clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ demo: $(RUNNABLE) ## try the service: made-up figures for the whole country, a k
 docs: $(INSTALLED) ## build the documentation, and show it at http://localhost:8000 while you edit it
 	@$(PY) config/build_docs.py
 	@PYTHONPATH=$(CURDIR)/$(VENV)/docs exec $(PY) -m zensical serve
+
+docs-pages: $(INSTALLED) ## write the pages of docs/ that come from the code
+	@$(PY) -m tests.support.generated_pages
 
 test: $(INSTALLED) ## run the tests (about 6 minutes on two cores)
 	@LD_PRELOAD=$(JEMALLOC) $(PY) -m pytest

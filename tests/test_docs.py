@@ -27,6 +27,7 @@ from service.http.releases.listing import Releases
 from service.operators.metrics import render_metrics
 from service.operators.state import InstanceState
 from service.request.errors import CODES
+from tests.support.generated_pages import GENERATED
 from tests.support.markdown import (
     PAGES,
     ROOT,
@@ -102,6 +103,11 @@ def _leaves(nav: object) -> Iterator[object]:
             yield from _leaves(one)
     else:
         yield nav
+
+
+@pytest.mark.parametrize("page", GENERATED, ids=name_of)
+def test_a_page_that_comes_from_the_code_is_up_to_date(page: Path) -> None:
+    assert page.read_text() == GENERATED[page](), "make docs-pages writes it"
 
 
 def test_the_sites_can_be_built_without_a_warning(tmp_path: Path) -> None:
