@@ -88,7 +88,7 @@ def render_rules() -> str:
     return _page(
         "Rules for drops",
         "Every rule that `forecast extracts check` and `publish` apply, with its default limit. A finding of severity "
-        "error refuses the drop. Where the table says yes, `--accept` publishes in spite of an error. `FORECAST_LIMITS` "
+        "error refuses the drop. Where the table says yes, `--accept` publishes all the same. `FORECAST_LIMITS` "
         "and `FORECAST_SEVERITIES` change limits and severities.",
         _table(("rule", "severity", "limit", "accept", "what it checks", "what to do"), rows),
     )
@@ -161,7 +161,8 @@ def render_llms() -> str:
 
 
 def _title(page: Path) -> str:
-    return re.findall(r"^# (.+)$", page.read_text(), flags=re.MULTILINE)[0]
+    title = re.search(r"^# (.+)$", page.read_text(), flags=re.MULTILINE)
+    return title[1] if title else page.stem
 
 
 GENERATED: dict[Path, Callable[[], str]] = {
