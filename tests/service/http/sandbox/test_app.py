@@ -110,7 +110,7 @@ def test_batches_and_regions_are_of_test_data_too(tester: Caller) -> None:
 
 def test_the_documented_places_are_there(tester: Caller) -> None:
     guide = GUIDE.read_text(encoding="utf-8")
-    places, _, errors = guide.partition("Figures and projects are made up")
+    places, _, errors = guide.partition("## Errors on purpose")
     queries = re.findall(r"^\| `([a-z_]+=[^`]+)`", places, re.MULTILINE)
     assert len(queries) == 9
     for query in queries:
