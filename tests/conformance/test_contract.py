@@ -24,7 +24,7 @@ from tests.support.wire import Answer
 
 PROJECTS = "/v1/development-projects"
 BATCH = f"{FORECAST}/batch"
-# docs/reference/contract.md, "Given": the members of a body in their order
+# docs/reference/contract.md, "The fixed part": the members of a body in their order
 LOCATION = ["zip_code", "county_name", "county_fips_code", "city", "state_code", "latitude", "longitude"]
 HOUSING = [*(f"tot_home_available_{year}" for year in range(2020, 2024)), "est_total_home_demand_2030"]
 PROBLEM = ["type", "title", "status", "detail", "code", "request_id"]
