@@ -17,8 +17,9 @@ from tests.bench.shapes.results import ShapesResults
 from tests.bench.stage import BenchError, console
 
 HERE = Path(__file__).parent
-RESULTS, CHART = HERE / "results.json", HERE / "results.svg"
-SHAPES_RESULTS, SHAPES_CHART = HERE / "shapes.json", HERE / "shapes.svg"
+_CHARTS = HERE.parents[1] / "docs/design"
+RESULTS, CHART = HERE / "results.json", _CHARTS / "results.svg"
+SHAPES_RESULTS, SHAPES_CHART = HERE / "shapes.json", _CHARTS / "shapes.svg"
 _JSON = click.option("--json", "file", type=click.Path(path_type=Path, dir_okay=False), help="Write the figures here.")
 
 

@@ -26,8 +26,8 @@ _STYLE = """
   }
 """
 _HEADINGS = {
-    "hit": "ZIP codes asked for before: answers per second, {} = 1",
-    "miss": "ZIP codes asked for the first time, all distinct: answers per second, {} = 1",
+    "hit": "ZIP codes requested before: answers per second, {} = 1",
+    "miss": "ZIP codes requested for the first time, all distinct: answers per second, {} = 1",
 }
 
 
