@@ -108,7 +108,7 @@ def render_dictionary() -> str:
     parts: list[str] = []
     for name, schema in schemas.items():
         if schema.get("properties"):
-            text = schema.get("description", "").replace("``", "`")
+            text = " ".join(schema.get("description", "").replace("``", "`").split())  # Python 3.13 removes indents
             parts += [f"## {name}", text, _table(("member", "type", "null", "meaning"), _members(schema))]
     return _page(
         "Data dictionary",
