@@ -69,6 +69,7 @@ class Connection:
     def opened(self) -> None:
         if not self._is_reset():
             self._deadlines.watch()
+            self._read_or_wait()  # its first bytes, which came before it was polled, may be held
 
     def _is_reset(self) -> bool:
         """Resets the connection if too many are waiting for their refusal; returns whether it did."""

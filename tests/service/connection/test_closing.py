@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import threading
 
 import pytest
 
@@ -63,6 +64,24 @@ def test_a_client_that_ends_its_side_gets_the_answers_it_waits_for(worker: Serve
     with worker.wire() as wire:
         wire.send(worker.head(target) * at_once).end_sending()
         assert wire.rest().count(b"HTTP/1.1 ") == at_once
+
+
+def test_requests_that_arrive_before_the_connection_is_accepted_are_all_answered(worker: Served) -> None:
+    """Also if the client has ended its side by then."""
+    began, sent = threading.Event(), threading.Event()
+
+    async def hold_up() -> None:
+        began.set()
+        sent.wait(60)
+
+    holding = threading.Thread(target=worker.run, args=(hold_up,))
+    holding.start()
+    assert began.wait(60)
+    with worker.wire() as wire:
+        wire.send(worker.head(DOCUMENT) * 3).end_sending()
+        sent.set()
+        assert wire.rest().count(b"HTTP/1.1 ") == 3
+    holding.join()
 
 
 def test_a_large_answer_reaches_a_slow_client_that_has_ended_its_side(worker: Served) -> None:
