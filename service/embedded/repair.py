@@ -58,6 +58,8 @@ def find_incomplete_end(folder: Path) -> str | None:
         at = 0 if last < 0 else last + len(_EXEC)
         while at < len(data):
             end = _end_of_change(data, at)
+            if end is None and data[at : at + 1] != b"*":
+                return None  # other damage, with which a server does not start
             if end is None:
                 return (
                     f"the last change in {folder / FILES / name} is incomplete, and is dropped "
