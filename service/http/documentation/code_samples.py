@@ -24,8 +24,9 @@ def add_code_samples(document: dict[str, Any], base: str) -> None:
     The member is an extension that API references read (https://redocly.com/docs-legacy/api-reference-docs/spec-extensions).
     """
     for path, item in document["paths"].items():
-        saved = "--remote-name " if path.endswith("{file}") else ""  # a terminal cannot show it
         url = base + _target(path, item["get"]["parameters"])
+        # a terminal cannot show a file
+        saved = f"--output {url.rpartition('/')[2]} " if path.endswith("{file}") else ""
         item["get"]["x-codeSamples"] = [
             {"lang": language, "label": label, "source": sample.format(url=url, saved=saved)}
             for language, label, sample in _LANGUAGES
