@@ -162,7 +162,10 @@ def _refused(watched: Watched) -> None:
     until(lambda: instance.metric("forecast_inbox_waiting") == 0)
     assert instance.metric("forecast_inbox_refused_total") == before + 1
     assert abs(time.time() - instance.metric("forecast_inbox_last_refusal_timestamp_seconds")) < 60
-    assert (figure(instance, watched.site), instance.ready().json()["status"]) == (2001, "ready")
+    assert figure(instance, watched.site) == 2001
+    until(
+        lambda: instance.ready().json()["status"] == "ready"
+    )  # on a busy machine, other causes may degrade it for a moment
 
 
 # As many as `moments` tells.
