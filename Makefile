@@ -23,7 +23,7 @@ demo: $(RUNNABLE) ## try the service: made-up figures for the whole country, a k
 	@exec $(VENV)/bin/forecast demo
 
 docs: $(INSTALLED) ## build the documentation, and show it at http://localhost:8000 while you edit it
-	@$(PY) config/build_docs.py
+	@$(PY) -m config.build_docs
 	@PYTHONPATH=$(CURDIR)/$(VENV)/docs exec $(PY) -m zensical serve
 
 docs-pages: $(INSTALLED) ## write the pages of docs/ that come from the code

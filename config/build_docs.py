@@ -1,4 +1,4 @@
-"""Builds the documentation into the package: ``python config/build_docs.py``.
+"""Builds the documentation into the package: ``python -m config.build_docs``.
 
 There are two sites. The operators' listener serves all pages, the partners' listener those of docs/partners.
 """
@@ -12,10 +12,9 @@ from pathlib import Path
 from shutil import copytree, rmtree
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))  # a script finds modules beside itself
-from config.browser_libraries import DIAGRAMS, REFERENCE, bring_all  # noqa: E402
+from config.browser_libraries import DIAGRAMS, REFERENCE, bring_all
 
+ROOT = Path(__file__).resolve().parents[1]
 PLACE = Path("service/http/documentation/sites")
 # The folder of a site's pages below docs/, by the site's name.
 _SITES = {"all": "", "partners": "partners"}

@@ -39,7 +39,7 @@ install() {
 # The generator of the documentation has 17,000 files, as long as all others together: it is installed beside them.
 build_docs() {
     rm -rf "$venv/docs"
-    install --target "$venv/docs" zensical && "$venv/bin/python" config/build_docs.py
+    install --target "$venv/docs" zensical && "$venv/bin/python" -m config.build_docs
 }
 build_docs >"$log.docs" 2>&1 &
 if ! { install editables hatchling && install --no-build-isolation --editable ".[$extras]"; } >"$log" 2>&1; then

@@ -9,13 +9,11 @@ import click
 import msgspec
 import pytest
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
 from config import build_docs
 from config.loading import DURATIONS, load
 from config.settings import is_secret, is_url, names
 from service.base.interruption import EXIT_CODE as INTERRUPTED
-from service.base.telemetry import Telemetry
 from service.cli.main import main
 from service.cli.output import FAILED, LOST
 from service.http.forecast_batch import BatchBody
@@ -24,10 +22,8 @@ from service.http.own_usage.errors import OwnErrors
 from service.http.own_usage.usage import Usage, UsageByHour
 from service.http.releases.changes import ForecastChanges
 from service.http.releases.listing import Releases
-from service.operators.metrics import render_metrics
-from service.operators.state import InstanceState
 from service.request.errors import CODES
-from tests.support.generated_pages import GENERATED
+from tests.support.generated_pages import GENERATED, exported_metrics
 from tests.support.markdown import (
     PAGES,
     ROOT,
@@ -90,7 +86,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
-    """Once, so that nobody has to look into the folder; and the README leads to the pages beside it."""
+    """Each once; and the README links to the pages beside it."""
     listed = [str(page) for page in _leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])]
     assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))
     targets = {link.partition("#")[0] for link in links(ROOT / "README.md")}
@@ -246,9 +242,7 @@ def test_the_tables_of_a_drop_are_those_of_the_code() -> None:
 
 def test_metrics_that_are_named_exist() -> None:
     """An alarm on a name that nobody exports would never ring."""
-    state = InstanceState(workers=(), wanted_workers=1, restarts=0, draining=False)
-    families = text_string_to_metric_families(render_metrics(state, Telemetry().snapshot()).decode())
-    known = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+    known = {name for name, *_ in exported_metrics()}
     named = {name for page in DOCS.rglob("*.md") for name in re.findall(r"`(forecast_\w+)`", page.read_text())}
     assert named, "no page names a metric"
     assert named - known == set()

@@ -69,7 +69,7 @@ class Channel:
     """The sending side of a connection. `file` is below 0 once it is closed. Its polling owns it."""
 
     __slots__ = ("_alarm", "_all_received", "_discarded", "_events", "_left", "_pieces", "_polling",
-                 "_took_at", "connection", "ends", "file", "is_blocked")  # fmt: skip
+                 "_stays", "_took_at", "connection", "ends", "file", "is_blocked")  # fmt: skip
 
     def __init__(self, file: int, polling: Poller, connection: Polled) -> None:
         self.file = file
@@ -77,7 +77,8 @@ class Channel:
         self.ends = False  # no more reads or writes, except of bytes written before
         self._polling = polling
         self.connection: Polled | None = connection  # None once it is closed
-        self._events = 0  # that are polled
+        self._events = select.EPOLLIN  # that are polled, once it stays
+        self._stays = False
         self._pieces: list[bytes] = []  # to be written, while the channel is blocked or in the polling's turn
         self._alarm: asyncio.TimerHandle | None = None
         self._took_at = 0.0  # when the reader last read something, in monotonic seconds
@@ -157,7 +158,8 @@ class Channel:
 
     def _poll(self, events: int) -> None:
         if events != self._events and self.file >= 0:
-            self._polling.poll(self.file, events)
+            if self._stays:
+                self._polling.poll(self.file, events)
             self._events = events
 
     def close(self, *, more_may_arrive: bool = False) -> None:
@@ -211,7 +213,8 @@ class Channel:
     def stay(self) -> None:
         """Adds the connection to the poll. Raises OSError if the kernel has no room for it."""
         if self.file >= 0 and self.connection is not None:
-            self._poll(self._events | select.EPOLLIN)
+            self._stays = True
+            self._polling.poll(self.file, self._events)
             if not self.ends:
                 self.connection.opened()
 

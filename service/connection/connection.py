@@ -69,7 +69,6 @@ class Connection:
     def opened(self) -> None:
         if not self._is_reset():
             self._deadlines.watch()
-            self._read_or_wait()  # its first bytes, which came before it was polled, may be held
 
     def _is_reset(self) -> bool:
         """Resets the connection if too many are waiting for their refusal; returns whether it did."""
@@ -92,14 +91,9 @@ class Connection:
     def received_end(self) -> None:
         """Closes behind the answer to a request under way: the client may still read it."""
         if self.is_busy and not self.is_in_message:
-            self._close_behind()
+            self.shutdown()
         else:
             self.close()
-
-    def _close_behind(self) -> None:
-        self.closes = True
-        if self._exchange is not None:
-            self._exchange.close_behind()
 
     def blocked(self) -> None:
         if self._exchange is not None:
@@ -280,11 +274,7 @@ class Connection:
     def is_closing(self) -> bool:
         return self.channel.ends
 
-    def pause_reading(self) -> None:
-        self._read_or_wait()
-
-    def resume_reading(self) -> None:
-        self._read_or_wait()
+    pause_reading = resume_reading = _read_or_wait  # which asks the exchange
 
     # --- refusals, and the end -----------------------------------------------------------------------------------
 
@@ -332,6 +322,8 @@ class Connection:
 
     def shutdown(self) -> None:
         """Stops: answers requests under way and one that may be arriving, then closes the connection."""
-        self._close_behind()
+        self.closes = True
+        if self._exchange is not None:
+            self._exchange.close_behind()
         if not self.is_closing():
             self._deadlines.stop()

@@ -76,8 +76,7 @@ class Parameter(msgspec.Struct, frozen=True):
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """The OpenAPI description of an endpoint's GET. `errors` are codes besides `query_errors`.
 
-    `by_location`: it takes ZIP code, city and state. `asked` are a ZIP code, a city in it, and its state, that the
-    example of `parameters` fit.
+    `by_location`: it takes ZIP code, city and state. `asked` is the ZIP code in its examples.
     """
 
     id: str
@@ -85,7 +84,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     body: type
     matched: str
     examples: dict[str, Any]
-    asked: tuple[str, str, str] = ("36436", "Dickinson", "AL")
+    asked: str = "36436"
     by_location: bool = True
     parameters: tuple[Parameter, ...] = ()
     query_errors: tuple[str, ...] = QUERY_ERRORS

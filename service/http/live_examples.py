@@ -44,7 +44,7 @@ async def _of(endpoint: Endpoint, keys: KeySet, answers: Answers) -> LiveExample
     parameters: dict[str, Any] = {}
     bodies: dict[str, Any] = {}
     for name in endpoint.operation.examples:
-        place = keys.place(endpoint.operation.asked[0], has_figures=name != WITHOUT_FIGURES)
+        place = keys.place(endpoint.operation.asked, has_figures=name != WITHOUT_FIGURES)
         asked = _asked(endpoint, place) if place is not None else None
         if place is None or asked is None:
             continue

@@ -29,7 +29,6 @@ from service.http.openapi_headers import (
 )
 from service.http.own_usage.description import SCHEMAS as USAGE_SCHEMAS
 from service.http.own_usage.description import describe_usage
-from service.http.query import LOCATION_PARAMETERS
 from service.http.releases.description import SCHEMAS as RELEASE_SCHEMAS
 from service.http.releases.description import Described, describe_releases
 from service.request.errors import CODES, Problem, title_of
@@ -170,11 +169,11 @@ def _contact(contact: str | None) -> Document:
 
 def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Document:
     operation = endpoint.operation
-    # one way to name the place: a client that changes one of three examples gets a 404
-    place = {LOCATION_PARAMETERS[0]: operation.asked[0]}
     parameters = (*(_LOCATION if operation.by_location else ()), *operation.parameters)
     own = {one.name: one.example for one in parameters if one.example is not None}
-    asked: dict[str, Any] = {**place, **own, **(live.parameters if live is not None else {})}
+    asked: dict[str, Any] = {"zip_code": operation.asked, **own, **(live.parameters if live is not None else {})}
+    if operation.by_location:  # one way to name the place: who changes one of three examples gets a 404
+        asked |= {"city_name": None, "state_code": None}
     codes = (*_COMMON, *_TERMS, *operation.query_errors, *operation.errors, "not_found", "precondition_failed")
     samples = (live.bodies,) if live is not None else (operation.examples, _MADE_UP)
     by_name = (MATCHED,) if operation.by_location else ()

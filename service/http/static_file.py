@@ -56,7 +56,7 @@ def static_file(name: str, body: bytes, policy: bytes, cache_control: bytes = b"
     return StaticFile(
         _TYPES.get(name.rpartition(".")[2], b"text/plain; charset=utf-8"),
         body,
-        gzip.compress(body, mtime=0),
+        gzip.compress(body, 6, mtime=0),
         sha256(body).hexdigest()[:32].encode(),
         ((b"content-security-policy", policy), (b"cache-control", cache_control), *_SAFE),
     )

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from config.browser_libraries import CHARTS, REFERENCE
+from config.browser_libraries import CHARTS, DIAGRAMS, REFERENCE
 from tests.browser.double import Double
 from tests.support.brought import needs_brought
 from tests.support.waiting import PATIENCE
@@ -52,7 +52,7 @@ class Opened(Protocol):
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     if _CHROMIUM is None:
         pytest.skip("there is no Chromium on the PATH (Debian: apt-get install chromium-headless-shell)")
-    for library in (CHARTS, REFERENCE):
+    for library in (CHARTS, DIAGRAMS, REFERENCE):
         needs_brought(library)
     with sync_playwright() as driver:
         folder = tmp_path_factory.mktemp("browser")

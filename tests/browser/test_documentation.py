@@ -28,10 +28,10 @@ def serious(page: Page) -> list[str]:
     return [one for one in violations(page, "html", WIDE, PHONE) if json.loads(one)["id"] not in _MODERATE]
 
 
-@pytest.mark.parametrize("path", ["/docs/", "/docs/errors.html", _FORECAST])
-def test_nothing_scrolls_sideways_on_a_phone(documented: Served, opened: Opened, path: str) -> None:
+@pytest.mark.parametrize(("path", "shown"), [("/docs/", "h1"), ("/docs/errors.html", "h1"), (_FORECAST, "api-request")])
+def test_nothing_scrolls_sideways_on_a_phone(documented: Served, opened: Opened, path: str, shown: str) -> None:
     with opened(address(documented, path), size=PHONE) as page:
-        expect(page.locator("h1").first).to_be_attached()
+        expect(page.locator(shown).first).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
@@ -49,9 +49,10 @@ def test_axe_finds_nothing_serious_in_an_endpoint(documented: Served, opened: Op
 
 def test_search_finds_a_page(documented: Served, opened: Opened) -> None:
     with opened(address(documented, "/docs/")) as page:
-        page.keyboard.press("Control+k")
-        page.keyboard.type("sandbox_only")
-        expect(page.get_by_role("link").filter(has_text="Errors").first).to_be_visible()
+        page.get_by_role("button", name="Search").first.click()
+        expect(page.get_by_role("combobox")).to_be_focused()
+        page.keyboard.type("rate_limited")
+        expect(page.get_by_role("option").filter(has_text="Errors on purpose")).to_be_visible()
 
 
 def test_a_request_can_be_tried_with_the_example_as_it_is(documented: Served, opened: Opened) -> None:
@@ -63,11 +64,11 @@ def test_a_request_can_be_tried_with_the_example_as_it_is(documented: Served, op
         page.goto(address(documented, _FORECAST))
         expect(page.locator("#input-request-param-city_name")).to_have_value("")
         page.get_by_role("button", name="Try").click()
-        expect(page.locator("api-request .response-panel, api-request")).to_contain_text("Dickinson")
+        expect(page.get_by_text("OK:200")).to_be_visible()
 
 
 def test_the_operators_listener_shows_all_pages_and_their_pictures(double: Double, opened: Opened) -> None:
     with opened(f"{double.url}docs/design/request.html") as page:
         expect(page.locator("div.mermaid").first).to_be_visible()  # the text is a <pre> until it is drawn
         page.get_by_role("link", name="Partners").first.click()
-        expect(page.locator("h1")).to_be_visible()
+        expect(page.locator("h1")).to_contain_text("Your first request")

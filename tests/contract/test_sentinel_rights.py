@@ -1,4 +1,4 @@
-"""The rights that docs/operate/rights.md tells operators to give on Sentinels are enough, and no more than that."""
+"""The rights that docs/operate/rights.md grants on Sentinels are enough, and not more than that."""
 
 from collections.abc import Iterator
 from pathlib import Path

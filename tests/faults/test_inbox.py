@@ -163,9 +163,8 @@ def _refused(watched: Watched) -> None:
     assert instance.metric("forecast_inbox_refused_total") == before + 1
     assert abs(time.time() - instance.metric("forecast_inbox_last_refusal_timestamp_seconds")) < 60
     assert figure(instance, watched.site) == 2001
-    until(
-        lambda: instance.ready().json()["status"] == "ready"
-    )  # on a busy machine, other causes may degrade it for a moment
+    # on a busy machine, other causes may degrade it for a moment
+    until(lambda: instance.ready().json()["status"] == "ready")
 
 
 # As many as `moments` tells.

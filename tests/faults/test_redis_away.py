@@ -122,7 +122,7 @@ def test_an_emptied_or_recreated_key_store_is_an_alarm_and_not_a_401(
     for file in published.keys.socket.parent.glob("appendonlydir/*"):
         file.unlink()
     published.keys.start()
-    until(lambda: "identity" in " ".join(instance.ready().json()["reasons"]))  # nobody had to ask for it
+    until(lambda: "identity" in " ".join(instance.ready().json()["reasons"]))  # without a request
     stranger, _ = form.generate()
     assert instance.zip_code(stranger).status_code == 503, "never 401: nobody knows whether it is good"
     issued = forecast_here(published.env, "keys", "issue", "--partner", "acme")

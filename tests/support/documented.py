@@ -1,4 +1,4 @@
-"""What docs/operate/rights.md tells operators to type, so that the tests run on exactly that."""
+"""The lines of docs/operate/rights.md, so that the tests run on exactly these."""
 
 import re
 from pathlib import Path

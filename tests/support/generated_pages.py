@@ -65,13 +65,18 @@ def _commands(command: click.Command, path: str, parent: click.Context | None) -
 # --- metrics and rules -----------------------------------------------------------------------------------------------
 
 
-def render_metric_list() -> str:
+def exported_metrics() -> list[tuple[str, str, str]]:
+    """Name, type and help of each."""
     state = InstanceState(workers=(), wanted_workers=1, restarts=0, draining=False)
     families = text_string_to_metric_families(render_metrics(state, Telemetry().snapshot()).decode())
-    rows = [
-        (f"`{one.name}{'_total' if one.type == 'counter' else ''}`", one.type, one.documentation)
+    return [
+        (f"{one.name}_total" if one.type == "counter" else one.name, one.type, one.documentation)
         for one in sorted(families, key=lambda family: family.name)
     ]
+
+
+def render_metric_list() -> str:
+    rows = [(f"`{name}`", kind, text) for name, kind, text in exported_metrics()]
     return _page(
         "Metrics",
         "Every metric at `/metrics` of the operators' listener. [Watch an instance](../operate/watch.md) says which to "

@@ -63,7 +63,9 @@ def run_demo(
         raise StartError(unwritable(settings.data_path, error)) from None
     make_drops(folder / "drops", say)
     manifest = _release(settings, folder, say)
-    key, test_key = _key(settings, folder / "key", say), _key(settings, folder / "test-key", say, test=True)
+    with borrowed(settings, ("keys",)) as urls:
+        key = _key(settings, urls["keys"], folder / "key", say)
+        test_key = _key(settings, urls["keys"], folder / "test-key", say, test=True)
     settings = msgspec.structs.replace(_with_free_ports(settings, say), docs=True)
 
     def ready(partners: str, operators: str) -> None:
@@ -101,12 +103,12 @@ def _await_release(catalog: Catalog) -> Manifest:
     return catalog.current()
 
 
-def _key(settings: Settings, path: Path, say: Say, *, test: bool = False) -> str:
+def _key(settings: Settings, url: str, path: Path, say: Say, *, test: bool = False) -> str:
     """Returns a key of the demo: the one in its file if it is active, else a new one."""
     secret = pepper.obtain(settings.keys_pepper, settings.data_path)
     kept = path.read_text(encoding="ascii").strip() if path.exists() else ""
 
-    async def obtain(url: str) -> str:
+    async def obtain() -> str:
         redis = open_store("key store", Primary(url), timeout=3.0, retries=1)
         try:
             store = KeyStore(redis, secret, settings.data_path)
@@ -120,8 +122,7 @@ def _key(settings: Settings, path: Path, say: Say, *, test: bool = False) -> str
         finally:
             await redis.stop()
 
-    with borrowed(settings, ("keys",)) as urls:
-        key = interruption.run(obtain(urls["keys"]))
+    key = interruption.run(obtain())
     if key != kept:
         write_atomically(path, f"{key}\n".encode(), mode=0o600)
     return key

@@ -6,11 +6,11 @@ from hashlib import sha256
 from html import escape
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import Literal
+from typing import Any, Literal
+from urllib.parse import urlencode
 
 import msgspec
 
-from service.http.documentation.code_samples import add_code_samples
 from service.http.openapi import About, describe_api
 from service.http.static_file import StaticFile, static_file
 
@@ -30,6 +30,20 @@ _POLICY = (
     b"frame-ancestors 'none'"
 )
 _CACHE_CONTROL = b"public, max-age=300"
+# Of each operation, in the description.
+_CURL = """curl {saved}-H "x-api-key: $KEY" '{url}'"""
+_PYTHON = """import os
+from urllib.request import Request, urlopen
+
+request = Request("{url}", headers={{"x-api-key": os.environ["KEY"]}})
+with urlopen(request, timeout=10) as answer:
+    body = answer.read()
+print(body[:1000])"""
+_JAVASCRIPT = """const answer = await fetch("{url}", {{
+  headers: {{ "x-api-key": process.env.KEY }},
+}});
+console.log(answer.status, (await answer.text()).slice(0, 1000));"""
+_LANGUAGES = (("Shell", "curl", _CURL), ("Python", "Python", _PYTHON), ("JavaScript", "JavaScript", _JAVASCRIPT))
 
 
 class Site:
@@ -55,7 +69,7 @@ class Site:
     def _load(self, path: str) -> StaticFile:
         if path == self._description:
             document = describe_api(self._about)
-            add_code_samples(document, self._url)
+            _add_samples(document, self._url)
             body = msgspec.json.encode(document)
         else:
             body = self._files[path].read_bytes()
@@ -87,3 +101,26 @@ def _contact(contact: str | None) -> bytes:
         return b""
     address = contact if "://" in contact else f"mailto:{contact}"
     return f'<p>Questions, keys, limits: <a href="{escape(address)}">{escape(contact)}</a></p>'.encode()
+
+
+def _add_samples(document: dict[str, Any], base: str) -> None:
+    """Adds samples to each operation of the OpenAPI `document`, for the service at `base`.
+
+    The member is an extension that API references read (https://redocly.com/docs-legacy/api-reference-docs/spec-extensions).
+    """
+    for path, item in document["paths"].items():
+        url = base + _target(path, item["get"]["parameters"])
+        # a terminal cannot show a file
+        saved = f"--output {url.rpartition('/')[2]} " if path.endswith("{file}") else ""
+        item["get"]["x-codeSamples"] = [
+            {"lang": language, "label": label, "source": sample.format(url=url, saved=saved)}
+            for language, label, sample in _LANGUAGES
+        ]
+
+
+def _target(path: str, parameters: list[dict[str, Any]]) -> str:
+    for parameter in parameters:
+        if parameter["in"] == "path":
+            path = path.replace(f"{{{parameter['name']}}}", parameter["example"])
+    query = {one["name"]: one["example"] for one in parameters if one["in"] == "query" and "example" in one}
+    return f"{path}?{urlencode(query, doseq=True)}" if query else path
