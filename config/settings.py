@@ -37,11 +37,14 @@ class SettingsError(Exception):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one command, or of one instance and its processes. Durations are seconds, sizes are bytes."""
 
-    data_dir: Annotated[str, Meta(description="Folder of releases, key store and instance records.")]
+    data_dir: Annotated[
+        str,
+        Meta(description="Releases, key store, pepper and usage; unset: `.forecast` or `~/.local/share/forecast`."),
+    ]
     keys_url: Annotated[
         str,
         Meta(
-            description="Redis of the API keys: redis://, rediss:// or unix://, redis+sentinel:// or "
+            description="Redis of the API keys: redis://, rediss:// (TLS) or unix://, redis+sentinel:// or "
             "rediss+sentinel:// with its Sentinels, or `embedded`.",
             extra=_URL,
         ),
@@ -49,27 +52,31 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cache_url: Annotated[
         str,
         Meta(
-            description="Redis of the shared cache: like FORECAST_KEYS_URL, or redis+cluster:// or rediss+cluster:// "
-            "with nodes of a cluster.",
+            description="Redis of the shared cache and the rates: like FORECAST_KEYS_URL, or redis+cluster:// or "
+            "rediss+cluster:// with two or three nodes of a cluster.",
             extra=_URL,
         ),
     ] = EMBEDDED
     keys_replicas: Annotated[
-        int, Meta(ge=0, le=100, description="Replicas that must confirm a key change before it is reported done.")
+        int, Meta(ge=0, le=100, description="Replicas that must confirm a key change; too few are an error.")
     ] = 0
     keys_pepper: Annotated[
         str | None,
-        Meta(description="Secret for key digests; unset: one in the data folder.", extra=_SECRET),
+        Meta(description="Secret for key digests; unset: the file `pepper` of the data folder.", extra=_SECRET),
     ] = None
     releases_url: Annotated[
         str | None,
         Meta(
-            description="Store of releases: s3://, gs:// or az:// with bucket and prefix; unset: the data folder alone."
+            description="Store of releases: s3:// or gs:// with bucket and prefix, az:// with container and prefix, or "
+            "file:///FOLDER for trials. It needs the extra `releases`. Unset: the data folder alone."
         ),
     ] = None
     releases_options: Annotated[
         dict[str, str],
-        Meta(description="Options of the store of releases, like `endpoint=https://s3.example.com, region=eu`."),
+        Meta(
+            description="Options of the store of releases, like `endpoint=https://s3.example.com, region=eu`; also "
+            "allow_http, virtual_hosted_style_request, account_name (Azure) and skip_signature, but no credentials."
+        ),
     ] = {}
     embedded_allowed: Annotated[
         bool, Meta(description="Whether `embedded` is accepted; the container image sets false.")
@@ -77,20 +84,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     listen_host: Annotated[str, Meta(description="Address of the partners' listener.")] = "127.0.0.1"
     listen_port: Annotated[int, Meta(ge=0, le=65535, description="Port of the partners' listener.")] = 8000
-    operator_host: Annotated[str, Meta(description="Address of the operators' listener.")] = "127.0.0.1"
+    operator_host: Annotated[str, Meta(description="Address of the operators' listener; keep it private.")] = (
+        "127.0.0.1"
+    )
     operator_port: Annotated[int, Meta(ge=0, le=65535, description="Port of the operators' listener.")] = 8001
     advertise_url: Annotated[
         Annotated[str, _PUBLIC_URL] | None,
         Meta(
-            description="The operators' listener as other machines reach it, like http://10.0.0.7:8001; unset: its "
-            "own address."
+            description="The operators' listener as commands on other machines reach it, like http://10.0.0.7:8001, "
+            "without a slash at its end; unset: its own address."
         ),
     ] = None
     operator_allowed_hosts: Annotated[
         tuple[Annotated[str, _HOST], ...],
         Meta(
             description="Host names, besides localhost, that an operators' listener on loopback accepts, separated by "
-            "commas."
+            "commas, like that of a proxy that keeps the Host header."
         ),
     ] = ()
     operator_read_token: Annotated[
@@ -105,7 +114,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[str, _TOKEN] | None,
         Meta(
             description="Bearer token for reading, revoking keys, rolling back and purging: 16 ASCII characters or "
-            "more, no white space; unset: no changes are possible.",
+            "more, no white space, and not the read token; unset: no changes are possible.",
             extra=_SECRET,
         ),
     ] = None
@@ -118,7 +127,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         int, Meta(ge=1, le=31_536_000, description="Time to live of an entry in the shared cache.")
     ] = 45 * 86_400  # longer than the time between drops, or all warmed entries expire together before the next one
     cache_timeout: Annotated[
-        float, Meta(gt=0, le=5, description="Longest wait for the shared cache before the warehouse answers.")
+        float, Meta(gt=0, le=5, description="Longest wait for the shared cache before DuckDB answers.")
     ] = 0.05
     near_cache_bytes: Annotated[
         Annotated[int, Meta(ge=0)] | None,
@@ -134,16 +143,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         float, Meta(gt=0, le=4, description="Deadline of one look-up in the warehouse, waiting included.")
     ] = 2.0
     lookup_queue: Annotated[
-        int,
-        Meta(ge=1, le=100_000, description="Look-ups that may wait for the warehouse in one worker; more get a 503."),
+        int, Meta(ge=1, le=100_000, description="Look-ups that may wait for DuckDB in one worker; more get a 503.")
     ] = 256
     lookup_memory: Annotated[
         Annotated[int, Meta(ge=33_554_432)] | None,
-        Meta(description="Memory of DuckDB in one worker; unset: its share of an eighth of the available memory."),
+        Meta(
+            description="Memory of DuckDB in one worker, for each release; unset: a share of an eighth of all memory."
+        ),
     ] = None
     lookups_in_memory: Annotated[
         bool,
-        Meta(description="Whether DuckDB keeps entries in memory; else each look-up reads the release's file."),
+        Meta(description="Whether DuckDB keeps entries in memory; else look-ups read the file, ten times as slow."),
     ] = True
 
     max_age: Annotated[
@@ -173,7 +183,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     public_url: Annotated[
         Annotated[str, _PUBLIC_URL] | None,
         Meta(
-            description="The partners' URL of the service, like https://api.example.com, for the OpenAPI description."
+            description="The partners' URL of the service, like https://api.example.com, without a slash at its end, "
+            "for the OpenAPI description; unset: relative to that description."
         ),
     ] = None
     contact: Annotated[
@@ -222,6 +233,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Answers of a new release that are cached before it goes live: all, or none."),
     ] = "all"
 
+    drop_every: Annotated[
+        Annotated[float, Meta(ge=1, le=3_153_600_000)] | None,
+        Meta(description="Longest time between drops, like `31d`; after it, the next drop is overdue."),
+    ] = None
+
+    attribution: Annotated[
+        tuple[str, ...],
+        Meta(description="Sources of extracts that list none, separated by `|`."),
+    ] = DEFAULT_ATTRIBUTION
+
     inbox: Annotated[
         str | None, Meta(description="Inbox: the folder whose drops are published automatically; unset: none.")
     ] = None
@@ -253,16 +274,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             description="Command to run, without a shell, when a drop in the inbox is refused or held.", extra=_SECRET
         ),
     ] = None
-
-    drop_every: Annotated[
-        Annotated[float, Meta(ge=1, le=3_153_600_000)] | None,
-        Meta(description="Longest time between drops, like `31d`; after it, the next drop is overdue."),
-    ] = None
-
-    attribution: Annotated[
-        tuple[str, ...],
-        Meta(description="Sources of extracts that list none, separated by `|`."),
-    ] = DEFAULT_ATTRIBUTION
 
     @property
     def data_path(self) -> Path:

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from config import build_docs
-from config.loading import DURATIONS, load
-from config.settings import is_secret, is_url, names
+from config.settings import is_secret, names
 from service.base.interruption import EXIT_CODE as INTERRUPTED
 from service.cli.main import main
 from service.cli.output import FAILED, LOST
@@ -23,7 +22,8 @@ from service.http.own_usage.usage import Usage, UsageByHour
 from service.http.releases.changes import ForecastChanges
 from service.http.releases.listing import Releases
 from service.request.errors import CODES
-from tests.support.generated_pages import GENERATED, exported_metrics
+from tests.support.generated_pages import render_pages
+from tests.support.generated_pages.operators import exported_metrics, name_in_scrape
 from tests.support.markdown import (
     PAGES,
     ROOT,
@@ -57,17 +57,6 @@ _KINDS = {
     "illustrative": Releases,
     "total_results": ForecastBody,
 }
-# Defaults that depend on the machine, or are said in words.
-_IN_WORDS = (
-    "data_dir",
-    "releases_options",
-    "inbox_tables",
-    "inbox_hold",
-    "limits",
-    "severities",
-    "attribution",
-    "operator_allowed_hosts",
-)
 
 
 @by_page
@@ -101,9 +90,9 @@ def _leaves(nav: object) -> Iterator[object]:
         yield nav
 
 
-@pytest.mark.parametrize("page", GENERATED, ids=name_of)
-def test_a_page_that_comes_from_the_code_is_up_to_date(page: Path) -> None:
-    assert page.read_text() == GENERATED[page](), "make docs-pages writes it"
+def test_pages_that_come_from_the_code_are_up_to_date() -> None:
+    stale = [name_of(page) for page, text in render_pages().items() if not page.exists() or page.read_text() != text]
+    assert stale == [], "make docs-pages writes them"
 
 
 def test_the_sites_can_be_built_without_a_warning(tmp_path: Path) -> None:
@@ -114,37 +103,7 @@ def test_the_sites_can_be_built_without_a_warning(tmp_path: Path) -> None:
     assert (tmp_path / build_docs.PLACE / "partners" / "index.html").exists()
 
 
-def test_the_table_of_settings_lists_every_setting_and_no_other() -> None:
-    """Each once, with a unit and a meaning."""
-    rows = table_after(SETTINGS, "settings")
-    assert [variable for variable, *_ in rows] == [f"`FORECAST_{name.upper()}`" for name in names()]
-    for variable, default, unit, meaning in rows:
-        assert all((default, unit, meaning)), variable
-
-
-def test_the_table_of_settings_has_the_defaults_of_the_code() -> None:
-    """As they would be typed; a default that is no plain value is said in words."""
-    defaults = load({"HOME": "/nowhere"}).settings
-    for (_, default, *_), name in zip(table_after(SETTINGS, "settings"), names(), strict=True):
-        value = getattr(defaults, name)
-        if value is None or name in _IN_WORDS:
-            assert not default.startswith("`") or name == "data_dir", name
-        else:
-            assert default == f"`{str(value).lower() if isinstance(value, bool) else value}`", name
-
-
-def test_the_settings_that_take_durations_are_those_in_seconds() -> None:
-    """So that a reader of the unit knows that `12h` works."""
-    units = {variable: unit for variable, _, unit, _ in table_after(SETTINGS, "settings")}
-    said = {variable for variable, unit in units.items() if unit.startswith("seconds")}
-    assert said == {f"`FORECAST_{name.upper()}`" for name in DURATIONS}
-
-
-def test_the_settings_page_names_the_secrets() -> None:
-    """The unit of those that are wholly secret, and the file form of all."""
-    units = {variable: unit for variable, _, unit, _ in table_after(SETTINGS, "settings")}
-    secret = {f"`FORECAST_{name.upper()}`" for name in names() if is_secret(name) and not is_url(name)}
-    assert {variable for variable, unit in units.items() if unit == "secret"} == secret
+def test_the_settings_page_names_the_variables_that_name_a_file() -> None:
     files = {f"FORECAST_{name.upper()}_FILE" for name in names() if is_secret(name)}
     assert set(re.findall(r"FORECAST_[A-Z_]+_FILE", prose(SETTINGS))) == files
 
@@ -242,7 +201,7 @@ def test_the_tables_of_a_drop_are_those_of_the_code() -> None:
 
 def test_metrics_that_are_named_exist() -> None:
     """An alarm on a name that nobody exports would never ring."""
-    known = {name for name, *_ in exported_metrics()}
+    known = {name_in_scrape(metric) for metric in exported_metrics()}
     named = {name for page in DOCS.rglob("*.md") for name in re.findall(r"`(forecast_\w+)`", page.read_text())}
     assert named, "no page names a metric"
     assert named - known == set()

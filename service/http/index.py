@@ -56,11 +56,11 @@ class Index(msgspec.Struct, frozen=True):
     """The current release, its sources, the data areas, the key's entitlements, and further paths."""
 
     version: Annotated[str, Meta(description="Version of the API.")]
-    release: ReleaseSummary
+    release: Annotated[ReleaseSummary, Meta(description="The release that answers come from.")]
     attribution: Annotated[tuple[str, ...], Meta(description="Show these lines beside figures that you publish.")]
     areas: Annotated[tuple[ListedArea, ...], Meta(description="The areas of the release.")]
     releases: Annotated[str, Meta(description="The path that lists releases.")]
-    key: AskingKey
+    key: Annotated[AskingKey, Meta(description="Your key, and what it opens.")]
     usage: Annotated[str, Meta(description="The path of the key's usage.")]
     openapi: Annotated[str, Meta(description="The path of the OpenAPI description.")]
     documentation: Annotated[str | None, Meta(description="The path of the guide; null if there is none.")]

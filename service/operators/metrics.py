@@ -30,25 +30,25 @@ _NO_EVENTS: Mapping[EventKind, int] = MappingProxyType({})
 def render_metrics(state: InstanceState, sums: Snapshot, events: Mapping[EventKind, int] = _NO_EVENTS) -> bytes:
     """Returns the text of one scrape. `sums` includes workers that ended; `events` are counted by kind."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(
-        _Families(
-            [
-                *gauges.build(),
-                *_counters(sums),
-                *_histograms(sums),
-                *_gauges(state),
-                *gauges.workers(state),
-                *gauges.stores(state),
-                *gauges.clock(state),
-                *gauges.folder(state),
-                *gauges.keys(state),
-                *gauges.events(events),
-                *_inbox(state.inbox),
-                *_drops(state),
-            ]
-        )
-    )
+    registry.register(_Families(metric_families(state, sums, events)))
     return generate_latest(registry)
+
+
+def metric_families(state: InstanceState, sums: Snapshot, events: Mapping[EventKind, int] = _NO_EVENTS) -> list[Metric]:
+    return [
+        *gauges.build(),
+        *_counters(sums),
+        *_histograms(sums),
+        *_gauges(state),
+        *gauges.workers(state),
+        *gauges.stores(state),
+        *gauges.clock(state),
+        *gauges.folder(state),
+        *gauges.keys(state),
+        *gauges.events(events),
+        *_inbox(state.inbox),
+        *_drops(state),
+    ]
 
 
 def _counters(sums: Snapshot) -> Iterator[Metric]:

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from textwrap import dedent
 
@@ -73,3 +74,17 @@ def _arguments(line: str, program: str) -> list[str] | None:
     while words and _ASSIGNMENT.fullmatch(words[0]):
         del words[0]
     return words[1:] if words and Path(words[0]).name == program else None
+
+
+def written_page(title: str, text: str, *parts: str) -> str:
+    """Returns the text of a page."""
+    return "\n\n".join((f"# {title}", text, *parts)) + "\n"
+
+
+def written_table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")

@@ -26,6 +26,7 @@ from warehouse.areas.fields import (
     StateCode,
     TotalMatching,
     ZipCode,
+    figure,
 )
 from warehouse.areas.paging import Cursors, Page
 from warehouse.lookup.engine import Engine
@@ -54,34 +55,57 @@ class Location(msgspec.Struct, frozen=True, gc=False):
 
 
 class PopulationYear(msgspec.Struct, frozen=True, gc=False):
-    """The population of one year, in people."""
+    """The population of one year."""
 
     year: Annotated[int, Meta(description="2010 and 2020 are counts, later years may be forecasts.")]
-    tot_population: Annotated[int, Meta(description="All residents.")]
+    tot_population: Annotated[
+        int,
+        figure(
+            "All residents.",
+            unit="people",
+            source="decennial census (2010, 2020); American Community Survey, five-year estimates, table B01003 (other "
+            "years to 2024); extrapolation (from 2025)",
+            years="2010 to 2035",
+        ),
+    ]
 
 
-_HomesAvailable = Annotated[int | None, Meta(description="Housing units of that year, occupied and vacant.")]
+def _homes_of(year: int) -> Meta:
+    return figure(
+        "Housing units of that year, occupied and vacant.",
+        unit="homes",
+        source="American Community Survey, five-year estimates, table B25001" if year > 2020 else "interpolation",
+        years=str(year),
+    )
 
 
 class Housing(msgspec.Struct, frozen=True, gc=False):
-    """The housing figures, in homes; null if unknown."""
+    """The housing figures; null if unknown."""
 
-    tot_home_available_2020: _HomesAvailable
-    tot_home_available_2021: _HomesAvailable
-    tot_home_available_2022: _HomesAvailable
-    tot_home_available_2023: _HomesAvailable
-    est_total_home_demand_2030: Annotated[int | None, Meta(description="Housing units that will be needed in 2030.")]
+    tot_home_available_2020: Annotated[int | None, _homes_of(2020)]
+    tot_home_available_2021: Annotated[int | None, _homes_of(2021)]
+    tot_home_available_2022: Annotated[int | None, _homes_of(2022)]
+    tot_home_available_2023: Annotated[int | None, _homes_of(2023)]
+    est_total_home_demand_2030: Annotated[
+        int | None,
+        figure(
+            "Housing units that will be needed in 2030.",
+            unit="homes",
+            source="extrapolation from the growth of the county",
+            years="2030",
+        ),
+    ]
 
 
 class ForecastEntry(msgspec.Struct, frozen=True, gc=False):
     """All data of one ZIP code."""
 
-    location: Location
+    location: Annotated[Location, Meta(description="The place.")]
     population: Annotated[
         tuple[PopulationYear, ...],
         Meta(description="Ascending by year, without years that have no figure; empty if none has."),
     ]
-    housing: Housing
+    housing: Annotated[Housing, Meta(description="Homes, available and needed.")]
 
 
 _Entries = Annotated[Sequence[ForecastEntry], Meta(description="Ascending by ZIP code.")]

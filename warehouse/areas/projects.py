@@ -73,7 +73,7 @@ class Project(msgspec.Struct, frozen=True):
     tot_units: Annotated[int | None, Meta(description="All homes.")]
     affordable_units: Annotated[int | None, Meta(description="Affordable homes among tot_units.")]
     street_address: Annotated[str | None, Meta(description="As the source writes it.")]
-    location: ProjectLocation
+    location: Annotated[ProjectLocation, Meta(description="The place.")]
 
 
 class ProjectsBody(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """Rules on changes from the current release to a drop."""
 
-from warehouse.rules.rule import OPEN_FIGURES, Rule
+from warehouse.rules.rule import CHECK_SOURCE, OPEN_FIGURES, Rule
 
 # Rules that an old table also breaks.
 _STALE = (
@@ -26,12 +26,14 @@ DRIFT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="zip-codes-gained",
+        remedy=CHECK_SOURCE,
         about="New ZIP codes, as a share of those in the current release.",
         limit=0.02,
         override=True,
     ),
     Rule(
         name="coverage-lost",
+        remedy=CHECK_SOURCE,
         about="Share of the ZIP codes with a figure that lost it, while others keep it; "
         f"twice as much for {OPEN_FIGURES}.",
         limit=0.02,
@@ -40,6 +42,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="total-drift",
+        remedy=CHECK_SOURCE,
         about=f"Change of a national total, up or down, as a share of the old total; twice as much for {OPEN_FIGURES}.",
         limit=0.03,
         override=True,
@@ -47,12 +50,14 @@ DRIFT_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="rows-lost",
+        remedy=CHECK_SOURCE,
         about="Share of rows lost by a table without figures and ids (aliases).",
         limit=0.2,
         override=True,
     ),
     Rule(
         name="records-lost",
+        remedy=CHECK_SOURCE,
         about="Share of the current release's records (projects) that no query would find in the drop.",
         limit=0.2,
         override=True,
@@ -60,7 +65,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="records-changed",
         about="Share of the records (projects) of both releases whose value in a column changed, if 20 or more did.",
-        remedy="check the export against its source",
+        remedy=CHECK_SOURCE,
         limit=0.25,
         override=True,
     ),

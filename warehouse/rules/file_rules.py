@@ -108,7 +108,11 @@ COLUMN_RULES: tuple[Rule, ...] = (
         about="Every file must have the columns of a table.",
         remedy="unload with headers (Snowflake: HEADER = TRUE)",
     ),
-    Rule(name="missing-column", about="A table must have all of its columns."),
+    Rule(
+        name="missing-column",
+        about="A table must have all of its columns.",
+        remedy="export the missing columns under these names",
+    ),
     Rule(
         name="missing-figure",
         about="Every housing figure in the answers needs a column. If accepted, a missing one is published as null.",
@@ -131,6 +135,7 @@ COLUMN_RULES: tuple[Rule, ...] = (
     Rule(
         name="missing-table",
         about="Locations, population and housing must be in the drop or in the current release.",
+        remedy="add the file of the table",
     ),
     Rule(name="carried-table", severity="info", about="Tables that the drop lacks stay as in the current release."),
     Rule(name="dropped-table", severity="warning", about="Tables withdrawn by --drop-table are left out."),

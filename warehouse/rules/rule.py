@@ -14,6 +14,7 @@ Unit = Literal["share", "rows", "ZIP codes", "figures"]
 # Figures with wider limits: those from `first_open_year` on, and demand.
 OPEN_FIGURES = "figures that may still be revised (demand, and years from two years ago on)"
 EXPORT_AGAIN = "export it again"
+CHECK_SOURCE = "check the export against its source"
 CORRECT = "correct them in the source and export again"
 
 
@@ -71,7 +72,7 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
     override: bool = True
     unit: Unit = "share"
     by_state: bool = True
-    remedy: str | None = "check the export against its source"
+    remedy: str | None = CHECK_SOURCE
 
     @property
     def table(self) -> str:

@@ -67,8 +67,8 @@ class Usage(msgspec.Struct, frozen=True):
 
     key_id: Annotated[str, Meta(description="Identifies the key; not a secret.")]
     partner: Annotated[str, Meta(description="The owner of the key.")]
-    period: Period
-    limits: Limits
+    period: Annotated[Period, Meta(description="The days that are counted.")]
+    limits: Annotated[Limits, Meta(description="The limits of the key.")]
     days: Annotated[tuple[UsageDay, ...], Meta(description="Ascending by day, then area.")]
 
 
@@ -88,7 +88,7 @@ class UsageByHour(msgspec.Struct, frozen=True):
     """Hours without requests are left out."""
 
     key_id: Annotated[str, Meta(description="Identifies the key; not a secret.")]
-    period: Period
+    period: Annotated[Period, Meta(description="The days that are counted.")]
     hours: Annotated[tuple[UsageHour, ...], Meta(description="Ascending by hour, then area.")]
 
 
