@@ -29,6 +29,9 @@ docs: $(INSTALLED) ## build the documentation, and show it at http://localhost:8
 docs-pages: $(INSTALLED) ## write the pages of docs/ that come from the code
 	@$(PY) -m tests.support.generated_pages
 
+docs-pictures: $(INSTALLED) ## take the pictures of docs/ (needs Chromium)
+	@$(PY) -m tests.browser.pictures
+
 test: $(INSTALLED) ## run the tests (about 6 minutes on two cores)
 	@LD_PRELOAD=$(JEMALLOC) $(PY) -m pytest
 

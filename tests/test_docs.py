@@ -163,11 +163,11 @@ def test_targets_of_make_exist(page: Path) -> None:
 
 def test_the_errors_that_partners_read_are_those_of_the_code() -> None:
     """Each code once, with its status and what to do."""
-    rows = table_after(DOCS / "partners/errors.md", "errors")
-    assert sorted((code.strip("`"), int(status)) for status, code, _ in rows) == sorted(
+    rows = table_after(DOCS / "partners/error-codes.md", "errors")
+    assert sorted((code.strip("`"), int(status)) for status, code, *_ in rows) == sorted(
         (code, status) for code, (status, _) in CODES.items()
     )
-    assert all(advice for *_, advice in rows)
+    assert all(all(row) for row in rows)
 
 
 def test_the_contract_lists_the_codes_and_marks_those_to_come() -> None:

@@ -23,7 +23,7 @@ SCHEMES: tuple[ColorScheme, ...] = ("light", "dark")
 # The shell has no windows of its own to draw, and takes a fifth less time.
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # CHROMIUM names another one, or one elsewhere.
-_CHROMIUM = next(filter(None, map(shutil.which, [os.environ.get("CHROMIUM", ""), *_NAMES])), None)
+CHROMIUM = next(filter(None, map(shutil.which, [os.environ.get("CHROMIUM", ""), *_NAMES])), None)
 # It runs as root, has no screen, and asks nobody outside for anything.
 _FLAGS = (
     "--no-sandbox",
@@ -50,13 +50,13 @@ class Opened(Protocol):
 
 @pytest.fixture(scope="package")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    if _CHROMIUM is None:
+    if CHROMIUM is None:
         pytest.skip("there is no Chromium on the PATH (Debian: apt-get install chromium-headless-shell)")
     for library in (CHARTS, DIAGRAMS, REFERENCE):
         needs_brought(library)
     with sync_playwright() as driver:
         folder = tmp_path_factory.mktemp("browser")
-        running = driver.chromium.launch(executable_path=_CHROMIUM, args=_FLAGS, downloads_path=folder)
+        running = driver.chromium.launch(executable_path=CHROMIUM, args=_FLAGS, downloads_path=folder)
         yield running
         running.close()
 
