@@ -44,6 +44,9 @@ CONTRACT = DOCS / "reference/contract.md"
 CONTRACT_PAGES = sorted(CONTRACT.parent.glob("contract*.md"))
 DECISIONS = DOCS / "design/decisions"
 SETTINGS = DOCS / "reference/settings.md"
+WHERE = DOCS / "design/where.md"
+EXTEND = DOCS / "design/extend.md"
+TESTING = DOCS / "design/testing.md"
 
 by_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
@@ -313,7 +316,7 @@ def _files() -> list[Path]:
 
 def test_every_room_is_in_the_tree_and_nothing_else_is() -> None:
     """The folders that hold code are the rooms; a newcomer reads one line for each."""
-    text = (ROOT / "CONTRIBUTING.md").read_text().partition("## The rooms")[2].partition("## ")[0]
+    text = WHERE.read_text().partition("## The rooms")[2].partition("## ")[0]
     reported = set()
     top = ""
     for line in text.splitlines():
@@ -328,9 +331,16 @@ def test_every_room_is_in_the_tree_and_nothing_else_is() -> None:
     assert reported == there
 
 
-def test_every_path_that_contributing_names_exists() -> None:
-    """A module that moves takes its row along."""
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    named = re.findall(r"`((?:service|warehouse|config|tests|docs)/[\w./-]*)`", text)
-    assert len(named) > 50
+@pytest.mark.parametrize("page", [ROOT / "CONTRIBUTING.md", WHERE, EXTEND, TESTING], ids=name_of)
+def test_every_path_that_a_page_for_contributors_names_exists(page: Path) -> None:
+    """If a module moves, its row changes with it."""
+    named = re.findall(r"`((?:service|warehouse|config|tests|docs)/[\w./-]*)`", page.read_text())
+    assert len(named) > 10
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_contributing_is_short_and_leads_to_the_list_of_places() -> None:
+    """A newcomer reads it in a few minutes."""
+    page = ROOT / "CONTRIBUTING.md"
+    assert len(page.read_text().split()) <= 800
+    assert {"docs/design/where.md", "docs/design/extend.md", "docs/design/testing.md"} <= set(links(page))
