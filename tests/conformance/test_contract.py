@@ -1,8 +1,6 @@
-"""The HTTP contract of docs/reference/contract.md, point by point, over the wire.
+"""Tests the HTTP contract of docs/reference/contract.md and the pages that it lists, point by point, over the wire.
 
-The number in a test's name is the point's.
-
-Other tests go into the depth of each; this one can be read beside the contract.
+The number in a test's name is the point's. Other tests cover the details of each point.
 """
 
 import gzip

@@ -1,7 +1,7 @@
 """The forecast area: population and housing by ZIP code.
 
 Entries are encoded when a release is built; a look-up only joins bytes (`forecast_body`). Members are in the contract's
-order (docs/reference/contract.md, "Given").
+order (docs/reference/contract.md, "The fixed part").
 """
 
 from bisect import bisect_right
