@@ -212,7 +212,7 @@ VALUES = (
     Bad("zip-code-missing", "missing-value", "have no zip_code", add("zip_housing", {**homes(""), "zip_code": None})),
     Bad("null-island", "zero-coordinate", "locations.latitude are 0", add("zip_locations", jackson(latitude=0.0))),
     Bad("mojibake", "garbled-name", "wrong encoding", add("zip_locations", jackson("DoÃ±a Ana"))),
-    Bad("no-name-as-a-word", "placeholder-name", "placeholders or numbers", add("zip_locations", jackson("None"))),
+    Bad("no-name-as-a-word", "placeholder-name", "are placeholders", add("zip_locations", jackson("None"))),
     Bad("state-that-is-none", "unknown-state", "not codes of states", add("zip_locations", jackson(state="AX"))),
     Bad("fewer-than-none", "out-of-range", "has -1", add("zip_population", people(AT, 2020, -1))),
     Bad("latitude-beyond-the-pole", "out-of-range", "has 93.0", add("zip_locations", jackson(latitude=93.0))),

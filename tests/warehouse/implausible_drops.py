@@ -142,6 +142,71 @@ def _mojibake(name: str) -> str:
     return f"{name[:3]}ñ{name[3:]}".encode().decode("latin-1")
 
 
+def _with_their_state(country: Country) -> None:
+    places = country.places
+    for row in country.rows_in("VT"):
+        places["city_name"][row] = f"{places['city_name'][row]}, VT"
+
+
+def _a_total(country: Country) -> None:
+    """The last ZIP code of the country becomes the row of a total."""
+    country.places["zip_code"][-1] = "00000"
+    country.places["city_name"][-1] = "Total"
+
+
+def _filled(names: tuple[str, ...]) -> Alter:
+    """Unknown figures are 0, as an outer join may leave them."""
+
+    def alter(country: Country) -> None:
+        for name in names:
+            country.figures[name] = [0 if figure is None else figure for figure in country.figures[name]]
+
+    return alter
+
+
+def _in_a_few(name: str) -> Alter:
+    """A figure of an earlier year, which three ZIP codes have."""
+
+    def alter(country: Country) -> None:
+        known = [row for row, figure in enumerate(country.figures[COUNTED[0]]) if figure is not None][:3]
+        country.figures[name] = [
+            country.figures[COUNTED[0]][row] if row in known else None for row in range(len(country))
+        ]
+
+    return alter
+
+
+def _half_the_regions(country: Country) -> None:
+    """Some ZIP codes of Connecticut are in a planning region, others still in the county that it replaced."""
+    for row in country.rows_in("CT")[:5]:
+        country.places["county_fips_code"][row] = "09110"
+        country.places["county_name"][row] = "Capitol Planning Region"
+
+
+def _one_row(name: str, value: str, state: str) -> Alter:
+    def alter(country: Country) -> None:
+        country.places[name][country.rows_in(state)[3]] = value
+
+    return alter
+
+
+def _county_under_another_code(country: Country) -> None:
+    country.places["county_fips_code"][country.rows_in("TX")[3]] = "48497"
+
+
+def _an_alias_moved(country: Country) -> None:
+    """The first further name in Texas leads to the ZIP codes of other towns."""
+    aliases = country.aliases
+    named = list(zip(aliases["state_code"], aliases["city_name"], strict=True))
+    name = next(
+        one for one, status in zip(named, aliases["usps_status"], strict=True) if one[0] == "TX" and status != "primary"
+    )
+    others = (country.places["zip_code"][row] for row in reversed(country.rows_in("TX")))
+    for at, one in enumerate(named):
+        if one == name:
+            aliases["zip_code"][at] = next(others)
+
+
 ORDER = _mistakes(
     ("rows-shuffled-in-a-state", "figures-shuffled", "in TX: population 20", shuffle(PEOPLE, "TX")),
     ("rows-shuffled", "figures-shuffled", "and 5 more", shuffle(FIGURES)),
@@ -180,6 +245,21 @@ ORDER = _mistakes(
     ("counties-shuffled", "county-of-other-state", "county code of another state", shuffle(COUNTY)),
     ("points-shuffled-in-a-state", "moved-place", "CA", shuffle(POINT, "CA")),
     ("aliases-shifted", "primary-alias-differs", "aliases or cities may be shuffled", _aliases_shifted),
+    ("a-name-for-another-town", "alias-moved", "now in", _an_alias_moved),
+    (
+        "a-county-of-another-state",
+        "county-left-state",
+        "another state now",
+        _one_row("county_fips_code", "22001", "TX"),
+    ),
+    (
+        "a-county-with-two-names",
+        "county-name-differs",
+        "another county name",
+        _one_row("county_name", "Kerr County", "TX"),
+    ),
+    ("a-county-with-two-codes", "county-code-differs", "is 48497, others in", _county_under_another_code),
+    ("counties-of-two-years", "retired-county", "others in 09110", _half_the_regions),
     ("aliases-of-another-state", "alias-of-other-state", "aliases are in another state", _aliases_like(("FL", "OH"))),
 )
 ORDER += _mistakes(
@@ -214,9 +294,25 @@ SCALE = _mistakes(
     ),
     ("some-in-thousands", "leaping-figure", "such as", scale(census(2016), 0.001, share=0.02)),
     ("people-for-homes", "figures-exchanged", "looks like the former population 2023", copy(census(2023), HOMES[3])),
+    ("rounded-to-hundreds", "figures-rounded", "are multiples of 100", edit(FIGURES, lambda one: round(one, -2))),
+    ("rounded-to-fives", "figures-rounded", "are multiples of 5", edit(HOMES, lambda one: 5 * round(one / 5))),
+    (
+        "small-figures-as-one",
+        "figures-levelled",
+        "became the same in many",
+        edit(COUNTED, lambda one: 901 if one < 5_000 else one),
+    ),
+    (
+        "some-states-of-another-quarter",
+        "states-apart",
+        "-3.0% in nearly every ZIP code",
+        scale(census(2022), 0.97, "TX", "OH", "CT", "FL"),
+    ),
+    ("noise-in-every-figure", "figures-rewritten", "changed nearly everywhere", noise(FIGURES, 0.02)),
     ("unknown-as-99999", "sentinel-figure", "to 99,999", fill(census(2019), 99_999, share=0.006)),
     ("unknown-as-9999", "sentinel-figure", "to 9,999", fill(HOMES[1], 9_999, share=0.02)),
     ("unknown-as-0", "zeroed-figure", "population 2018", fill(census(2018), 0, share=0.015)),
+    ("unknown-homes-as-0", "zeros-filled", "are 0 now", _filled((*HOMES, DEMAND))),
     ("small-figures-as-0", "zeros-gained", "became 0 in many", edit(HOMES[1], _nothing_if_small, "TX")),
     ("a-total-for-many", "repeated-value", "such as 87", _total_everywhere),
 )
@@ -234,6 +330,7 @@ ABSENCE = _mistakes(
     ("a-small-state-gone", "zip-codes-lost", "AE 8", without("AE")),
     ("a-part-file-gone", "zip-codes-lost", "are gone", without(share=0.12)),
     ("places-made-up", "zip-codes-gained", "40 ZIP codes are new", added(40, "TX")),
+    ("a-year-in-a-few-places", "sparse-figure", "population 2014 in 3 ZIP codes", _in_a_few(census(2014))),
     ("people-of-a-state-gone", "coverage-lost-in-state", "in NM: population 20", lose(PEOPLE, "NM")),
     ("a-year-gone-in-places", "coverage-lost", "population 2018", lose(census(2018), share=0.04)),
     ("homes-of-a-county-gone", "coverage-lost-in-county", "County, TX: 1", _homes_of_a_county_gone),
@@ -288,6 +385,21 @@ NONSENSE = _mistakes(
     ("counties-without-their-last-word", "name-cut", "lost a word", edit("county_name", lambda name: name.split()[0])),
     ("city-and-county-exchanged", "city-like-county", "named as a county", exchange("city_name", "county_name")),
     ("codes-for-cities", "renamed-city", "another city name", edit("city_name", lambda name: f"{name} CDP")),
+    ("cities-with-their-state", "state-in-name", "locations.city_name end in their state", _with_their_state),
+    ("a-row-for-the-total", "unassigned-zip", "has 00000", _a_total),
+    (
+        "plus-for-spaces",
+        "garbled-name",
+        "locations.city_name",
+        edit("city_name", lambda name: f"Port+{name}", share=0.02),
+    ),
+    (
+        "characters-that-nobody-sees",
+        "odd-name",
+        "invisible",
+        edit("city_name", lambda name: f"{name}\u200b", share=0.02),
+    ),
+    ("rows-of-tests", "placeholder-name", "words for tests", fill("city_name", "TEST", share=0.005)),
     ("mojibake", "garbled-name", "locations.city_name", edit("city_name", _mojibake, share=0.02)),
     ("nan-as-a-name", "placeholder-name", "locations.county_name", fill("county_name", "nan", share=0.02)),
 )
@@ -319,4 +431,11 @@ WRONG_TOGETHER = (
     ("a-year-exported-twice", "homes-shuffled-at-first", "points-shuffled-at-first", "primary-aliases-shuffled"),
     ("a-year-shuffled-at-first", "homes-of-people-at-first", "demand-of-people-at-first", "counties-gone-at-first"),
     ("a-year-doubled-at-first", "one-point-for-many"),
+    ("a-name-for-another-town", "a-county-of-another-state", "counties-of-two-years", "rounded-to-fives"),
+    ("a-county-with-two-names", "unknown-homes-as-0"),
+    ("a-county-with-two-codes", "plus-for-spaces", "some-states-of-another-quarter"),
+    ("a-row-for-the-total", "a-year-in-a-few-places"),
+    ("cities-with-their-state", "small-figures-as-one"),
+    ("characters-that-nobody-sees", "rounded-to-hundreds"),
+    ("rows-of-tests", "noise-in-every-figure"),
 )

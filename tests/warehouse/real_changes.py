@@ -250,7 +250,8 @@ REAL_CHANGES = (*REVISIONS, *EVENTS, *NEW_YEARS, *PLACES, *FILES)
 
 # What comes together in one drop, as it does in a month. Changes that would hide each other are not together.
 REAL_TOGETHER = (
-    ("revised-by-1-percent", "1-percent-more-everywhere", "some-revised-by-5-percent"),
+    ("revised-by-1-percent", "1-percent-more-everywhere"),
+    ("some-revised-by-5-percent",),
     ("a-state-revised", "latest-year-revised", "forecasts-extrapolated-again"),
     ("demand-estimated-by-county", "small-places-revised", "homes-revised"),
     ("a-fire", "a-boom-town", "a-prison-closed", "a-storm"),

@@ -23,9 +23,12 @@ def drift_findings(comparison: Comparison, limits: RuleLimits, first_open_year: 
         *_vanished(comparison, limits),
         *_gained(comparison, limits),
         *_coverage(comparison, limits, first_open_year),
+        *_coverage_gained(comparison, limits),
         *_totals(comparison, limits, first_open_year),
         *_rows(comparison, limits),
         *_records_lost(comparison, limits),
+        *_records_gained(comparison, limits),
+        *_records_leaping(comparison, limits),
         *_records_changed(comparison, limits),
         _summary(comparison),
     ]
@@ -87,6 +90,24 @@ def _coverage(comparison: Comparison, limits: RuleLimits, first_open_year: int) 
                 f"{change.figure}: {change.lost:,} of {change.old_count:,} ({shares[change]:.1%})"
                 for change in beyond[:5]
             ),
+        )
+
+
+def _coverage_gained(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
+    limit = limits["coverage-gained"]
+    shares = {one: one.gained / one.old_count for one in comparison.figures if one.old_count}
+    beyond = sorted((one for one in shares if shares[one] > limit), key=lambda one: -shares[one])
+    if beyond:
+        first = beyond[0]
+        others = f", and {len(beyond) - 1} more figures as many" if len(beyond) > 1 else ""
+        yield _make_figure_finding(
+            "coverage-gained",
+            first,
+            f"{first.gained:,} ZIP codes have a new {first.figure}; {first.old_count:,} had it "
+            f"({shares[first]:+.1%}, limit {limit:.1%}){others}; a join may have added rows",
+            count=first.gained,
+            measured=shares[first],
+            figures=tuple(one.figure for one in beyond),
         )
 
 
@@ -166,6 +187,36 @@ def _records_lost(comparison: Comparison, limits: RuleLimits) -> Iterator[Findin
                 measured=share,
                 samples=records.lost_samples,
             )
+
+
+def _records_gained(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
+    limit = limits["records-gained"]
+    for name, records in comparison.records.items():
+        share = records.gained / records.old_count if records.old_count else 0
+        if share > limit:
+            yield make_finding(
+                "records-gained",
+                f"{records.gained:,} records of {name} are new; {records.old_count:,} were there "
+                f"({share:+.1%}, limit {limit:.1%})",
+                table=name,
+                count=records.gained,
+                measured=share,
+            )
+
+
+def _records_leaping(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
+    for name, records in comparison.records.items():
+        for column, number in records.leaps.items():
+            if number > limits["leaping-record"]:
+                yield make_finding(
+                    "leaping-record",
+                    f"{column} of {number:,} records of {name} grew or shrank more than fivefold; "
+                    "some may be in another unit, or multiplied by a join",
+                    table=name,
+                    column=column,
+                    count=number,
+                    measured=number,
+                )
 
 
 def _records_changed(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:

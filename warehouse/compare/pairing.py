@@ -6,6 +6,7 @@ import duckdb
 
 from warehouse import sql
 from warehouse.releases.files import table_file
+from warehouse.schema.counties import RETIRED_COUNTIES
 from warehouse.schema.states import STATES
 from warehouse.schema.tables import ALIASES, HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION
 
@@ -65,13 +66,10 @@ def pair_baseline(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
 def _create_states(connection: duckdb.DuckDBPyConnection) -> None:
     columns = [[state.code for state in STATES], [state.fips for state in STATES], [state.box for state in STATES]]
     connection.execute(sql.statement("known_states"), columns)
-    prefixes = [
-        (state.code, f"{prefix:03}")
-        for state in STATES
-        for first, last in state.prefixes
-        for prefix in range(first, last + 1)
-    ]
+    prefixes = [(state.code, prefix) for state in STATES for prefix in state.zip_prefixes]
     connection.execute(sql.statement("known_prefixes"), [list(column) for column in zip(*prefixes, strict=True)])
+    retired = [(code, successor) for code, successors in RETIRED_COUNTIES.items() for successor in successors]
+    connection.execute(sql.statement("retired_counties"), [list(column) for column in zip(*retired, strict=True)])
 
 
 def _figure(ordinal: int) -> str:

@@ -31,7 +31,7 @@ from warehouse.schema.comparison import (
     StateChange,
 )
 from warehouse.schema.errors import CatalogError
-from warehouse.schema.tables import LOCATIONS, TABLES, Table, first_open_year
+from warehouse.schema.tables import LOCATIONS, TABLES, first_open_year
 from warehouse.sql import connections
 
 _MAX_MOVERS = 10
@@ -172,17 +172,20 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
             gained=gained,
             lost=lost,
             changed=changed,
-            columns=_columns_changed(connection, table, **parts) if changed else {},
+            columns=_count_columns(connection, "column_changes", table.column_names, **parts) if changed else {},
+            leaps=_count_columns(connection, "column_leaps", table.number_names, **parts) if changed else {},
             lost_samples=tuple(samples),
         )
     return found
 
 
-def _columns_changed(connection: duckdb.DuckDBPyConnection, table: Table, **parts: str) -> dict[str, int]:
-    """Returns the number of changed records by column, for columns with changes."""
-    counts = ", ".join(sql.statement("column_changes", column=name) for name in table.column_names)
-    (columns,) = connection.execute(sql.statement("columns_changed", changes=counts, **parts)).fetchall()
-    return {name: number for name, number in zip(table.column_names, columns, strict=True) if number}
+def _count_columns(
+    connection: duckdb.DuckDBPyConnection, change: str, names: tuple[str, ...], **parts: str
+) -> dict[str, int]:
+    """Returns by column the number of records with the `change`, for columns that have any."""
+    counts = ", ".join(sql.statement(change, column=name) for name in names)
+    (numbers,) = connection.execute(sql.statement("columns_changed", changes=counts, **parts)).fetchall()
+    return {name: number for name, number in zip(names, numbers, strict=True) if number}
 
 
 def _servable(name: str, folder: Path) -> str:

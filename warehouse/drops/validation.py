@@ -17,6 +17,7 @@ from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.rules.row_rules import KIND_DESCRIPTIONS, ROW_RULES
 from warehouse.rules.rule import Rule
 from warehouse.schema.findings import Finding
+from warehouse.schema.states import STATES
 from warehouse.schema.tables import CONTROL_CHARACTERS, LOCATIONS, Column, Table
 
 # Bounds beyond every figure, for columns without bounds of their own.
@@ -193,6 +194,7 @@ def _parts(table: Table, column: Column | None, locations: str) -> dict[str, str
         "zero": str(column.zero_within if column and column.zero_within is not None else 0),
         "choices": _listed(column.choices if column else ()),
         "words": _listed(column.meanings if column else ()),
+        "prefixes": _listed(prefix for state in STATES for prefix in state.zip_prefixes),
     }
 
 

@@ -41,6 +41,14 @@ DRIFT_RULES: tuple[Rule, ...] = (
         explains=("total-drift", "slow-loss"),
     ),
     Rule(
+        name="coverage-gained",
+        remedy=CHECK_SOURCE,
+        about="ZIP codes that have a figure now, as a share of those that had it.",
+        limit=0.1,
+        override=True,
+        explains=("total-drift",),
+    ),
+    Rule(
         name="total-drift",
         remedy=CHECK_SOURCE,
         about=f"Change of a national total, up or down, as a share of the old total; twice as much for {OPEN_FIGURES}.",
@@ -60,6 +68,21 @@ DRIFT_RULES: tuple[Rule, ...] = (
         remedy=CHECK_SOURCE,
         about="Share of the current release's records (projects) that no query would find in the drop.",
         limit=0.2,
+        override=True,
+    ),
+    Rule(
+        name="records-gained",
+        remedy=CHECK_SOURCE,
+        about="New records (projects), as a share of those in the current release.",
+        limit=0.25,
+        override=True,
+    ),
+    Rule(
+        name="leaping-record",
+        remedy=CHECK_SOURCE,
+        about="Records (projects) whose number of units grew or shrank more than fivefold.",
+        limit=20,
+        unit="rows",
         override=True,
     ),
     Rule(

@@ -55,6 +55,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         explains=(
             "state-changed",
             "county-of-other-state",
+            "county-left-state",
             "place-outside-state",
             "alias-of-other-state",
             "scattered-place",
@@ -69,7 +70,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the ZIP codes that are in another state than before.",
         finding="are in another state than before",
         cause="states may be exchanged or shuffled",
-        explains=("county-of-other-state", "place-outside-state", "alias-of-other-state"),
+        explains=("county-of-other-state", "county-left-state", "place-outside-state", "alias-of-other-state"),
     ),
     PlaceRule(
         name="county-of-other-state",
@@ -77,7 +78,15 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the ZIP codes whose county code begins with the number of another state.",
         finding="have a county code of another state",
         cause="county codes may be shuffled, or one may have been filled in everywhere",
-        explains=("other-county", "county-name-differs", "scattered-place", "same-place"),
+        explains=("county-left-state", "other-county", "county-name-differs", "scattered-place", "same-place"),
+    ),
+    PlaceChangeRule(
+        name="county-left-state",
+        limit=0.0002,
+        about="Share of the ZIP codes whose county is in another state now.",
+        finding="have a county of another state now",
+        cause="county codes may be shuffled",
+        explains=("other-county", "county-name-differs", "scattered-place"),
     ),
     PlaceRule(
         name="same-place",
@@ -89,10 +98,26 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     PlaceRule(
         name="county-name-differs",
-        limit=0.005,
+        limit=0,
         about="Share of the ZIP codes whose county has another name in most ZIP codes with its code.",
         finding="have another county name than others with their county code",
         cause="county names or codes may be shuffled",
+        explains=("other-county",),
+    ),
+    PlaceRule(
+        name="county-code-differs",
+        limit=0,
+        about="Share of the ZIP codes whose county has another code in most ZIP codes of the state with its name.",
+        finding="have another county code than others with their county name",
+        cause="county names or codes may be shuffled",
+        explains=("other-county",),
+    ),
+    PlaceRule(
+        name="retired-county",
+        limit=0,
+        about="Share of the ZIP codes in a retired county, if others are in a county that replaced it.",
+        finding="are in a retired county, and others in its successor",
+        cause="counties of different years may be mixed",
         explains=("other-county",),
     ),
     PlaceChangeRule(
@@ -151,6 +176,15 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         explains=("primary-alias-differs",),
     ),
     PlaceChangeRule(
+        name="respelled-city",
+        severity="warning",
+        limit=0,
+        about="Share of the ZIP codes whose city has another case, accents, spaces or punctuation. Answers show the "
+        "new spelling; queries match both.",
+        finding="have another spelling of their city, which answers will show",
+        cause="names may come from another system",
+    ),
+    PlaceChangeRule(
         name="moved-place",
         among="new_places",
         limit=0.01,
@@ -182,6 +216,15 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the primary aliases that are not the city of their ZIP code.",
         finding="are primary but not the city of their ZIP code",
         cause="aliases or cities may be shuffled, or from another month",
+        explains=("aliases-gained", "aliases-lost"),
+    ),
+    PlaceChangeRule(
+        name="alias-moved",
+        among="(SELECT DISTINCT state, city FROM old_aliases)",
+        limit=0.0005,
+        about="Share of the city names among the aliases that lead to other ZIP codes, and to none of the former ones.",
+        finding="lead to other ZIP codes",
+        cause="aliases may be shifted among ZIP codes",
         explains=("aliases-gained", "aliases-lost"),
     ),
     PlaceChangeRule(

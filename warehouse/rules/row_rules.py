@@ -53,6 +53,10 @@ def _place_names(table: Table) -> Sequence[Column | None]:
     return _names(table) if table in (LOCATIONS, ALIASES) else []
 
 
+def _city_names(table: Table) -> Sequence[Column | None]:
+    return [table.column("city_name")] if table in (LOCATIONS, ALIASES) else []
+
+
 def _coordinates(table: Table) -> Sequence[Column | None]:
     return [column for column in table.columns if column.zero_within is not None]
 
@@ -106,10 +110,10 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="odd-name",
-        about=f"City and county names and project ids have at most {LONGEST_NAME} characters, no control characters.",
+        about=f"City and county names and project ids have at most {LONGEST_NAME} characters, none of them invisible.",
         remedy=CORRECT,
         offends="offends_odd_name",
-        message="{count} value(s) of {table}.{column} are longer than {longest} characters or have control characters",
+        message="{count} value(s) of {table}.{column} are longer than {longest} characters or have invisible ones",
         concerns=_names,
     ),
     Rule(
@@ -138,15 +142,39 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="placeholder-name",
-        about="City and county names must not be placeholders or numbers.",
-        remedy="leave missing names empty (NULL)",
+        about="City and county names must not be placeholders, numbers, or words for tests and totals.",
+        remedy="leave missing names empty (NULL), and rows of tests and totals out",
         limit=0,
         unit="rows",
         override=True,
         offends="offends_placeholder_name",
-        message="{count} value(s) of {table}.{column} are placeholders or numbers",
+        message="{count} value(s) of {table}.{column} are placeholders, numbers, or words for tests and totals",
         concerns=_place_names,
         explains=_NAMES,
+    ),
+    Rule(
+        name="state-in-name",
+        about="City names must not end in their state, as in `Stowe, VT`: queries and answers have it beside the name.",
+        remedy="export the city alone",
+        limit=0,
+        unit="rows",
+        override=True,
+        offends="offends_state_in_name",
+        message="{count} value(s) of {table}.{column} end in their state",
+        concerns=_city_names,
+        explains=_NAMES,
+    ),
+    Rule(
+        name="unassigned-zip",
+        about="The first three digits of a ZIP code must be ones that the Postal Service assigned to a state.",
+        remedy="leave rows of totals and tests out; correct the others in the source",
+        limit=0,
+        unit="rows",
+        override=True,
+        offends="offends_unassigned_zip",
+        message="{count} value(s) of {table}.{column} are no ZIP codes: no state has their first three digits",
+        concerns=_only(LOCATIONS, "zip_code"),
+        explains=("zip-of-other-state", "zip-codes-gained", "placeholder-name"),
     ),
     Rule(
         name="unknown-state",
@@ -158,7 +186,13 @@ ROW_RULES: tuple[Rule, ...] = (
         offends="offends_unknown_state",
         message="{count} value(s) of {table}.{column} are not codes of states or territories",
         concerns=_states,
-        explains=("zip-of-other-state", "state-changed", "place-outside-state", "county-of-other-state"),
+        explains=(
+            "zip-of-other-state",
+            "state-changed",
+            "place-outside-state",
+            "county-of-other-state",
+            "county-left-state",
+        ),
     ),
     Rule(
         name="out-of-range",

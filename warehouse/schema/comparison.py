@@ -68,6 +68,7 @@ class RecordChanges(msgspec.Struct, frozen=True, kw_only=True):
     lost: int
     changed: int
     columns: dict[str, int] = {}  # by column: rows whose value changed; only columns with changes
+    leaps: dict[str, int] = {}  # by column of numbers: rows whose value grew or shrank more than fivefold
     lost_samples: tuple[str, ...] = ()
 
     @property

@@ -15,6 +15,11 @@ class State(msgspec.Struct, frozen=True):
     prefixes: tuple[tuple[int, int], ...]  # ranges of the first three digits of its ZIP codes
     box: tuple[float, float, float, float] | None  # south, west, north, east; None: it has no place on the map
 
+    @property
+    def zip_prefixes(self) -> tuple[str, ...]:
+        """The first three digits of its ZIP codes."""
+        return tuple(f"{prefix:03}" for first, last in self.prefixes for prefix in range(first, last + 1))
+
 
 STATES: tuple[State, ...] = (
     State("AA", None, ((340, 340),), None),
@@ -28,7 +33,7 @@ STATES: tuple[State, ...] = (
     State("CA", "06", ((900, 961),), (32.5, -124.5, 42, -114)),
     State("CO", "08", ((800, 816),), (37, -109.5, 41, -102)),
     State("CT", "09", ((60, 69),), (40.5, -74, 42.5, -71.5)),
-    State("DC", "11", ((200, 205), (569, 569)), (38.5, -77.5, 39, -76.5)),
+    State("DC", "11", ((200, 205), (569, 569), (888, 888)), (38.5, -77.5, 39, -76.5)),
     State("DE", "10", ((197, 199),), (38, -76, 40, -75)),
     State("FL", "12", ((320, 349),), (24, -88, 31.5, -79.5)),
     State("FM", None, ((969, 969),), (0, 137, 10.5, 163.5)),

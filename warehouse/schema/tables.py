@@ -12,8 +12,9 @@ from warehouse.schema.vocabulary import PROJECT_STATUSES
 
 # The most characters of a text, and of a name in queries.
 LONGEST_TEXT, LONGEST_NAME = 10_000, 95
-# Characters that are not allowed in names, as a class in regular expressions: they break or reverse a line of output.
-CONTROL_CHARACTERS = r"\x00-\x1f\x7f-\x9f" + "\u2028-\u202e\u2066-\u2069"
+# Characters that are not allowed in names, as a class in regular expressions: they break or reverse a line of output,
+# or are invisible.
+CONTROL_CHARACTERS = r"\x00-\x1f\x7f-\x9f" + "\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
 
 ColumnKind = Literal["zip", "fips", "state", "text", "integer", "real", "date"]
 
@@ -56,6 +57,11 @@ class Table(msgspec.Struct, frozen=True):
     @property
     def column_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    @property
+    def number_names(self) -> tuple[str, ...]:
+        """The columns of whole numbers."""
+        return tuple(column.name for column in self.columns if column.kind == "integer")
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)

@@ -151,6 +151,10 @@ FULL JOIN (SELECT {id} AS id, hash({columns}) AS content FROM {new}) n ON o.id =
 -- For each column, how many records were changed in it.
 SELECT {changes} FROM {old} o JOIN {new} n ON o.{id} = n.{id}
 
+-- name: column_leaps
+-- How many records had a column of numbers grow or shrink more than fivefold.
+count(*) FILTER (greatest(o.{column}, n.{column}) >= 20 AND greatest(o.{column}, n.{column}) > 5 * least(o.{column}, n.{column}))
+
 -- name: column_changes
 -- How many records were changed in a column.
 count(*) FILTER (o.{column} IS DISTINCT FROM n.{column})

@@ -8,6 +8,11 @@ SELECT unnest(?::VARCHAR[]) AS code, unnest(?::VARCHAR[]) AS fips, unnest(?::DOU
 CREATE OR REPLACE TEMP TABLE known_prefixes AS
 SELECT unnest(?::VARCHAR[]) AS code, unnest(?::VARCHAR[]) AS prefix
 
+-- name: retired_counties
+-- The codes of retired counties, each with those of its successors.
+CREATE OR REPLACE TEMP TABLE retired_counties AS
+SELECT unnest(?::VARCHAR[]) AS code, unnest(?::VARCHAR[]) AS successor
+
 -- name: places
 -- The locations of one release, with names in a form that ignores case, accents, and punctuation. One for each ZIP code:
 -- a duplicate is an error already, and would count twice in every join.

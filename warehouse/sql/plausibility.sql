@@ -159,6 +159,45 @@ FROM since_baseline
 WHERE lost >= 20 AND pairs > 0 AND measured > {limit} * (1 + open::INTEGER) * CASE WHEN state IS NULL THEN 1 ELSE 5 END
 ORDER BY measured DESC, state, figure
 
+-- name: sparse_figure
+-- Figures that hardly any ZIP code has, of those with another year or housing figure. In real drops, at most 13% lack one.
+SELECT NULL AS state, figure, 1 - number / max(number) OVER (PARTITION BY kind = '0 people') AS measured, number AS count,
+       format('{} in {:,} ZIP codes', figure, number) AS detail
+FROM (SELECT figure, any_value(kind) AS kind, sum(new_count)::BIGINT AS number
+      FROM state_figures JOIN known_figures USING (figure) GROUP BY figure HAVING number > 0)
+QUALIFY measured > {limit} ORDER BY measured DESC, figure
+
+-- name: figures_rounded
+-- Figures of 200 or more that are multiples of 5. In real drops, 21% are.
+SELECT NULL AS state, figure, count(*) FILTER (new % 5 = 0) / count(*) AS measured, count(*) FILTER (new % 5 = 0) AS count,
+       format('{}: {:.0f}% are multiples of {}', figure, 100 * measured,
+              CASE WHEN count(*) FILTER (new % 100 = 0) > {limit} * count(*) THEN 100
+                   WHEN count(*) FILTER (new % 10 = 0) > {limit} * count(*) THEN 10 ELSE 5 END) AS detail
+FROM placed_figures WHERE new >= 200 GROUP BY figure HAVING count(*) >= 100 AND measured > {limit}
+ORDER BY measured DESC, figure
+
+-- name: figures_rewritten
+-- Figures of past years that moved unevenly in many states, if most figures did. A revision changes a few of them.
+WITH uneven AS (
+    SELECT figure, avg((spread[3] - spread[1] > 0.03)::INTEGER) AS measured, sum(changed)::BIGINT AS count
+    FROM state_figures WHERE NOT open AND large >= 20 GROUP BY figure
+)
+SELECT NULL AS state, figure, measured, count, format('{} in {:.0f}% of states', figure, 100 * measured) AS detail
+FROM uneven WHERE measured > {limit} AND (SELECT avg((measured > {limit})::INTEGER) FROM uneven) > {limit}
+ORDER BY measured DESC, figure
+
+-- name: states_apart
+-- States in which a figure of a past year moved by the same share nearly everywhere, while it stayed in others.
+WITH moves AS (
+    SELECT state, figure, large, exp(spread[2]) - 1 AS share, spread[3] - spread[1] < 0.5 * abs(spread[2]) AS even,
+           avg((abs(spread[2]) < 0.002)::INTEGER) OVER (PARTITION BY figure) AS staying
+    FROM state_figures WHERE NOT open AND large >= 20
+)
+SELECT state, figure, abs(share) AS measured, large AS count,
+       format('{} in {}: {:+.1f}% in nearly every ZIP code', figure, state, 100 * share) AS detail
+FROM moves WHERE even AND measured > {limit} AND staying > 0.2
+QUALIFY count(*) OVER (PARTITION BY figure) >= 3 ORDER BY measured DESC, state, figure
+
 -- name: sum_up_cells
 -- Failing figures: how many ZIP codes, whether they may still be revised, and the largest of them.
 SELECT figure, bool_or(open), count(*), max_by(zip_code, greatest(old, new)),
@@ -176,6 +215,19 @@ SELECT * FROM placed_figures WHERE new >= 5000 AND new > 20 * old
 -- name: zeroed_figure
 -- Figures of 200 or more that became 0.
 SELECT * FROM placed_figures WHERE new = 0 AND old >= 200
+
+-- name: zeros_filled
+-- Figures that were unknown and are 0, of ZIP codes and figures that the old release has.
+SELECT p.* FROM placed_figures p SEMI JOIN old_places o ON o.zip_code = p.zip_code
+WHERE p.old IS NULL AND p.new = 0 AND p.figure IN (SELECT figure FROM state_figures GROUP BY figure HAVING sum(old_count) > 0)
+
+-- name: figures_levelled
+-- Numbers that too many ZIP codes with different figures have now. In real drops, at most 43 do.
+SELECT p.* FROM placed_figures p
+SEMI JOIN (SELECT ordinal::BIGINT * 10000000 + new AS key FROM placed_figures WHERE old <> new AND new > 0
+           GROUP BY key HAVING count(*) > {limit} AND count(DISTINCT old) > 10) r
+    ON r.key = p.ordinal::BIGINT * 10000000 + p.new
+WHERE p.old <> p.new
 
 -- name: sentinel_figure
 -- Numbers that systems write for "unknown", where the old release has another. Four ZIP codes may have 9999 by chance.
@@ -224,6 +276,11 @@ FROM changed_places c SEMI JOIN old_places known ON known.state = c.state AND kn
 SELECT was_state AS state, zip_code, 'city_name' AS "column", format('{}, was {}', city_name, was_city_name) AS value
 FROM changed_places WHERE city <> was_city
 
+-- name: respelled_city
+-- ZIP codes whose city has another spelling: case, accents, spaces or punctuation.
+SELECT was_state AS state, zip_code, 'city_name' AS "column", format('{}, was {}', city_name, was_city_name) AS value
+FROM changed_places WHERE city = was_city AND city_name <> was_city_name
+
 -- name: name_cut
 -- ZIP codes whose city or county is only the beginning of its former name.
 SELECT was_state AS state, zip_code, 'city_name, county_name' AS "column",
@@ -250,6 +307,26 @@ FROM new_places n
 JOIN (SELECT county, mode(county_name) AS usual FROM new_places GROUP BY county) names ON names.county = n.county
 WHERE n.county_name <> names.usual
 
+-- name: county_code_differs
+-- ZIP codes whose county has another code in most ZIP codes of the state with its name. Independent cities, numbered from
+-- 510 on, may have the name of a county.
+WITH own AS (
+    SELECT n.* FROM new_places n JOIN known_states s ON s.code = n.state
+    WHERE left(n.county, 2) = s.fips AND right(n.county, 3) < '510'
+)
+SELECT own.state, own.zip_code, 'county_fips_code' AS "column",
+       format('{} is {}, others in {}', own.county_name, own.county, names.usual) AS value
+FROM own JOIN (SELECT state, county_name, mode(county) AS usual FROM own GROUP BY state, county_name) names
+    ON names.state = own.state AND names.county_name = own.county_name
+WHERE own.county <> names.usual
+
+-- name: retired_county
+-- ZIP codes in a county that was retired, if other ZIP codes are in a county that replaced it.
+SELECT n.state, n.zip_code, 'county_fips_code' AS "column", format('{} {}, others in {}', n.county_name, n.county, s.successor) AS value
+FROM new_places n
+JOIN (SELECT r.code, min(r.successor) AS successor FROM retired_counties r
+      SEMI JOIN new_places p ON p.county = r.successor GROUP BY r.code) s ON s.code = n.county
+
 -- name: state_changed
 -- ZIP codes that are in another state than before.
 SELECT was_state AS state, zip_code, 'state_code' AS "column", format('{} in {}, was in {}', city_name, state, was_state) AS value
@@ -265,6 +342,12 @@ FROM new_places n ANTI JOIN known_prefixes p ON p.code = n.state AND p.prefix = 
 SELECT n.state, n.zip_code, 'county_fips_code' AS "column", format('{} in {} with {}', n.city_name, n.state, n.county) AS value
 FROM new_places n LEFT JOIN known_states s ON s.code = n.state
 WHERE left(n.county, 2) <> s.fips OR n.county IS NOT NULL AND s.fips IS NULL
+
+-- name: county_left_state
+-- ZIP codes whose county code begins with another state's number, and did not before.
+SELECT c.state, c.zip_code, 'county_fips_code' AS "column", format('{} in {} with {}', c.city_name, c.state, c.county) AS value
+FROM changed_places c LEFT JOIN known_states s ON s.code = c.state
+WHERE left(c.county, 2) <> s.fips AND left(c.was_county, 2) = s.fips
 
 -- name: place_outside_state
 -- ZIP codes whose coordinates are outside their state.
@@ -323,6 +406,13 @@ FROM new_aliases a JOIN new_places n ON n.zip_code = a.zip_code WHERE a.status =
 -- Aliases that are acceptable now and were not before, or the other way round.
 SELECT n.state, n.zip_code, 'usps_status' AS "column", format('{} is {}, was {}', n.city, n.status, o.status) AS value
 FROM old_aliases o JOIN new_aliases n ON n.zip_code = o.zip_code AND n.city = o.city WHERE n.status <> o.status
+
+-- name: alias_moved
+-- Names of cities that lead to other ZIP codes than before, and to none of the former ones.
+SELECT state, was AS zip_code, 'city_name' AS "column", format('{}, now in {}', city, now) AS value
+FROM (SELECT o.state, o.city, min(o.zip_code) AS was, min(n.zip_code) AS now, bool_or(o.zip_code = n.zip_code) AS stays
+      FROM old_aliases o JOIN new_aliases n ON n.state = o.state AND n.city = o.city GROUP BY o.state, o.city)
+WHERE NOT stays
 
 -- name: aliases_lost
 -- Aliases that the old release has and the new one lacks, of ZIP codes that both have.

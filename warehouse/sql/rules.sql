@@ -49,12 +49,22 @@ abs({column}) < {zero}
 -- name: offends_garbled_name
 -- Whether a name has traces of text in the wrong encoding (UTF-8 read as Latin-1, characters that were replaced), or of
 -- an escape (HTML, URL, JSON).
-regexp_matches({column}, '\x{FFFD}|[ÃÂ]|â€|[?]|&([a-zA-Z]+|#[0-9]+);|%[0-9A-F]{2}|\\[ux][0-9a-fA-F]{2}|^["“''].*["”'']$')
+regexp_matches({column}, '\x{FFFD}|[ÃÂ]|â€|[?]|&(#x?)?[0-9a-zA-Z]+;|%[0-9A-F]{2}|[a-zA-Z][+][a-zA-Z]|\\[ux][0-9a-fA-F]{2}|^["“''].*["”'']$')
 
 -- name: offends_placeholder_name
--- Whether a name is a word that programs write for "none", or a number of three or more digits. True is a place in West Virginia.
+-- Whether a name is a word that programs write for "none", for a test or for a total, or a number of three or more digits.
+-- True and Sample are places.
 regexp_full_match({column}, '(?i)nan|none|null|nil|n/?a|#n/a|undefined|unknown|missing|not available|tbd|x{3,}|-+|[.]+|'
-                  || '[0-9.,]{3,}|(city|county)[ _]name')
+                  || '[0-9.,]{3,}|(city|county)[ _]name|test([ _-]?[0-9]+|[ _-]?(city|county|data|row))?|dummy|example|'
+                  || 'deleted|void|((grand|sub)[ -]?)?totals?|usa|united states|all( other)?|others?')
+
+-- name: offends_state_in_name
+-- Whether a name ends in the state of its own row, as answers print it.
+regexp_extract(upper({column}), '[,(] *([A-Z]{2})[ )]*$', 1) = state_code
+
+-- name: offends_unassigned_zip
+-- Whether the Postal Service assigned the first three digits of a ZIP code to no state.
+left({column}, 3) NOT IN ({prefixes})
 
 -- name: offends_unknown_state
 -- Whether no ZIP code has the state code.

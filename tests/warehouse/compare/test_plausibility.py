@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.country import COUNTED, FORECAST, PEOPLE, Country, census, make_country
 from tests.support.publishing import dry_run, publish
-from tests.warehouse.altering import Alter, each, fill, lose, noise, scale, shuffle, without
+from tests.warehouse.altering import Alter, each, edit, fill, lose, noise, scale, shuffle, without
 from tests.warehouse.helpers import ATTRIBUTION, a_month_apart, drops_of, errors, finding
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS, WRONG_TOGETHER, last_month
 from tests.warehouse.real_changes import REAL_CHANGES, REAL_TOGETHER
@@ -148,6 +148,13 @@ def test_there_are_sixty_implausible_drops_and_twenty_five_real_changes_each_nam
     for kinds, fewest in ((WRONG, 60), (REAL, 25)):
         assert len(kinds) >= fewest
         assert len(set(kinds)) == len(kinds)
+
+
+def test_cities_that_are_spelled_otherwise_are_a_warning(served: Catalog, made: Made) -> None:
+    """Queries match both spellings; answers show the new one."""
+    outcome = checked(served, made(edit("city_name", str.upper, "VT")))
+    found = finding(outcome, "respelled-city")
+    assert (outcome.result, found.severity, found.count) == ("passed", "warning", 30)
 
 
 def test_the_country_is_plausible_by_itself(catalog: Catalog, made: Made) -> None:

@@ -63,6 +63,7 @@ def test_each_rule_on_rows_writes_them(tmp_path: Path) -> None:
         tmp_path / "drop",
         locations=[
             *[location(f"0050{n}", "A\nB", "AL") for n in (1, 2)],
+            location("00000", "Stowe, VT", "VT"),
             location("36436", "DoÃ±a Ana", "AX", county_name="nan", latitude=0.0),
         ],
         population=[people("36436", 2020, None), people("3643", 2020, -1), {**people("", 2021, 1), "zip_code": None}],

@@ -36,8 +36,18 @@ def jackson(city: str = "Jackson", state: str = "AL", **place: Any) -> dict[str,
     return location("36437", city, state, **place)
 
 
-GARBLED = ("DoÃ±a Ana", "Do\ufffda Ana", "Do?a Ana", "O&#39;Fallon", "Do&ntilde;a Ana", "O%20Fallon", "Do\\u00f1a")
-PLACEHOLDERS = ("nan", "None", "N/A", "UNKNOWN", "01025", "---", "COUNTY_NAME")
+GARBLED = (
+    "Port+Gamble",
+    "O&#x27;Fallon",
+    "DoÃ±a Ana",
+    "Do\ufffda Ana",
+    "Do?a Ana",
+    "O&#39;Fallon",
+    "Do&ntilde;a Ana",
+    "O%20Fallon",
+    "Do\\u00f1a",
+)
+PLACEHOLDERS = ("Test 2", "Grand Total", "nan", "None", "N/A", "UNKNOWN", "01025", "---", "COUNTY_NAME")
 LATE = {"start_date": date(2025, 3, 5), "affordable_units": 13}
 
 FAULTS = (
@@ -52,6 +62,12 @@ FAULTS = (
         fault("placeholder-name", "zip_locations.county_name", f"row 10 36437 has {name}", jackson(county_name=name))
         for name in PLACEHOLDERS
     ),
+    fault("odd-name", "zip_locations.city_name", "row 10 36437 has Jack\u200bson", jackson("Jack\u200bson")),
+    *(
+        fault("state-in-name", "zip_locations.city_name", f"row 10 36437 has {name}", jackson(name))
+        for name in ("Jackson, AL", "Jackson (al)")
+    ),
+    fault("unassigned-zip", "zip_locations.zip_code", "row 10 has 00000", location("00000", "Jackson", "AL")),
     fault("zero-coordinate", "zip_locations.longitude", "row 10 36437 has 0.0", jackson(longitude=0.0)),
     fault("unknown-state", "zip_locations.state_code", "row 10 36437 has AX", jackson(state="AX")),
     fault("out-of-range", "zip_population.tot_population", "row 5 36436 2020 has -1", people(AT, 2020, -1)),
@@ -92,7 +108,20 @@ FAULTS += tuple(fault(*warning, severity="warning") for warning in WARNINGS)
 
 
 @pytest.mark.parametrize(
-    "name", ["True", "Doña Ana", "O'Fallon", "Mc Lean", "88", "Nathan", "Unknownville", "Coeur d'Alene"]
+    "name",
+    [
+        "True",
+        "Sample",
+        "University Of Al",
+        "At&t",
+        "Doña Ana",
+        "O'Fallon",
+        "Mc Lean",
+        "88",
+        "Nathan",
+        "Unknownville",
+        "Coeur d'Alene",
+    ],
 )
 def test_odd_names_of_real_places_are_no_fault(tmp_path: Path, name: str) -> None:
     report = examine(write_drop(tmp_path, aliases=[*ALIASES, alias(AT, name, "AL")])).report
