@@ -138,7 +138,7 @@ class _RuleRun:
             else:
                 totals = [_Total(*row) for row in self._connection.execute(text).fetchall()]
                 select = sql.statement("failing_totals", lines=text)
-            found = _figures_finding(rule, totals, limit, since) if totals else None
+            found = _figures_finding(rule, totals, limit, since + self._where(totals)) if totals else None
         if found is not None:
             self._findings.append(found)
             self._faults[rule.name] = select
@@ -161,21 +161,28 @@ class _RuleRun:
         totals = self._rows("places_by_state", among=among) if found else []
         return [_Places(state, total, **found.get(state, {})) for state, total in totals]
 
+    def _where(self, totals: Iterable[_Total]) -> str:
+        """Returns the states in words; of most states, their number."""
+        states = list(dict.fromkeys(one.state for one in totals if one.state is not None))
+        if not states:
+            return ""
+        every = len(self._rows("places_by_state", among="new_places"))
+        return f" in {len(states)} of {every} states" if len(states) > every / 2 else f" in {_listed(states)}"
+
     def _rows(self, summary: str, **parts: str) -> list[Any]:
         rows: list[Any] = self._connection.execute(sql.statement(summary, **parts)).fetchall()
         return rows
 
 
-def _figures_finding(rule: PlausibilityRule, totals: list[_Total], limit: float, since: str) -> Finding:
-    states = [one.state for one in totals if one.state is not None]
+def _figures_finding(rule: PlausibilityRule, totals: list[_Total], limit: float, where: str) -> Finding:
     figures = list(dict.fromkeys(one.figure for one in totals))
     tables = {POPULATION.name if figure.startswith("population ") else HOUSING.name for figure in figures}
-    where = f" in {_listed(states)}" if states else ""
     return make_finding(
         rule.name,
-        f"{rule.finding}{since}{where}: {_listed(figures)} (limit {shown_limit(rule.unit, limit)}); {rule.cause}",
+        f"{rule.finding}{where}: {_listed(figures)} (limit {shown_limit(rule.unit, limit)}); {rule.cause}",
         table=tables.pop() if len(tables) == 1 else None,
         column=figures[0] if len(figures) == 1 else None,
+        figures=tuple(figures),
         count=max(one.count for one in totals),
         measured=max(one.measured for one in totals),
         measured_in=_worst_of_states(totals) if rule.by_state else {},

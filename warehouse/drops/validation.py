@@ -107,6 +107,10 @@ def _folded(findings: Sequence[Finding], earlier: Sequence[Finding]) -> Iterator
         yield msgspec.structs.replace(finding, follows=follows)
 
 
+# Rules whose failing values can show their cause.
+_CAUSED = ("unreadable-value", "out-of-range")
+
+
 class _Check(msgspec.Struct, frozen=True):
     """One rule to run on one table, or on one of its columns. `parts` fills the placeholders of its statement."""
 
@@ -125,7 +129,7 @@ def _checks(table: Table, locations: str | None) -> Iterator[_Check]:
             if rule.offends is not None:
                 parts["offends"] = sql.statement(rule.offends, **parts)
                 parts["value"] = sql.statement(rule.value, **parts) if rule.value else _value(column)
-                parts["cause"] = _cause(column) if rule.name == "unreadable-value" and column else "NULL"
+                parts["cause"] = _cause(column) if rule.name in _CAUSED and column else "NULL"
             if rule.occurs is not None:
                 parts["occurs"] = sql.statement(rule.occurs, **parts)
             elif rule.offends is not None:
@@ -147,9 +151,9 @@ def _value(column: Column | None) -> str:
 
 
 def _cause(column: Column) -> str:
-    """Returns SQL for the likely cause of a value that could not be converted."""
+    """Returns SQL for the likely cause of a failing value."""
     cases = (
-        f"WHEN regexp_full_match(clean_text(_unreadable_{column.name}), '{sql.quoted(cause.pattern)}', 's')"
+        f"WHEN regexp_full_match(clean_text({_value(column)}), '{sql.quoted(cause.pattern)}', 's')"
         f" THEN '{sql.quoted(cause.name)}'"
         for cause in causes_of(column.kind)
     )

@@ -59,6 +59,12 @@ CAUSES: tuple[Cause, ...] = (
         "export one value in each row",
     ),
     Cause("a nested value", _EVERY, r"\{.*", "export the field inside as a column of its own"),
+    Cause(
+        "the Census Bureau's code for a missing estimate",
+        _NUMBERS,
+        r"-(2{9}|3{9}|5{9}|6{9}|8{9}|9{9})(\.0+)?",
+        "leave missing estimates empty (NULL)",
+    ),
     Cause("quotation marks", _EVERY, r"""(="?|["'`“‘]).*""", "export the value without quotation marks"),
     Cause("ZIP+4", ("zip",), r"[0-9]{5}[ -]?[0-9]{4}", "export only the first five digits"),
     Cause("was a float", _CODES, r"[0-9]{1,5}\.0+", f"cast to integer, then {_PAD}"),

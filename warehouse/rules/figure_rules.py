@@ -13,6 +13,8 @@ _MOVED = (
     "total-drift",
     "slow-drift",
 )
+# What more specific rules explain.
+_RESHAPED = ("figures-of-a-part", "figures-levelled", "figures-shuffled")
 _SERIES = ("series-drift", "series-shuffled", "series-leap")
 _RATIOS = ("people-per-home", "demand-beside-homes", "homes-unlike-people")
 
@@ -32,7 +34,31 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         f"{OPEN_FIGURES} may change five times as much.",
         finding="figures changed by the same share everywhere",
         cause="they may be in another unit, scaled, or added up twice",
-        explains=("figures-exchanged", "figures-levelled", *_MOVED, *_SERIES, *_RATIOS),
+        explains=("figures-exchanged", "figures-multiplied", *_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
+    ),
+    TotalRule(
+        name="figures-multiplied",
+        limit=0.2,
+        about="Share of a state's ZIP codes whose figure became a whole multiple of what it was.",
+        finding="figures became multiples of what they were",
+        cause="a join may have multiplied rows before they were added up",
+        explains=(*_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
+    ),
+    CellRule(
+        name="figures-wrapped",
+        limit=2,
+        about="ZIP codes whose figure lost a multiple of 65,536 or of 256.",
+        finding="figures are the rest of a division by 65,536 or 256",
+        cause="they may have been written into a column of too few bits",
+        explains=("repeated-value", *_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
+    ),
+    TotalRule(
+        name="figures-of-a-part",
+        limit=0.85,
+        about="Share of a state's larger ZIP codes whose figure shrank by over 30%, or grew as much.",
+        finding="figures shrank, or grew, by over 30% in nearly every ZIP code",
+        cause="they may be those of one group, such as an age, or of all instead of one",
+        explains=("figures-levelled", "figures-shuffled", *_MOVED, *_SERIES, *_RATIOS),
     ),
     TotalRule(
         name="figures-shuffled",
@@ -123,7 +149,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of a state's ZIP codes whose figure became 0, from any value.",
         finding="figures became 0 in many ZIP codes",
         cause="0 may stand for an unknown figure, which must be empty",
-        explains=("zeroed-figure", "leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift"),
+        explains=("figures-exchanged", "repeated-figure", *_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
     ),
     CellRule(
         name="zeros-filled",
@@ -140,7 +166,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="ZIP codes with a new figure of 9999, 99999 or 999999.",
         finding="figures look like placeholders",
         cause="a number may stand for an unknown figure, which must be empty",
-        explains=("repeated-value", "figures-shuffled", *_MOVED, *_SERIES, *_RATIOS),
+        explains=("repeated-value", *_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
     ),
     CellRule(
         name="repeated-value",
@@ -149,10 +175,11 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="ZIP codes that share one figure of 1,000 or more.",
         finding="many ZIP codes have the same figure",
         cause="they may be a default, or one total copied to all",
-        explains=("figures-shuffled", *_MOVED, *_SERIES, *_RATIOS),
+        explains=(*_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
     ),
     TotalRule(
         name="repeated-figure",
+        derived=True,
         by_state=False,
         compares=False,
         limit=0.5,
@@ -196,6 +223,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     TotalRule(
         name="series-drift",
+        derived=True,
         compares=False,
         limit=0.06,
         about="Change of a state's total from one year to the next in the data, as a share for each calendar year.",
@@ -204,6 +232,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     TotalRule(
         name="series-shuffled",
+        derived=True,
         compares=False,
         limit=0.1,
         about="1 minus the correlation of a year with the year before in a state, both as logarithms.",
@@ -213,6 +242,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     TotalRule(
         name="series-leap",
+        derived=True,
         by_state=False,
         compares=False,
         limit=60,
@@ -224,6 +254,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     TotalRule(
         name="people-per-home",
+        derived=True,
         compares=False,
         limit=0.4,
         about="How far a state is from 2.25 people per home, as a share of 2.25.",
@@ -232,6 +263,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     TotalRule(
         name="demand-beside-homes",
+        derived=True,
         compares=False,
         limit=0.3,
         about="How far a state's demand for homes is from its homes, as a share of its homes.",
@@ -240,6 +272,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     TotalRule(
         name="homes-unlike-people",
+        derived=True,
         compares=False,
         limit=0.35,
         about="1 minus the correlation of homes with population, or of demand with homes, both as logarithms.",

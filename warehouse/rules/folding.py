@@ -7,6 +7,7 @@ from itertools import chain
 import msgspec
 
 from warehouse.rules.all_rules import RULES, accept_options, offer
+from warehouse.rules.rule import PlausibilityRule
 from warehouse.schema.findings import COUNTRY, Finding
 from warehouse.schema.tables import ALIASES, HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION
 
@@ -61,11 +62,15 @@ def _explain(found: Sequence[Finding], finding: Finding) -> bool:
     states = {state for one in found for state in one.measured_in}
     if states and not states.issuperset(finding.measured_in.keys() - {COUNTRY}):
         return False  # it also concerns states that the cause does not
+    cause, rule = RULES[found[0].rule], RULES[finding.rule]
     figures = {figure for one in found for figure in one.figures}
-    if figures:
+    if isinstance(cause, PlausibilityRule) and isinstance(rule, PlausibilityRule):
+        if figures and finding.figures and not rule.derived and figures.isdisjoint(finding.figures):
+            return False
+    elif figures:
         return figures.issuperset(finding.figures)
     count = sum(one.count for one in found)
-    if finding.figures and found[0].table in _PLACES:
+    if finding.figures and not isinstance(rule, PlausibilityRule) and found[0].table in _PLACES:
         return count >= finding.count  # a figure is missing in every place
     # a few failing places do not explain many
     return finding.table not in _PLACES or 2 * count >= finding.count

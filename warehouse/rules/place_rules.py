@@ -216,7 +216,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the primary aliases that are not the city of their ZIP code.",
         finding="are primary but not the city of their ZIP code",
         cause="aliases or cities may be shuffled, or from another month",
-        explains=("aliases-gained", "aliases-lost"),
+        explains=("alias-moved", "aliases-gained", "aliases-lost"),
     ),
     PlaceChangeRule(
         name="alias-moved",
@@ -242,6 +242,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of aliases that the current release lacks, among the ZIP codes that have aliases in it.",
         finding="are new",
         cause="a join may have multiplied aliases, or they may be shuffled",
+        explains=("alias-of-other-state", "alias-moved"),
     ),
     PlaceChangeRule(
         name="aliases-lost",

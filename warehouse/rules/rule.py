@@ -67,6 +67,7 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
     checks: Literal["totals", "cells", "places"]
     among: str = "new_places"  # FROM expression for all ZIP codes, of which the failing ones are a share
     compares: bool = True  # with the previous release
+    derived: bool = False  # its figures look wrong beside others, which may be the wrong ones
     finding: str  # in words: "`finding` in TX", or "12 of 42,094 ZIP codes `finding`"
     cause: str  # its likely cause
     override: bool = True

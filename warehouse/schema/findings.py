@@ -1,5 +1,6 @@
 """Findings of rules on a drop, and the report that collects them."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import Literal
@@ -25,7 +26,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     table: str | None = None
     file: str | None = None  # the label of a file (`DropFile`)
     column: str | None = None
-    figures: tuple[str, ...] = ()  # for rules on missing figures: all that are missing
+    figures: tuple[str, ...] = ()  # all that are missing, or implausible
     count: int = 1  # affected rows, columns, files or ZIP codes
     samples: tuple[str, ...] = ()  # at most five of them; more only if no other list has them
     cause: str | None = None  # the likely cause, such as "leading zero lost", if values show it
@@ -81,8 +82,13 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def make_report(findings: Iterable[Finding], comparison: Comparison | None = None) -> ValidationReport:
-    """Returns the report on `findings`, sorted by severity, with consequences directly below their cause."""
-    ranked = sorted(findings, key=_gravity)
+    """Returns the report on `findings`, sorted by severity; the error that explains most comes first.
+
+    Consequences stand directly below their cause.
+    """
+    listed = list(findings)
+    consequences = Counter(finding.follows for finding in listed if finding.follows)
+    ranked = sorted(listed, key=lambda one: (*_gravity(one), -consequences[one.rule]))
     causes = {finding.rule: finding for finding in ranked if finding.follows is None}  # the last of each rule
     ordered: list[Finding] = []
     for finding in ranked:

@@ -12,6 +12,20 @@ SELECT state, figure, moved / large AS measured, moved AS count,
 FROM state_figures WHERE large >= 20 AND measured > {limit} * (1 + open::INTEGER)
 ORDER BY measured DESC, state, figure
 
+-- name: figures_multiplied
+-- States where many figures of 50 or more became a whole multiple of what they were, up to twenty times.
+SELECT state, figure, count(*) FILTER (new > old AND new % old = 0 AND new <= 20 * old) / count(*) AS measured,
+       count(*) FILTER (new > old AND new % old = 0 AND new <= 20 * old) AS count,
+       format('{} in {}: {} of {} ZIP codes', figure, state, count, count(*)) AS detail
+FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL
+GROUP BY state, figure HAVING count(*) >= 20 AND measured > {limit} ORDER BY measured DESC, state, figure
+
+-- name: figures_of_a_part
+-- States where nearly every figure of 500 or more shrank by over 30%, or nearly every one grew from under 70%.
+SELECT state, figure, greatest(shrunk, grown) / large AS measured, greatest(shrunk, grown) AS count,
+       format('{} in {}: {} of {} ZIP codes', figure, state, greatest(shrunk, grown), large) AS detail
+FROM state_figures WHERE large >= 20 AND measured > {limit} ORDER BY measured DESC, state, figure
+
 -- name: state_drift
 -- States where the total of a figure moved far, over the ZIP codes that have it in both releases.
 SELECT state, figure, abs(new_total / old_total - 1) AS measured, changed AS count,
@@ -211,6 +225,12 @@ SELECT * FROM placed_figures WHERE greatest(old, new) >= 500 AND abs(ln((new + 1
 -- name: absurd_figure
 -- Figures that became more than twenty times as large, and 5,000 or more.
 SELECT * FROM placed_figures WHERE new >= 5000 AND new > 20 * old
+
+-- name: figures_wrapped
+-- Figures that lost a multiple of 65,536 or 256, and are smaller than that now.
+SELECT * FROM placed_figures
+WHERE new < old AND (new < 65536 AND old >= 65536 AND (old - new) % 65536 = 0
+                     OR new < 256 AND old >= 256 AND new > 0 AND (old - new) % 256 = 0)
 
 -- name: zeroed_figure
 -- Figures of 200 or more that became 0.

@@ -87,6 +87,7 @@ EXPLAINED: tuple[tuple[ColumnKind, str, str | None], ...] = (
     ("date", "2026-02-30", "an impossible day"),
     ("text", "1.0", "was a float"),
     ("text", "x" * 60, "too long"),
+    ("integer", "-666666666", "the Census Bureau's code for a missing estimate"),
 )
 
 

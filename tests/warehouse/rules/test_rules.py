@@ -72,6 +72,9 @@ FAULTS = (
     fault("unknown-state", "zip_locations.state_code", "row 10 36437 has AX", jackson(state="AX")),
     fault("out-of-range", "zip_population.tot_population", "row 5 36436 2020 has -1", people(AT, 2020, -1)),
     fault("out-of-range", "zip_population.tot_population", "row 5 36436 2020 has 1000001", people(AT, 2020, 1_000_001)),
+    fault(
+        "out-of-range", "zip_population.tot_population", "row 5 36436 2020 has -666666666", people(AT, 2020, -666666666)
+    ),
     fault("out-of-range", "zip_population.year", "row 5 36436 has 20223", people(AT, 20223, 1)),
     fault(
         "out-of-range",
