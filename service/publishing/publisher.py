@@ -32,6 +32,11 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     behind: tuple[InstanceRecord, ...] = ()  # live instances that do not serve the release yet
     retired: tuple[str, ...] = ()  # ids of the releases that were removed
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the drop is the current release."""
+        return self.outcome.result in ("published", "already_current")
+
 
 Publish = Callable[[Settings, Sequence[str], PublishOptions, ProgressCallback], Published]
 

@@ -34,6 +34,8 @@ from warehouse.upstream.store import KnownPointer, ReleasesStore
 log = logging.getLogger("forecast.publishing")
 
 _FORGET_SECONDS = 5.0  # some 0.5 s for three releases of the whole country
+# An instance polls twice a second and opens a release of the whole country in about a second; on a busy machine, in five.
+SERVED_SECONDS = 10.0
 _POLL_SECONDS = 0.25  # between two readings of the instances on a store
 # In the data folder; no instance reads it. It stays, so that the next publish fetches less.
 _WORKING_COPY = "publisher"
@@ -121,17 +123,19 @@ def open_releases(settings: Settings) -> ReleaseOperations:
     return FolderReleases(settings) if settings.releases_url is None else StoreReleases(settings)
 
 
-def roll_back_and_wait(releases: ReleaseOperations, release: str | None, by: str) -> RolledBack:
+def roll_back_and_wait(
+    releases: ReleaseOperations, release: str | None, by: str, progress: ProgressCallback = lambda _: None
+) -> RolledBack:
     """Rolls back like `ReleaseOperations.roll_back`, and waits for the live instances."""
     current = releases.roll_back(release, by)
-    return RolledBack(current, tuple(releases.wait_until_served(current)))
+    return RolledBack(current, tuple(releases.wait_until_served(current, progress)))
 
 
 class FolderReleases:
     """The releases in the data folder."""
 
     kind = "data folder"
-    served_within = 2.0
+    served_within = SERVED_SECONDS
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -201,7 +205,7 @@ class StoreReleases:
     its cache, and removes what it no longer needs."""
 
     kind = "store of releases"
-    served_within = 5.0  # an instance polls twice a second, and opens a release of the whole country in about a second
+    served_within = SERVED_SECONDS
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -196,7 +196,7 @@ def _hanging(sign: str, text: Text) -> Table:
 def _marks(manifest: Manifest, current: str | None, previous: str | None) -> Text:
     marks = (
         (Text("current", "green"), manifest.id == current),
-        (Text("previous", "dim"), manifest.id == previous),
+        (Text("rolled back" if manifest.id > (current or "") else "previous", "dim"), manifest.id == previous),
         (Text("illustrative", "yellow"), manifest.illustrative),
     )
     return Text(" ").join(mark for mark, holds in marks if holds)

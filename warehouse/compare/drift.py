@@ -23,6 +23,7 @@ def drift_findings(comparison: Comparison, limits: RuleLimits, first_open_year: 
         *_vanished(comparison, limits),
         *_gained(comparison, limits),
         *_coverage(comparison, limits, first_open_year),
+        *_lost_figures(comparison),
         *_coverage_gained(comparison, limits),
         *_totals(comparison, limits, first_open_year),
         *_rows(comparison, limits),
@@ -90,6 +91,18 @@ def _coverage(comparison: Comparison, limits: RuleLimits, first_open_year: int) 
                 f"{change.figure}: {change.lost:,} of {change.old_count:,} ({shares[change]:.1%})"
                 for change in beyond[:5]
             ),
+        )
+
+
+def _lost_figures(comparison: Comparison) -> Iterator[Finding]:
+    losing = sorted((one for one in comparison.figures if one.lost and one.new_count), key=lambda one: -one.lost)
+    if losing:
+        number = comparison.answers.without if comparison.answers else losing[0].lost
+        yield make_finding(
+            "lost-figures",
+            f"{number:,} ZIP codes lose a figure that the current release has",
+            count=number,
+            samples=tuple(f"{one.figure}: {one.lost:,} of {one.old_count:,}" for one in losing[:5]),
         )
 
 

@@ -41,6 +41,12 @@ DRIFT_RULES: tuple[Rule, ...] = (
         explains=("total-drift", "slow-loss"),
     ),
     Rule(
+        name="lost-figures",
+        severity="warning",
+        about="ZIP codes that lose a figure which others keep: their answers show null, or lack the year.",
+        remedy=CHECK_SOURCE,
+    ),
+    Rule(
         name="coverage-gained",
         remedy=CHECK_SOURCE,
         about="ZIP codes that have a figure now, as a share of those that had it.",

@@ -102,5 +102,5 @@ def make_report(findings: Iterable[Finding], comparison: Comparison | None = Non
 
 
 def _gravity(finding: Finding) -> tuple[int, bool]:
-    # a vanished figure comes first among the warnings, because it could be overlooked there
-    return SEVERITIES.index(finding.severity), finding.rule != "vanished-figure"
+    # the losses of partners come first among the warnings, because they could be overlooked there
+    return SEVERITIES.index(finding.severity), finding.rule not in ("vanished-figure", "lost-figures")

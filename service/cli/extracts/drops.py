@@ -16,6 +16,7 @@ from service.cli.extracts.releases import (
     explain_interruption,
     list_releases,
     print_place,
+    print_switch,
     retire_releases,
     rollback,
     show,
@@ -142,6 +143,8 @@ def publish_drop(
 
     def show() -> None:
         print_published(published, failures)
+        if published.is_live:
+            print_switch(releases, published.behind)
         print_place(releases)
 
     value = outcome_as_json(published.outcome, failures) | publish_members(published) | releases.member

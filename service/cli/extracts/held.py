@@ -13,7 +13,7 @@ from config.text import in_words, json_text
 from service.base import logs
 from service.base.signals import log_unused
 from service.cli.extracts.outcome import outcome_as_json, print_published, publish_members
-from service.cli.extracts.releases import explain_interruption, warn_behind
+from service.cli.extracts.releases import explain_interruption, print_switch, warn_behind
 from service.cli.output import (
     FAILED,
     Output,
@@ -146,6 +146,8 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Out
 
     def show() -> None:
         print_published(published)
+        if published.is_live:
+            print_switch(releases, published.behind)
         print_data_folder(settings)
 
     value = (

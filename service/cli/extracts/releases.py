@@ -1,6 +1,6 @@
 """forecast extracts: the commands for releases. Those for drops are in drops.py."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -118,13 +118,14 @@ def rollback(release: str | None) -> Output:
       forecast extracts rollback 20261005T090000Z-0123456789ab
     """
     releases = open_releases(load_settings().settings)
-    with explain_interruption(releases):
-        done = roll_back_and_wait(releases, release, whoami())
+    with explain_interruption(releases), terminal.progress(stderr()) as progress:
+        done = roll_back_and_wait(releases, release, whoami(), progress)
 
     def show() -> None:
         click.echo(printable_message(done.release))
-        print_place(releases)
         warn_behind(releases, done.behind)
+        print_switch(releases, done.behind)
+        print_place(releases)
 
     return Output(msgspec.structs.asdict(done) | releases.member, show)
 
@@ -227,6 +228,16 @@ def _current(releases: ReleaseOperations) -> str | None:
 def print_place(releases: ReleaseOperations) -> None:
     """Prints where the releases are, because a missing setting is a common mistake."""
     print_dimly(f"{releases.kind} {releases.place}")
+
+
+def print_switch(releases: ReleaseOperations, behind: Sequence[InstanceRecord]) -> None:
+    """Prints that the release is current, and how to go back."""
+    with releases.reading() as reader:
+        pointer = reader.catalog.pointer()
+    back = pointer.previous if pointer else None
+    where = "" if behind else ", and every running instance serves it"
+    undo = f"; `forecast extracts rollback` returns to {back}" if back else ""
+    print_dimly(f"The release is current{where}{undo}.")
 
 
 def warn_behind(releases: ReleaseOperations, behind: Iterable[InstanceRecord]) -> None:
