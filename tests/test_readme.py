@@ -7,7 +7,7 @@ import pytest
 
 from config.settings import Settings
 from service.keys.verifier import UNKNOWN_AFTER_SECONDS
-from tests.support.markdown import ROOT, blocks
+from tests.support.markdown import ROOT, blocks, table_after
 from warehouse.following import POLL_SECONDS
 from warehouse.rules.all_rules import RULES
 
@@ -42,6 +42,16 @@ def test_its_ratios_are_those_of_the_run_that_the_chart_shows(said: str, ours: s
     (figure,) = re.findall(said, _text())
     digits = len(figure.partition(".")[2])
     assert float(figure) == pytest.approx(ratio, abs=10**-digits), "make bench-chart was run: say its figures"
+
+
+def test_the_ratios_of_the_page_on_speed_are_those_of_the_same_run() -> None:
+    page = ROOT / "docs/design/speed.md"
+    results = msgspec.json.decode((ROOT / "tests" / "bench" / "results.json").read_bytes())
+    ratios = {(one["ours"], one["peer"]): one["median"] for one in results["ratios"] if one["headers"] == "unique"}
+    assert f"Measured on {results['made_at'][:10]}" in page.read_text()
+    for tier, peer, figure in table_after(page, "ratios"):
+        digits = len(figure.partition(".")[2])
+        assert float(figure) == pytest.approx(ratios[tier.removesuffix(" cache"), peer], abs=10**-digits), peer
 
 
 def test_its_other_figures_are_those_of_the_code() -> None:
