@@ -2,8 +2,10 @@
 
 import re
 import shutil
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -44,6 +46,7 @@ CONTRACT = DOCS / "reference/contract.md"
 CONTRACT_PAGES = sorted(CONTRACT.parent.glob("contract*.md"))
 DECISIONS = DOCS / "design/decisions"
 SETTINGS = DOCS / "reference/settings.md"
+ARCHITECTURE = DOCS / "design/index.md"
 WHERE = DOCS / "design/where.md"
 EXTEND = DOCS / "design/extend.md"
 TESTING = DOCS / "design/testing.md"
@@ -271,6 +274,37 @@ def _files() -> list[Path]:
     folders = ("service", "warehouse", "config", "tests", "docs")
     inside = [file for folder in folders for file in (ROOT / folder).rglob("*") if file.suffix in kinds]
     return sorted([*inside, *(file for file in ROOT.glob("*") if file.is_file() and file.suffix in kinds)])
+
+
+def _contracts(kind: str) -> list[Any]:
+    pyproject: Any = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return [one for one in pyproject["tool"]["importlinter"]["contracts"] if one["type"] == kind]
+
+
+def test_the_layers_of_the_architecture_are_those_that_the_linter_checks() -> None:
+    rows = {
+        package.strip("`"): [sorted(layer.replace("`", "").split(", ")) for layer in layers.split(" · ")]
+        for package, layers in table_after(ARCHITECTURE, "layers")
+    }
+    assert rows == {
+        one["containers"][0]: [sorted(layer.split(" | ")) for layer in one["layers"]] for one in _contracts("layers")
+    }
+
+
+def test_the_forbidden_imports_of_the_architecture_are_those_that_the_linter_checks() -> None:
+    """With the one module that may import a library."""
+
+    def names(cell: str) -> list[str]:
+        return sorted(re.findall(r"`([\w.]+)`", cell))
+
+    rows = sorted((names(importers), names(imported)) for importers, imported in table_after(ARCHITECTURE, "forbidden"))
+    assert rows == sorted(
+        (
+            sorted(one["source_modules"]),
+            sorted(one["forbidden_modules"] + [line.split(" -> ")[0] for line in one.get("ignore_imports", ())]),
+        )
+        for one in _contracts("forbidden")
+    )
 
 
 def test_every_room_is_in_the_tree_and_nothing_else_is() -> None:

@@ -31,8 +31,8 @@ def results(*measured: Series) -> Results:
     )
 
 
-REDIS = "nginx + Lua, key asked of Redis"
-KEPT = "nginx + Lua, key kept 5 s"
+REDIS = "nginx with Lua, keys in Redis"
+KEPT = "nginx with Lua"
 
 
 def test_a_ratio_compares_samples_of_the_same_round() -> None:

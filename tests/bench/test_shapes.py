@@ -32,7 +32,7 @@ def samples(*pairs: tuple[float, float]) -> list[Sample]:
 
 def shape(floor: Floor | None) -> Measured:
     ours, theirs = samples((100, 4), (50, 3), (90, 8)), samples((100, 2), (100, 1), (100, 4))
-    return measured("same", "the <same> bytes", "near", "nginx, keys in a map", floor, ours, theirs)
+    return measured("same", "the <same> bytes", "near", "nginx without Lua", floor, ours, theirs)
 
 
 def found(*shapes: Measured) -> ShapesResults:
@@ -112,7 +112,7 @@ def test_the_picture_of_shapes_is_well_formed_and_shows_each_ratio_beside_its_fl
     drawn = chart.draw(found(shape(Floor(0.9, 2)), shape(None)))
 
     texts = [element.text for element in ET.fromstring(drawn).iter("{http://www.w3.org/2000/svg}text")]
-    assert texts.count("the <same> bytes · nginx") == 2
+    assert texts.count("the <same> bytes · nginx without Lua") == 2
     assert {"0.90 (0.9)", "2.00 (2)", "0.90", "2.00"} <= set(texts)
 
 

@@ -1,4 +1,4 @@
-"""`make bench-shapes`: this service beside nginx + Lua on every shape of traffic, each ratio beside its floor.
+"""`make bench-shapes`: this service beside nginx with Lua on every shape of traffic, each ratio beside its floor.
 
 =================  ==========================================================================================
 ``catalog.py``     the shapes as data: what is asked, with which keys, over which connections, and the floors

@@ -15,20 +15,20 @@ Asked = Literal["hot", "all", "cities", "three", "unknown", "cold", "mixed"]
 # `wrong`: many that were never issued. A number: so many with a rate and a quota, in turn.
 Keys = Literal["limits", "none", "over", "wrong"] | int
 
-KEPT = "nginx + Lua, key kept 5 s"
-_MAP = "nginx, keys in a map"
+KEPT = "nginx with Lua"
+_MAP = "nginx without Lua"
 # What the key `over` may ask for in a second, and at once; nginx has it in peers/lua_servers.conf.
 OVER_RATE = 50
 
 _GZIP = Peer(
-    name="nginx + Lua, gzip kept too",
+    name="nginx with Lua, gzip",
     group="hit",
     start=nginx.with_lua.at("GZIP_PORT"),
     lacks=nginx.lacks_lua,
     note="the service's compressed answers are kept beside the plain ones",
 )
 _LIMITED = Peer(
-    name="nginx + Lua, limit_req",
+    name="nginx with Lua, limit_req",
     group="hit",
     start=nginx.with_lua.at("LIMITED_PORT"),
     lacks=nginx.lacks_lua,

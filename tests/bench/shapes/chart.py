@@ -5,7 +5,7 @@ from html import escape
 from tests.bench.chart import WIDTH, picture
 from tests.bench.shapes.results import Measured, ShapesResults
 
-_LABELS, _FIGURES = 330, 300
+_LABELS, _FIGURES = 360, 300
 _ROW, _BAR, _TOP = 24, 14, 56
 # A bar that is longer than this many times the peer is cut there; its figure says what it is.
 _LONGEST = 2.0
