@@ -34,7 +34,7 @@ from warehouse.upstream.store import KnownPointer, ReleasesStore
 log = logging.getLogger("forecast.publishing")
 
 _FORGET_SECONDS = 5.0  # some 0.5 s for three releases of the whole country
-# An instance polls twice a second and opens a release of the whole country in about a second; on a busy machine, in five.
+# An instance polls twice a second, and opens a release of the whole country in a second, on a busy machine in five.
 SERVED_SECONDS = 10.0
 _POLL_SECONDS = 0.25  # between two readings of the instances on a store
 # In the data folder; no instance reads it. It stays, so that the next publish fetches less.
