@@ -93,6 +93,8 @@ CONTAINERS = (
         Bad(f"unfinished{ending}", "unfinished-file", "still being written", file(f"a.parquet{ending}", b"PAR1"))
         for ending in (".tmp", ".part", ".crdownload")
     ),
+    Bad("hidden-table", "hidden-rows", "_old/ has Parquet rows", moved("zip_housing", "_old")),
+    Bad("uncommitted-table", "unfinished-file", "_temporary/ holds rows", moved("zip_housing", "_temporary")),
     *_by(
         "table-format",
         ("delta-table", "zip_housing is a Delta table", in_folder("zip_housing", "_delta_log/0.json")),

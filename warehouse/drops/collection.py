@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise, takewhile
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -26,14 +27,15 @@ from warehouse.drops.file_kinds import (
     may_hold_table,
     says_parquet,
 )
+from warehouse.drops.hidden_files import MAGIC, files_with_rows, is_ignored, is_uncommitted
 from warehouse.files.remedies import remedy_for
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
 
-_MAGIC = b"PAR1"
 _ICEBERG = "an Iceberg table"
 _PERMISSIONS = "check its permissions"
+_COMMIT = "wait until the writer commits them; if it failed, export the table again and remove this folder"
 _MIN_FILE_BYTES = 12  # two markers and the length of the footer
 
 
@@ -63,8 +65,9 @@ def collect(paths: Sequence[str]) -> Drop:
     found = _Found([], [], {})
     for given in paths:
         for path, label in _expand(given):
-            if any(map(_is_ignored, label.parts)):
-                found.ignored.append(str(label))
+            if _has_ignored_name(path, label):
+                if not _is_managed(path.parent, found):
+                    _ignore(path, label, found)
                 continue
             for file in _walk(path, found) if path.is_dir() else _named(path, found):
                 files.setdefault(os.path.realpath(file.path), file)
@@ -147,13 +150,13 @@ def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
         for name in [*folders, *sorted(names)]:
             path = Path(folder) / name
             label = _shown(path.relative_to(root))
-            if _is_ignored(name):
-                found.ignored.append(label + "/" * (name in folders))
+            if is_ignored(name, folder=name in folders):
+                _ignore(path, path.relative_to(root), found)
             elif not _is_inside(path, root) and not _is_broken_link(path):
                 found.findings.append(_error("link-out-of-drop", label, "is a link that leads out of the drop"))
             elif name not in folders:
                 yield from _checked(path, label, found, explicit=False)
-        folders[:] = [name for name in folders if not _is_ignored(name)]
+        folders[:] = [name for name in folders if not is_ignored(name, folder=True)]
 
 
 def _is_broken_link(path: Path) -> bool:
@@ -232,12 +235,12 @@ def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterat
     except OSError as error:
         found.findings.append(_unreadable(label, error))
         return
-    is_parquet = head.startswith(_MAGIC)
+    is_parquet = head.startswith(MAGIC)
     if is_parquet and not _is_text(str(path.absolute())):
         found.findings.append(_error("unreadable-file", label, "has a name that is not UTF-8", remedy="rename it"))
     elif is_unfinished(label) and (is_parquet or says_parquet(label)):
         found.findings.append(_error("unfinished-file", label, "has the name of a file that is still being written"))
-    elif is_parquet and tail == _MAGIC and size >= _MIN_FILE_BYTES:
+    elif is_parquet and tail == MAGIC and size >= _MIN_FILE_BYTES:
         yield DropFile(path.absolute(), label, _partitions(path, label))
     elif is_parquet:
         found.findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
@@ -259,8 +262,24 @@ def _add_other_file(label: str, kind: FileKind, head: bytes, found: _Found, *, e
             found.unread[label] = UnreadFile(kind, columns_of(kind, head))
 
 
-def _is_ignored(name: str) -> bool:
-    return name.startswith(("_", ".")) or name.endswith(".crc")
+def _has_ignored_name(path: Path, label: Path) -> bool:
+    folders = any(is_ignored(part, folder=True) for part in label.parts[:-1])
+    return folders or is_ignored(label.name, folder=path.is_dir())
+
+
+def _ignore(path: Path, label: Path, found: _Found) -> None:
+    """Ignores a file or a folder. Parquet files with rows in it are an error."""
+    shown = _shown(label) + "/" * path.is_dir()
+    found.ignored.append(shown)
+    uncommitted = is_uncommitted(label)
+    files = files_with_rows(path, half_files=not uncommitted)
+    if files:
+        where = {"count": len(files), "samples": tuple(_shown(label / file.relative_to(path)) for file in files[:5])}
+        found.findings.append(
+            _error("unfinished-file", shown, "holds rows that their writer has not committed", remedy=_COMMIT, **where)
+            if uncommitted
+            else _error("hidden-rows", shown, "has Parquet rows, but such a name is not read", **where)
+        )
 
 
 def _is_text(path: str) -> bool:
@@ -291,11 +310,11 @@ def _with_unique_labels(files: Collection[DropFile]) -> tuple[DropFile, ...]:
 
 
 def _ignored(ignored: list[str]) -> Finding:
-    message = f"ignored {len(ignored)} file(s) whose names start with _ or . or end in .crc"
+    message = f"ignored {len(ignored)} file(s) or folder(s) whose names start with _ or . or end in .crc"
     return make_finding("ignored-file", message, count=len(ignored), samples=tuple(ignored[:5]))
 
 
-def _error(rule: str, label: str, what: str, **members: str) -> Finding:
+def _error(rule: str, label: str, what: str, **members: Any) -> Finding:
     return make_finding(rule, f"{label} {what}", file=label, **members)
 
 

@@ -213,6 +213,7 @@ def _with_table_findings(
 
 # Rules on files whose table is unknown, because they cannot be read.
 _LOSES_FILES = {
+    "hidden-rows",
     "not-parquet",
     "truncated-file",
     "unfinished-file",

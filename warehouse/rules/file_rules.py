@@ -8,6 +8,11 @@ FILE_RULES: tuple[Rule, ...] = (
         severity="info",
         about="Files and folders whose names start with _ or . or end in .crc are ignored.",
     ),
+    Rule(
+        name="hidden-rows",
+        about="A Parquet file with rows must not have an ignored name, or be in a folder with one.",
+        remedy="rename it so that the name begins with a letter or digit, or remove it from the drop",
+    ),
     Rule(name="foreign-file", severity="warning", about="A non-Parquet file beside the extracts is ignored."),
     Rule(
         name="unread-table",
@@ -34,7 +39,8 @@ FILE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="unfinished-file",
-        about="A Parquet file must not have a name such as .tmp, .part or .crdownload.",
+        about="A Parquet file must not have a name such as .tmp, .part or .crdownload, nor be in a folder such as "
+        "_temporary.",
         remedy="wait until it is complete, then rename it or leave it out",
     ),
     Rule(

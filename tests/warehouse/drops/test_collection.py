@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.drops import HOUSING, write_drop, write_table
@@ -72,6 +73,67 @@ def test_a_deep_glob_does_not_reach_into_ignored_folders(tmp_path: Path) -> None
     write_table(tmp_path / "a.parquet", HOUSING)
     write_table(tmp_path / "_temporary" / "0" / "b.parquet", HOUSING)
     assert labels(collect([f"{tmp_path}/**/*.parquet"])) == ["a.parquet"]
+
+
+@pytest.mark.parametrize("name", ["__NULL__", "_NULL_", "__null__", "__HIVE_DEFAULT_PARTITION__", "_state=AL"])
+@pytest.mark.parametrize("glob", ["", "*", "**/*.parquet"])
+def test_folders_of_partitions_are_read_although_their_names_begin_with_an_underscore(
+    tmp_path: Path, name: str, glob: str
+) -> None:
+    """Snowflake writes rows without a partition value into `__NULL__`."""
+    write_table(tmp_path / "housing" / name / "a.parquet", HOUSING)
+    found = collect([f"{tmp_path}/housing/{glob}"])
+    assert [file.path.parent.name for file in found.files] == [name]
+    assert not found.findings
+
+
+@pytest.mark.parametrize("name", ["_archive/a.parquet", ".a.parquet", "_000", "old/.b/c/a.parquet", "a.crc"])
+@pytest.mark.parametrize("half", [False, True])
+def test_parquet_with_rows_under_an_ignored_name_is_an_error(tmp_path: Path, name: str, half: bool) -> None:
+    write_table(tmp_path / "b.parquet", HOUSING)
+    hidden = write_table(tmp_path / name, HOUSING)
+    if half:
+        hidden.write_bytes(hidden.read_bytes()[:100])
+    found = collect([str(tmp_path)])
+    assert labels(found) == ["b.parquet"]
+    reported = finding(make_report(list(found.findings)), "hidden-rows")
+    assert (reported.severity, reported.count, reported.samples) == ("error", 1, (name,))
+
+
+@pytest.mark.parametrize("name", ["_metadata", "_common_metadata", ".empty.parquet", "._a.parquet", "_archive/a.txt"])
+def test_files_without_rows_under_ignored_names_are_only_listed(tmp_path: Path, name: str) -> None:
+    """A summary has the row counts of other files in its footer."""
+    table = pq.read_table(write_table(tmp_path / "b.parquet", HOUSING))
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    if name.endswith(("a.parquet", ".txt")):
+        (tmp_path / name).write_bytes(b"\x00\x05\x16\x07Mac OS X")
+    else:
+        pq.write_table(table if "metadata" in name else table.slice(0, 0), tmp_path / name)
+    assert [one.rule for one in collect([str(tmp_path)]).findings] == ["ignored-file"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "glob"),
+    [
+        ("_temporary/0", ""),
+        ("_temporary/0", "*"),
+        ("_temporary/0", "**"),
+        (".spark-staging-5f1c", ""),
+        (".hive-staging_hive_2026/-ext-1", ""),
+        ("_impala_insert_staging", ""),
+    ],
+)
+def test_rows_that_a_writer_has_not_committed_are_an_error(tmp_path: Path, folder: str, glob: str) -> None:
+    """Half a file remains of a failed attempt; a complete one may be the only copy of its rows."""
+    write_table(tmp_path / "b.parquet", HOUSING)
+    part = write_table(tmp_path / folder / "part-0.parquet", HOUSING)
+    found = collect([f"{tmp_path}/{glob}"])
+    assert labels(found) == ["b.parquet"]
+    reported = finding(make_report(list(found.findings)), "unfinished-file")
+    assert reported.message == f"{folder.partition('/')[0]}/ holds rows that their writer has not committed"
+    assert reported.samples == (f"{folder}/part-0.parquet",)
+    part.write_bytes(part.read_bytes()[:100])
+    assert [one.rule for one in collect([f"{tmp_path}/{glob}"]).findings] == ["ignored-file"]
 
 
 def test_files_named_one_by_one_may_be_ignored_ones_too(tmp_path: Path) -> None:
