@@ -21,7 +21,9 @@ from warehouse.drops.file_kinds import (
     UNKNOWN,
     FileKind,
     UnreadFile,
+    accompanies,
     columns_of,
+    has_companion_name,
     is_unfinished,
     kind_of,
     may_hold_table,
@@ -245,21 +247,25 @@ def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterat
     elif is_parquet:
         found.findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
     else:
-        _add_other_file(label, kind_of(head, label), head, found, explicit=explicit)
+        kind = kind_of(head, path.name)
+        expected = says_parquet(label) or (explicit and not has_companion_name(path.name))
+        must_be_parquet = expected and not accompanies(path, kind)
+        _add_other_file(label, kind, head, found, must_be_parquet=must_be_parquet)
 
 
-def _add_other_file(label: str, kind: FileKind, head: bytes, found: _Found, *, explicit: bool) -> None:
+def _add_other_file(label: str, kind: FileKind, head: bytes, found: _Found, *, must_be_parquet: bool) -> None:
     """Adds the finding on a file that is not readable Parquet."""
     what = f"is {kind.name}" + (f" (it starts with {head[:4]!r})" if kind is UNKNOWN else "")
     if kind is ENCRYPTED:
         found.findings.append(_error("unreadable-file", label, what, remedy=kind.remedy))
-    elif explicit or says_parquet(label):
+    elif must_be_parquet:
         but = "" if kind in (EMPTY, UNKNOWN) else ", not Parquet"
         found.findings.append(_error("not-parquet", label, what + but, remedy=kind.remedy))
     else:
         found.findings.append(make_finding("foreign-file", f"{label} {what} and was ignored", file=label))
         if may_hold_table(kind, label):
-            found.unread[label] = UnreadFile(kind, columns_of(kind, head))
+            companion = has_companion_name(Path(label).name)
+            found.unread[label] = UnreadFile(kind, columns_of(kind, head), companion)
 
 
 def _has_ignored_name(path: Path, label: Path) -> bool:

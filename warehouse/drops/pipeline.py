@@ -236,30 +236,32 @@ def _missing_required(required: Iterable[str], brought: set[str], findings: Iter
 
 
 def unread_as_errors(drop: Drop, findings: list[Finding], lacking: Collection[str]) -> list[Finding]:
-    """Returns the findings. If the drop lacks tables, a foreign file that may hold one is an error.
+    """Returns the findings. A foreign file that may hold a table that the drop lacks is an error.
 
     A copy in another format, beside the Parquet file of the same name, stays a warning.
     """
     read = {_stem(file.label) for file in drop.files}
     return [
-        _unread_finding(finding.file, drop.unread[finding.file], lacking)
-        if lacking
-        and finding.rule == "foreign-file"
-        and finding.file in drop.unread
-        and _stem(finding.file) not in read
+        _as_error(finding, drop.unread[finding.file], lacking)
+        if finding.rule == "foreign-file" and finding.file in drop.unread and _stem(finding.file) not in read
         else finding
         for finding in findings
     ]
 
 
-def _unread_finding(label: str, file: UnreadFile, lacking: Collection[str]) -> Finding:
-    likely = _table_by_columns(file) or _table_by_name(label)
+def _as_error(finding: Finding, file: UnreadFile, lacking: Collection[str]) -> Finding:
+    """Returns the finding on a foreign file as an error if the drop may lack the table in it."""
+    label = finding.file or ""
+    likely = _table_by_columns(file) or (None if file.companion else _table_by_name(label))
     # a needed table is more likely than one that many drops never contain
-    lacks = ", ".join(one.name for one in sorted(TABLES, key=lambda one: not one.needed) if one.name in lacking)
-    if likely is None:
-        what = f"which is not read; the drop lacks {lacks}"
-    elif likely.name in lacking:
+    missing = [table for table in sorted(TABLES, key=lambda one: not one.needed) if table.name in lacking]
+    may_be_missing = not file.companion and any(table.needed for table in missing)
+    if likely in missing:
         what = f"which is not read; the drop lacks {likely.name}, which it probably holds"
+    elif not may_be_missing:
+        return finding
+    elif likely is None:
+        what = f"which is not read; the drop lacks {', '.join(table.name for table in missing)}"
     else:
         what = f"which is not read; it probably holds {likely.name}"
     message = f"{label} is {file.kind.name}, {what}"

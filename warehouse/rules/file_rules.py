@@ -13,10 +13,14 @@ FILE_RULES: tuple[Rule, ...] = (
         about="A Parquet file with rows must not have an ignored name, or be in a folder with one.",
         remedy="rename it so that the name begins with a letter or digit, or remove it from the drop",
     ),
-    Rule(name="foreign-file", severity="warning", about="A non-Parquet file beside the extracts is ignored."),
+    Rule(
+        name="foreign-file",
+        severity="warning",
+        about="A non-Parquet file beside the extracts, such as a checksum or a manifest, is ignored.",
+    ),
     Rule(
         name="unread-table",
-        about="If the drop lacks a table, it must not hold a non-Parquet file that may be that table.",
+        about="A drop must not hold a non-Parquet file that may be a table that the drop lacks.",
         remedy="export the table as Parquet, or leave the file out",
     ),
     Rule(

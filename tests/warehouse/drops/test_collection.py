@@ -1,5 +1,6 @@
 """Which files a delivery brings, and what is said of the rest."""
 
+import gzip
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -171,6 +172,45 @@ def test_text_beside_the_data_is_passed_over_with_a_warning(tmp_path: Path) -> N
     assert labels(found) == ["a.parquet"]
     warning = finding(make_report(list(found.findings)), "foreign-file")
     assert (warning.severity, warning.file) == ("warning", "README.md")
+
+
+@pytest.mark.parametrize("ending", ["sha256", "md5", "done", "ok", "metadata.json", "sig", "stats.csv"])
+@pytest.mark.parametrize("table", ["a.parquet", "a.parquet/part-0.parquet", "a/part-0"])
+@pytest.mark.parametrize("content", [b"", b"ab" * 32, b'{"rows": 1}', b'[{"rows": 1}]', b"a,b\n1,2\n", b"\x01\x02"])
+def test_a_file_that_is_named_after_a_table_beside_it_is_ignored_with_a_warning(
+    tmp_path: Path, ending: str, table: str, content: bytes
+) -> None:
+    """Checksums, metadata and marks of completion."""
+    write_table(tmp_path / table, HOUSING)
+    (tmp_path / f"a.parquet.{ending}").write_bytes(content)
+    found = collect([str(tmp_path)])
+    assert labels(found) == [table]
+    assert [one.rule for one in found.findings] == ["foreign-file"]
+
+
+def test_a_file_that_is_named_after_a_missing_table_is_an_error(tmp_path: Path) -> None:
+    """Only the checksum arrived."""
+    write_table(tmp_path / "b.parquet", HOUSING)
+    (tmp_path / "a.parquet.sha256").write_text("ab" * 32)
+    (reported,) = collect([str(tmp_path)]).findings
+    assert (reported.rule, reported.file) == ("not-parquet", "a.parquet.sha256")
+
+
+def test_a_packed_file_beside_its_table_is_an_error(tmp_path: Path) -> None:
+    """Nobody knows which of the two is newer."""
+    write_table(tmp_path / "a.parquet", HOUSING)
+    (tmp_path / "a.parquet.gz").write_bytes(gzip.compress(b"PAR1"))
+    (reported,) = collect([str(tmp_path)]).findings
+    assert (reported.rule, reported.file) == ("not-parquet", "a.parquet.gz")
+
+
+@pytest.mark.parametrize("name", ["row_counts.csv", "desktop.ini", "schema.json", "a.done"])
+def test_files_that_describe_others_are_ignored_although_a_pattern_names_them(tmp_path: Path, name: str) -> None:
+    write_table(tmp_path / "a.parquet", HOUSING)
+    (tmp_path / name).write_text("table,rows\nhousing,2\n")
+    found = collect([f"{tmp_path}/*"])
+    assert labels(found) == ["a.parquet"]
+    assert [one.rule for one in found.findings] == ["foreign-file"]
 
 
 @pytest.mark.parametrize(
