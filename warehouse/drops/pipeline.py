@@ -18,6 +18,7 @@ from warehouse.drops.disk_budget import DiskBudget, connect_within, disk_budget_
 from warehouse.drops.file_kinds import UnreadFile
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.months import month_findings, read_dates, with_dates
+from warehouse.drops.parts import find_several_drops, find_unlike_parts
 from warehouse.drops.recognition import nearest_table, recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate, write_faults
@@ -92,6 +93,10 @@ def _read(
     # made-up figures are never mixed with real ones or compared with them
     before = request.before if request.before and request.before.illustrative == illustrative else None
     tables, findings = stage(connection, recognised.extracts, progress, budget)
+    several = find_several_drops(connection, recognised.extracts)
+    if several is not None:
+        return ReadResult(findings=(*recognised.findings, several))
+    findings += find_unlike_parts(recognised.extracts, claims)
     dates = read_dates(connection, recognised.extracts)
     findings = [*recognised.findings, *findings, *_changed(drop.files, seen), *month_findings(dates)]
     kept = _kept(before, tables, request.withdrawn)

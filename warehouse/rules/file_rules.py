@@ -95,6 +95,11 @@ FILE_RULES: tuple[Rule, ...] = (
         remedy="look for a damaged or very large file",
     ),
     Rule(
+        name="several-drops",
+        about="A folder must hold one drop, not several that bring the same rows.",
+        remedy="give the folder of one drop, not the folder above",
+    ),
+    Rule(
         name="overtaken",
         about="An inbox drop that failed or was held does not replace a newer drop that went live in the meantime.",
         remedy="to replace the newer one, move this drop back into the inbox",
@@ -125,6 +130,13 @@ COLUMN_RULES: tuple[Rule, ...] = (
         remedy="export it",
         override=True,
         explains=("vanished-figure",),
+    ),
+    Rule(
+        name="unlike-parts",
+        about="All files of a wide population table must have the same years, unless they have none in common.",
+        remedy="export all files again, with one statement",
+        override=True,
+        explains=("coverage-lost", "coverage-lost-in-state", "coverage-lost-in-county", "total-drift", "slow-loss"),
     ),
     Rule(
         name="ambiguous-column",
