@@ -105,7 +105,7 @@ CONTAINERS = (
     Bad(
         "part-without-a-year",
         "unlike-parts",
-        "lack columns that others have: tot_fx_pop_2030",
+        "lacks columns that other files of population have: tot_fx_pop_2030",
         each(
             only("zip_population", [wide_people(AT, TOT_FX_POP_2029=1, TOT_FX_POP_2030=2)]),
             only("part-1", [wide_people("00501", TOT_FX_POP_2029=1)]),

@@ -29,12 +29,13 @@ from warehouse.drops.file_kinds import (
     may_hold_table,
     says_parquet,
 )
-from warehouse.drops.hidden_files import MAGIC, files_with_rows, is_ignored, is_uncommitted
+from warehouse.drops.hidden_files import files_with_rows, is_folder, is_ignored, is_null_folder, is_uncommitted
 from warehouse.files.remedies import remedy_for
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
 
+_MAGIC = b"PAR1"
 _ICEBERG = "an Iceberg table"
 _PERMISSIONS = "check its permissions"
 _COMMIT = "wait until the writer commits them; if it failed, export the table again and remove this folder"
@@ -237,12 +238,12 @@ def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterat
     except OSError as error:
         found.findings.append(_unreadable(label, error))
         return
-    is_parquet = head.startswith(MAGIC)
+    is_parquet = head.startswith(_MAGIC)
     if is_parquet and not _is_text(str(path.absolute())):
         found.findings.append(_error("unreadable-file", label, "has a name that is not UTF-8", remedy="rename it"))
     elif is_unfinished(label) and (is_parquet or says_parquet(label)):
         found.findings.append(_error("unfinished-file", label, "has the name of a file that is still being written"))
-    elif is_parquet and tail == MAGIC and size >= _MIN_FILE_BYTES:
+    elif is_parquet and tail == _MAGIC and size >= _MIN_FILE_BYTES:
         yield DropFile(path.absolute(), label, _partitions(path, label))
     elif is_parquet:
         found.findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
@@ -270,20 +271,19 @@ def _add_other_file(label: str, kind: FileKind, head: bytes, found: _Found, *, m
 
 def _has_ignored_name(path: Path, label: Path) -> bool:
     folders = any(is_ignored(part, folder=True) for part in label.parts[:-1])
-    return folders or is_ignored(label.name, folder=path.is_dir())
+    return folders or is_ignored(label.name, folder=is_folder(path))
 
 
 def _ignore(path: Path, label: Path, found: _Found) -> None:
     """Ignores a file or a folder. Parquet files with rows in it are an error."""
-    shown = _shown(label) + "/" * path.is_dir()
+    shown = _shown(label) + "/" * is_folder(path)
     found.ignored.append(shown)
-    uncommitted = is_uncommitted(label)
-    files = files_with_rows(path, half_files=not uncommitted)
+    files = files_with_rows(path)
     if files:
         where = {"count": len(files), "samples": tuple(_shown(label / file.relative_to(path)) for file in files[:5])}
         found.findings.append(
             _error("unfinished-file", shown, "holds rows that their writer has not committed", remedy=_COMMIT, **where)
-            if uncommitted
+            if is_uncommitted(label)
             else _error("hidden-rows", shown, "has Parquet rows, but such a name is not read", **where)
         )
 
@@ -303,8 +303,8 @@ def _partitions(path: Path, label: str) -> dict[str, str]:
     folders = Path(label).parts[:-1]
     above = takewhile(lambda name: "=" in name, reversed(path.absolute().parts[: -1 - len(folders)]))
     pairs = (name.split("=", 1) for name in [*reversed(list(above)), *folders] if "=" in name)
-    # writers escape characters that are invalid in folder names, and use this name for NULL
-    return {key.lower(): "" if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for key, value in pairs}
+    # writers escape characters that are invalid in folder names
+    return {key.lower(): "" if is_null_folder(value) else unquote(value) for key, value in pairs}
 
 
 def _with_unique_labels(files: Collection[DropFile]) -> tuple[DropFile, ...]:

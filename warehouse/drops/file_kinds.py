@@ -24,7 +24,7 @@ _TABLE_NAME = re.compile(
 _COMPANION = re.compile(
     r"(?is)(.*[^a-z])?(manifest|schema|checksums?|metadata|readme|dictionary|logs?|"
     r"(rows?|records?|lines?|files?|tables?)[ _-]?counts?)([^a-z].*)?|counts?\..*|"
-    r".*\.(sha[0-9]*|md5|sig|asc|done|ok)|(eh)?thumbs\.db|desktop\.ini"
+    r".*\.(sha[0-9]*|md5|sig|asc|done|ok|ready|ctl|trg)|(sha[0-9]*|md5)sums?(\..*)?|(eh)?thumbs\.db|desktop\.ini"
 )
 _SIDECAR = re.compile(r"(?is)(?P<file>(?P<folder>.+?)\.(parquet|parq|pq))\..+")
 _JSON_LIST = re.compile(rb"""\[\s*[\[{"\d\]-]""")

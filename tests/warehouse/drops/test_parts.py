@@ -39,13 +39,13 @@ def drop(tmp_path: Path) -> Path:
 
 def test_parts_that_lack_columns_of_other_parts_are_an_error(drop: Path, tmp_path: Path) -> None:
     """However few ZIP codes they hold."""
-    parts = drop / "population"
+    parts = drop / "parts"
     write_table(parts / "part-0.parquet", [wide_people(FIRST, **YEARS), wide_people(SECOND, **YEARS)])
     write_table(parts / "part-1.parquet", [wide_people(THIRD, **without("TOT_FX_POP_2029", "TOT_FX_POP_2030"))])
     reported = finding(make_report(read(drop, tmp_path / "out").findings), "unlike-parts")
-    assert (reported.severity, reported.table, reported.file) == ("error", "population", "population/part-1.parquet")
+    assert (reported.severity, reported.table, reported.file) == ("error", "population", "parts/part-1.parquet")
     assert reported.message == (
-        "1 of 2 files of population lack columns that others have: tot_fx_pop_2029 and tot_fx_pop_2030"
+        "parts/part-1.parquet lacks columns that other files of population have: tot_fx_pop_2029 and tot_fx_pop_2030"
     )
     assert reported.figures == ("population 2029", "population 2030")
     assert reported.remedy is not None
@@ -55,8 +55,11 @@ def test_parts_that_lack_columns_of_other_parts_are_an_error(drop: Path, tmp_pat
 def test_a_year_that_is_counted_in_one_part_and_forecast_in_another_is_an_error(drop: Path, tmp_path: Path) -> None:
     write_table(drop / "a.parquet", [wide_people(FIRST, **YEARS)])
     write_table(drop / "b.parquet", [wide_people(SECOND, **without("TOT_CENSUS_POP_2020"), TOT_FX_POP_2020=2)])
-    (reported,) = found(read(drop, tmp_path / "out"), "unlike-parts")
-    assert reported.samples == ("a.parquet lacks tot_fx_pop_2020", "b.parquet lacks tot_census_pop_2020")
+    reported = found(read(drop, tmp_path / "out"), "unlike-parts")
+    assert [(one.file, one.column) for one in reported] == [
+        ("a.parquet", "tot_fx_pop_2020"),
+        ("b.parquet", "tot_census_pop_2020"),
+    ]
 
 
 def test_parts_with_the_same_columns_in_another_order_or_case_belong_together(drop: Path, tmp_path: Path) -> None:
@@ -82,7 +85,7 @@ def test_a_part_without_rows_lacks_no_figure(drop: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("below", ["", "exports/ready"])
 def test_a_folder_with_two_drops_is_refused_with_their_names(tmp_path: Path, below: str) -> None:
-    """Nothing else is reported: every row of the second seems to be a duplicate."""
+    """It is the only error, although every row of the second is a duplicate."""
     drops = tmp_path / "drops"
     write_drop(drops / below / "2026-09", aliases=None)
     write_drop(drops / below / "2026-10", population=[*POPULATION, people(FIRST, 2031, 1)])
