@@ -38,7 +38,7 @@ from warehouse.schema.findings import Finding
 _MAGIC = b"PAR1"
 _ICEBERG = "an Iceberg table"
 _PERMISSIONS = "check its permissions"
-_COMMIT = "wait until the writer commits them; if it failed, export the table again and remove this folder"
+_COMMIT = "wait until the writer commits them; if it failed, export the table again and remove them"
 _MIN_FILE_BYTES = 12  # two markers and the length of the footer
 
 
