@@ -49,6 +49,7 @@ DURATIONS = (
     "connection_age",
     "drain",
     "slow_request",
+    "inbox_settle",
     "inbox_quiet",
     "drop_every",
 )

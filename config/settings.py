@@ -253,9 +253,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             description="File that marks a drop in the inbox as complete.",
         ),
     ] = "_SUCCESS"
+    inbox_settle: Annotated[
+        float, Meta(ge=0, le=86_400, description="Time without changes after which a marked drop is complete.")
+    ] = 5.0
     inbox_quiet: Annotated[
         Annotated[float, Meta(gt=0, le=86_400)] | Literal["never"],
-        Meta(description="Time without changes after which a drop is complete; `never`: only its marker counts."),
+        Meta(description="Time without changes after which a drop is complete; `never`: only if it has a marker."),
     ] = 30.0
     inbox_tables: Annotated[
         tuple[TableName, ...],

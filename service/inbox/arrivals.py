@@ -1,5 +1,6 @@
-"""Finds the complete drops of an inbox: those with their marker, and those unchanged for a while."""
+"""Finds the complete drops of an inbox: those that have not changed for a while, which a marker shortens."""
 
+import math
 import os
 import stat
 import time
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+_LATE_SECONDS = 30.0  # for a file that is newer than the marker, if only the marker completes a drop
+
 
 class _Sight(msgspec.Struct, frozen=True):
     """The state of one drop at one look."""
@@ -17,15 +20,18 @@ class _Sight(msgspec.Struct, frozen=True):
     changed: int  # newest change, in ns of the file system's clock (ctime: copying with old times cannot hide it)
     empty: bool
     marked: bool
+    marked_last: bool  # the marker is as new as every other file, and there is one
 
 
 class Arrivals:
     """Remembers the drops of one inbox from look to look. An `InboxFolder` owns it.
 
-    A drop without the file `marker` is complete after `quiet` seconds of `clock` without a change; if `quiet` is
-    infinite, only the marker completes a drop. File times do not count, because they may be old when a file arrives.
-    With `by_age`, for a caller that looks only once, the last change must be `quiet` seconds ago by the file system's
-    clock (`file_clock`, ns).
+    A drop is complete after `quiet` seconds of `clock` without a change, or after `settle` seconds if its newest file
+    is the file `marker`. Tools that copy in the order of names write `_SUCCESS` before `part-0`. So while a file is
+    newer than the marker, or there is none beside it, others may follow, and the drop waits as if it had no marker. If
+    `quiet` is infinite, a drop without a marker is never complete. File times do not count, because they may be old
+    when a file arrives. With `by_age`, for a caller that does not look all the time, the last change must be that long
+    ago by the file system's clock (`file_clock`, ns).
     """
 
     def __init__(
@@ -33,16 +39,19 @@ class Arrivals:
         *,
         marker: str,
         quiet: float,
+        settle: float = 0.0,
         by_age: bool = False,
         clock: Callable[[], float] = time.monotonic,
         file_clock: Callable[[], int] = time.time_ns,
     ) -> None:
         self._marker = marker
         self._quiet = quiet
+        self._settle = min(settle, quiet)
         self._by_age = by_age
         self._clock = clock
         self._file_clock = file_clock
         self._seen: dict[str, tuple[_Sight, float]] = {}
+        self._settling = False
 
     def look(self, drops: Iterable[Path]) -> tuple[list[str], list[str]]:
         """Returns the names of the complete drops, and of the others, each oldest first."""
@@ -50,17 +59,27 @@ class Arrivals:
         self._remember(sights)
         ordered = sorted(sights, key=lambda name: (sights[name].changed, name))
         complete = [name for name in ordered if self._is_complete(name)]
-        return complete, [name for name in ordered if name not in complete]
+        arriving = [name for name in ordered if name not in complete]
+        self._settling = any(sights[name].marked_last for name in arriving)
+        return complete, arriving
 
     def forget(self, name: str) -> None:
         """Forgets a drop that was moved: the next one with this name is another drop."""
         self._seen.pop(name, None)
 
+    def is_settling(self) -> bool:
+        """Returns whether a drop that was incomplete at the last look has to settle: its marker is its newest file."""
+        return self._settling
+
     def _is_complete(self, name: str) -> bool:
         sight, since = self._seen[name]
-        if sight.marked:
-            return True
-        return not sight.empty and self._clock() - since >= self._quiet
+        return not sight.empty and self._clock() - since >= self._unchanged_seconds(sight)
+
+    def _unchanged_seconds(self, sight: _Sight) -> float:
+        """Returns how long a drop must not have changed to be complete."""
+        if sight.marked_last:
+            return self._settle
+        return _LATE_SECONDS if sight.marked and math.isinf(self._quiet) else self._quiet
 
     def _remember(self, sights: dict[str, _Sight]) -> None:
         """Stores the time of each drop's last change."""
@@ -76,14 +95,24 @@ class Arrivals:
             self._seen[name] = (sight, since)
 
     def _sight(self, drop: Path) -> _Sight:
-        digest, changed, empty = blake2b(digest_size=16), 0, True
+        digest, changed, newest, marked = blake2b(digest_size=16), 0, 0, 0
         for path, status in _walk(drop):
             seen = (status.st_size, status.st_mtime_ns) if status else None
             digest.update(f"{path}\0{seen}\0".encode(errors="surrogateescape"))
-            if status is not None:
-                changed = max(changed, status.st_ctime_ns)
-                empty = empty and stat.S_ISDIR(status.st_mode)
-        return _Sight(digest.digest(), changed, empty, os.path.lexists(drop / self._marker))
+            if status is None:
+                continue
+            changed = max(changed, status.st_ctime_ns)
+            if path == drop / self._marker:
+                marked = status.st_ctime_ns
+            elif not stat.S_ISDIR(status.st_mode):
+                newest = max(newest, status.st_ctime_ns)
+        return _Sight(
+            digest=digest.digest(),
+            changed=changed,
+            empty=not newest and not marked,
+            marked=bool(marked),
+            marked_last=marked >= newest > 0,
+        )
 
 
 def _walk(drop: Path) -> Iterator[tuple[Path, os.stat_result | None]]:

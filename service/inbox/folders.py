@@ -78,7 +78,7 @@ def _now() -> datetime:
 
 
 class InboxFolder:
-    """One inbox folder, for its watcher's lifetime. `marker`, `quiet`, `by_age` and `clock` are as in `Arrivals`."""
+    """One inbox folder, for its watcher's lifetime. The other arguments are as in `Arrivals`."""
 
     def __init__(
         self,
@@ -86,6 +86,7 @@ class InboxFolder:
         *,
         marker: str,
         quiet: float,
+        settle: float = 0.0,
         by_age: bool = False,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = _now,
@@ -97,7 +98,12 @@ class InboxFolder:
         self._marker = marker
         self._marker_only = math.isinf(quiet)
         self._arrivals = Arrivals(
-            marker=marker, quiet=quiet, by_age=by_age, clock=clock, file_clock=self._time_of_files
+            marker=marker,
+            quiet=quiet,
+            settle=settle,
+            by_age=by_age,
+            clock=clock,
+            file_clock=self._time_of_files,
         )
 
     def prepare(self) -> None:
@@ -144,9 +150,14 @@ class InboxFolder:
             raise unusable(self.folder, error) from None
         return Look(tuple(complete), tuple(arriving), foreign)
 
+    def is_settling(self) -> bool:
+        """Returns whether a drop of the last look has its marker and is complete soon."""
+        return self._arrivals.is_settling()
+
     def marker_hint(self, name: str) -> str:
-        """Returns the end of a message, which names an arriving drop's marker; empty if time completes the drop."""
-        return f": it is complete once {self.folder / name / self._marker} exists" if self._marker_only else ""
+        """Returns the end of a message, which names the marker that an arriving drop lacks; empty if it needs none."""
+        marker = self.folder / name / self._marker
+        return f": it is complete once {marker} exists" if self._marker_only and not os.path.lexists(marker) else ""
 
     def claim(self, name: str) -> Claim | None:
         """Moves a drop to .claimed, where its writer cannot change it; returns None if it is gone.

@@ -58,7 +58,7 @@ class Watcher:
         self._backoff = 0.0  # seconds
 
     def once(self) -> bool:
-        """Handles the drops that are complete now; returns whether none was refused or held.
+        """Handles the drops that are complete or will be soon by their marker; returns if none was refused or held.
 
         Raises:
             BusyError: if another watcher or publisher is at work.
@@ -70,6 +70,9 @@ class Watcher:
                 raise BusyError(f"another watcher is at work on {self._inbox.folder} or {self._settings.data_dir}")
             self._drops.begin(status)
             self._drops.round()
+            while self._drops.failure is None and self._inbox.is_settling():
+                self._callbacks.sleep(_LOOK_SECONDS)
+                self._drops.round()
             if self._drops.failure is not None:
                 raise self._drops.failure
         return not self._drops.not_published
@@ -161,7 +164,9 @@ def make_watcher(
     once: bool = False,
 ) -> Watcher:
     quiet = math.inf if settings.inbox_quiet == "never" else settings.inbox_quiet
-    inbox = InboxFolder(Path(folder), marker=settings.inbox_marker, quiet=quiet, by_age=once)
+    inbox = InboxFolder(
+        Path(folder), marker=settings.inbox_marker, quiet=quiet, settle=settings.inbox_settle, by_age=once
+    )
     return Watcher(settings, inbox, Callbacks(on_event=on_event, text_of=report_text, on_problem=on_problem))
 
 

@@ -49,7 +49,11 @@ class Cli:
     def __call__(self, *arguments: str, typed: str | None = None, **settings: object) -> Done:
         given = self.settings | {name: str(value) for name, value in settings.items()}
         env: dict[str, str | None] = {f"FORECAST_{name.upper()}": value for name, value in given.items()}
-        base = {"FORECAST_DATA_DIR": str(self.data), "FORECAST_LIMITS": NO_DRIFT_LIMITS}
+        base = {
+            "FORECAST_DATA_DIR": str(self.data),
+            "FORECAST_LIMITS": NO_DRIFT_LIMITS,
+            "FORECAST_INBOX_SETTLE": "0",
+        }
         result = CliRunner().invoke(main, arguments, input=typed, env=base | env)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception  # a traceback, where a person would see it

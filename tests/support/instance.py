@@ -48,7 +48,12 @@ def environment(data: Path, **settings: object) -> dict[str, str]:
     """This process's environment with nothing of ours in it but `settings`."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("FORECAST_")}
     ours = {f"FORECAST_{name.upper()}": str(value) for name, value in settings.items()}
-    base = {"FORECAST_DATA_DIR": str(data), "FORECAST_LOG_FORMAT": "json", "FORECAST_LIMITS": NO_DRIFT_LIMITS}
+    base = {
+        "FORECAST_DATA_DIR": str(data),
+        "FORECAST_LOG_FORMAT": "json",
+        "FORECAST_LIMITS": NO_DRIFT_LIMITS,
+        "FORECAST_INBOX_SETTLE": "0.5",
+    }
     path = os.pathsep.join(filter(None, [str(_SHIPPED), clean.get("PYTHONPATH")]))
     return {**clean, "PYTHONPATH": path, **base, **ours}
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from tests.support.drops import ALIASES, HOUSING, alias, homes, location, people, project
+from tests.support.drops import ALIASES, HOUSING, alias, homes, location, people, project, wide_people
 from tests.warehouse import spoiling
 from tests.warehouse.spoiling import (
     AT,
@@ -93,6 +93,26 @@ CONTAINERS = (
         Bad(f"unfinished{ending}", "unfinished-file", "still being written", file(f"a.parquet{ending}", b"PAR1"))
         for ending in (".tmp", ".part", ".crdownload")
     ),
+    Bad(
+        "two-drops",
+        "several-drops",
+        "this holds 2026-09 and 2026-10: name one",
+        each(
+            *(moved(table, "2026-10") for table in spoiling.GOOD),
+            *(only(f"2026-09/{table}", rows) for table, rows in spoiling.GOOD.items()),
+        ),
+    ),
+    Bad(
+        "part-without-a-year",
+        "unlike-parts",
+        "lacks columns that other files of population have: tot_fx_pop_2030",
+        each(
+            only("zip_population", [wide_people(AT, TOT_FX_POP_2029=1, TOT_FX_POP_2030=2)]),
+            only("part-1", [wide_people("00501", TOT_FX_POP_2029=1)]),
+        ),
+    ),
+    Bad("hidden-table", "hidden-rows", "_old/ has Parquet rows", moved("zip_housing", "_old")),
+    Bad("uncommitted-table", "unfinished-file", "_temporary/ holds rows", moved("zip_housing", "_temporary")),
     *_by(
         "table-format",
         ("delta-table", "zip_housing is a Delta table", in_folder("zip_housing", "_delta_log/0.json")),

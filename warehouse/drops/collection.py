@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise, takewhile
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
@@ -20,12 +21,15 @@ from warehouse.drops.file_kinds import (
     UNKNOWN,
     FileKind,
     UnreadFile,
+    accompanies,
     columns_of,
+    has_companion_name,
     is_unfinished,
     kind_of,
     may_hold_table,
     says_parquet,
 )
+from warehouse.drops.hidden_files import files_with_rows, is_folder, is_ignored, is_null_folder, is_uncommitted
 from warehouse.files.remedies import remedy_for
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import DropError
@@ -34,6 +38,7 @@ from warehouse.schema.findings import Finding
 _MAGIC = b"PAR1"
 _ICEBERG = "an Iceberg table"
 _PERMISSIONS = "check its permissions"
+_COMMIT = "wait until the writer commits them; if it failed, export the table again and remove them"
 _MIN_FILE_BYTES = 12  # two markers and the length of the footer
 
 
@@ -63,8 +68,9 @@ def collect(paths: Sequence[str]) -> Drop:
     found = _Found([], [], {})
     for given in paths:
         for path, label in _expand(given):
-            if any(map(_is_ignored, label.parts)):
-                found.ignored.append(str(label))
+            if _has_ignored_name(path, label):
+                if not _is_managed(path.parent, found):
+                    _ignore(path, label, found)
                 continue
             for file in _walk(path, found) if path.is_dir() else _named(path, found):
                 files.setdefault(os.path.realpath(file.path), file)
@@ -147,13 +153,13 @@ def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
         for name in [*folders, *sorted(names)]:
             path = Path(folder) / name
             label = _shown(path.relative_to(root))
-            if _is_ignored(name):
-                found.ignored.append(label + "/" * (name in folders))
+            if is_ignored(name, folder=name in folders):
+                _ignore(path, path.relative_to(root), found)
             elif not _is_inside(path, root) and not _is_broken_link(path):
                 found.findings.append(_error("link-out-of-drop", label, "is a link that leads out of the drop"))
             elif name not in folders:
                 yield from _checked(path, label, found, explicit=False)
-        folders[:] = [name for name in folders if not _is_ignored(name)]
+        folders[:] = [name for name in folders if not is_ignored(name, folder=True)]
 
 
 def _is_broken_link(path: Path) -> bool:
@@ -242,25 +248,44 @@ def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterat
     elif is_parquet:
         found.findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
     else:
-        _add_other_file(label, kind_of(head, label), head, found, explicit=explicit)
+        kind = kind_of(head, path.name)
+        expected = says_parquet(label) or (explicit and not has_companion_name(path.name))
+        must_be_parquet = expected and not accompanies(path, kind)
+        _add_other_file(label, kind, head, found, must_be_parquet=must_be_parquet)
 
 
-def _add_other_file(label: str, kind: FileKind, head: bytes, found: _Found, *, explicit: bool) -> None:
+def _add_other_file(label: str, kind: FileKind, head: bytes, found: _Found, *, must_be_parquet: bool) -> None:
     """Adds the finding on a file that is not readable Parquet."""
     what = f"is {kind.name}" + (f" (it starts with {head[:4]!r})" if kind is UNKNOWN else "")
     if kind is ENCRYPTED:
         found.findings.append(_error("unreadable-file", label, what, remedy=kind.remedy))
-    elif explicit or says_parquet(label):
+    elif must_be_parquet:
         but = "" if kind in (EMPTY, UNKNOWN) else ", not Parquet"
         found.findings.append(_error("not-parquet", label, what + but, remedy=kind.remedy))
     else:
         found.findings.append(make_finding("foreign-file", f"{label} {what} and was ignored", file=label))
         if may_hold_table(kind, label):
-            found.unread[label] = UnreadFile(kind, columns_of(kind, head))
+            companion = has_companion_name(Path(label).name)
+            found.unread[label] = UnreadFile(kind, columns_of(kind, head), companion)
 
 
-def _is_ignored(name: str) -> bool:
-    return name.startswith(("_", ".")) or name.endswith(".crc")
+def _has_ignored_name(path: Path, label: Path) -> bool:
+    folders = any(is_ignored(part, folder=True) for part in label.parts[:-1])
+    return folders or is_ignored(label.name, folder=is_folder(path))
+
+
+def _ignore(path: Path, label: Path, found: _Found) -> None:
+    """Ignores a file or a folder. Parquet files with rows in it are an error."""
+    shown = _shown(label) + "/" * is_folder(path)
+    found.ignored.append(shown)
+    files = files_with_rows(path)
+    if files:
+        where = {"count": len(files), "samples": tuple(_shown(label / file.relative_to(path)) for file in files[:5])}
+        found.findings.append(
+            _error("unfinished-file", shown, "holds rows that their writer has not committed", remedy=_COMMIT, **where)
+            if is_uncommitted(label)
+            else _error("hidden-rows", shown, "has Parquet rows, but such a name is not read", **where)
+        )
 
 
 def _is_text(path: str) -> bool:
@@ -278,8 +303,8 @@ def _partitions(path: Path, label: str) -> dict[str, str]:
     folders = Path(label).parts[:-1]
     above = takewhile(lambda name: "=" in name, reversed(path.absolute().parts[: -1 - len(folders)]))
     pairs = (name.split("=", 1) for name in [*reversed(list(above)), *folders] if "=" in name)
-    # writers escape characters that are invalid in folder names, and use this name for NULL
-    return {key.lower(): "" if value == "__HIVE_DEFAULT_PARTITION__" else unquote(value) for key, value in pairs}
+    # writers escape characters that are invalid in folder names
+    return {key.lower(): "" if is_null_folder(value) else unquote(value) for key, value in pairs}
 
 
 def _with_unique_labels(files: Collection[DropFile]) -> tuple[DropFile, ...]:
@@ -291,11 +316,11 @@ def _with_unique_labels(files: Collection[DropFile]) -> tuple[DropFile, ...]:
 
 
 def _ignored(ignored: list[str]) -> Finding:
-    message = f"ignored {len(ignored)} file(s) whose names start with _ or . or end in .crc"
+    message = f"ignored {len(ignored)} file(s) or folder(s) whose names start with _ or . or end in .crc"
     return make_finding("ignored-file", message, count=len(ignored), samples=tuple(ignored[:5]))
 
 
-def _error(rule: str, label: str, what: str, **members: str) -> Finding:
+def _error(rule: str, label: str, what: str, **members: Any) -> Finding:
     return make_finding(rule, f"{label} {what}", file=label, **members)
 
 

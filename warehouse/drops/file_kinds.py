@@ -1,6 +1,7 @@
 """Identifies files that are not readable Parquet, by their first bytes and their name, with a remedy for each kind."""
 
 import re
+from pathlib import Path
 
 import msgspec
 
@@ -19,6 +20,14 @@ _SAYS_PARQUET = re.compile(
 _TABLE_NAME = re.compile(
     r"(?is).*\.(csv|tsv|psv|jsonl|ndjson|orc|avro|xlsx?|xlsb|ods|arrow|feather|dta|sas7bdat|sav|dbf|mdb|accdb)"
 )
+# Names of files that describe tables or folders, or mark them as complete.
+_COMPANION = re.compile(
+    r"(?is)(.*[^a-z])?(manifest|schema|checksums?|metadata|readme|dictionary|logs?|"
+    r"(rows?|records?|lines?|files?|tables?)[ _-]?counts?)([^a-z].*)?|counts?\..*|"
+    r".*\.(sha[0-9]*|md5|sig|asc|done|ok|ready|ctl|trg)|(sha[0-9]*|md5)sums?(\..*)?|(eh)?thumbs\.db|desktop\.ini"
+)
+_SIDECAR = re.compile(r"(?is)(?P<file>(?P<folder>.+?)\.(parquet|parq|pq))\..+")
+_JSON_LIST = re.compile(rb"""\[\s*[\[{"\d\]-]""")
 
 
 class FileKind(msgspec.Struct, frozen=True):
@@ -34,14 +43,17 @@ class UnreadFile(msgspec.Struct, frozen=True):
 
     kind: FileKind
     columns: tuple[str, ...] = ()  # names in its first line, if it has any
+    companion: bool = False  # its name is that of a file that describes others
 
 
 ENCRYPTED = FileKind("an encrypted Parquet file", "export it without encryption")
 EMPTY = FileKind("empty", _AS_PARQUET, holds_table=False)
 _ZEROS = FileKind("a file of zero bytes only", "this comes from an unfinished copy: copy it again", holds_table=False)
 _EXCEL = FileKind("an Excel workbook", _AS_PARQUET)
+_OLE = FileKind("a Microsoft Office or Windows file", _AS_PARQUET, holds_table=False)
 _CSV = FileKind("a CSV file", _AS_PARQUET)
 _TEXT = FileKind("a text file", _AS_PARQUET, holds_table=False)
+_ZIP = FileKind("a zip archive", _UNPACK)
 UNKNOWN = FileKind("not Parquet", _AS_PARQUET, holds_table=False)
 
 # (offset, bytes) -> kind; the first match decides
@@ -66,6 +78,8 @@ _MARKS: tuple[tuple[int, bytes, FileKind], ...] = (
     (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", _EXCEL),
     (0, b"version https://git-lfs", FileKind("a Git LFS pointer, not the file itself", "fetch the file: git lfs pull")),
 )
+# Kinds that may be a second copy of the table, so a file of them is no description.
+_BINARY = (_ZIP, *(kind for _, _, kind in _MARKS))
 
 
 def kind_of(head: bytes, name: str) -> FileKind:
@@ -74,10 +88,10 @@ def kind_of(head: bytes, name: str) -> FileKind:
         return EMPTY
     for offset, mark, kind in _MARKS:
         if head[offset : offset + len(mark)] == mark:
-            return kind
+            return _OLE if kind is _EXCEL and has_companion_name(name) else kind  # Thumbs.db
     if head.startswith(b"PK\x03\x04"):
         office = b"[Content_Types].xml" in head or b"_rels/" in head or b"xl/" in head
-        return _EXCEL if office else FileKind("a zip archive", _UNPACK)
+        return _EXCEL if office else _ZIP
     if not head.strip(b"\0"):
         return _ZEROS
     return _kind_of_text(head.removeprefix(_BYTE_ORDER_MARK).lstrip(), name.lower())
@@ -97,6 +111,19 @@ def may_hold_table(kind: FileKind, name: str) -> bool:
     return kind.holds_table or _TABLE_NAME.fullmatch(name) is not None
 
 
+def has_companion_name(name: str) -> bool:
+    """Returns whether a name is that of a file that describes others and holds no table, such as `schema.json`."""
+    return _COMPANION.fullmatch(name) is not None
+
+
+def accompanies(path: Path, kind: FileKind) -> bool:
+    """Returns whether a file describes the Parquet file or folder beside it: `housing.parquet.sha256`."""
+    named = _SIDECAR.fullmatch(path.name)
+    if named is None or kind in _BINARY:
+        return False
+    return path.with_name(named["file"]).exists() or path.with_name(named["folder"]).is_dir()
+
+
 def columns_of(kind: FileKind, head: bytes) -> tuple[str, ...]:
     """Returns the names in the first line of a CSV file, in lower case, as far as `head` has them; otherwise none."""
     if kind is not _CSV:
@@ -113,8 +140,9 @@ def _kind_of_text(text: bytes, name: str) -> FileKind:
     if start.startswith(b"<"):
         return FileKind("an XML file", _AS_PARQUET, holds_table=False)
     first, _, rest = text.partition(b"\n")
-    if start.startswith((b"{", b"[")):
-        records = start.startswith(b"[") or rest.lstrip().startswith(b"{")  # a single object is metadata, not a table
+    is_list = _JSON_LIST.match(text) is not None
+    if is_list or start.startswith(b"{"):
+        records = is_list or rest.lstrip().startswith(b"{")  # a single object is metadata, not a table
         return FileKind("a JSON file", _AS_PARQUET, holds_table=records)
     if any(byte < ord("\t") for byte in text):
         return UNKNOWN

@@ -18,6 +18,7 @@ from warehouse.drops.disk_budget import DiskBudget, connect_within, disk_budget_
 from warehouse.drops.file_kinds import UnreadFile
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.months import month_findings, read_dates, with_dates
+from warehouse.drops.parts import find_several_drops, find_unlike_parts
 from warehouse.drops.recognition import nearest_table, recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate, write_faults
@@ -92,6 +93,10 @@ def _read(
     # made-up figures are never mixed with real ones or compared with them
     before = request.before if request.before and request.before.illustrative == illustrative else None
     tables, findings = stage(connection, recognised.extracts, progress, budget)
+    several = find_several_drops(connection, recognised.extracts)
+    if several is not None:
+        return ReadResult(findings=(*recognised.findings, several))
+    findings += find_unlike_parts(recognised.extracts, claims)
     dates = read_dates(connection, recognised.extracts)
     findings = [*recognised.findings, *findings, *_changed(drop.files, seen), *month_findings(dates)]
     kept = _kept(before, tables, request.withdrawn)
@@ -213,6 +218,7 @@ def _with_table_findings(
 
 # Rules on files whose table is unknown, because they cannot be read.
 _LOSES_FILES = {
+    "hidden-rows",
     "not-parquet",
     "truncated-file",
     "unfinished-file",
@@ -235,30 +241,32 @@ def _missing_required(required: Iterable[str], brought: set[str], findings: Iter
 
 
 def unread_as_errors(drop: Drop, findings: list[Finding], lacking: Collection[str]) -> list[Finding]:
-    """Returns the findings. If the drop lacks tables, a foreign file that may hold one is an error.
+    """Returns the findings. A foreign file that may hold a table that the drop lacks is an error.
 
     A copy in another format, beside the Parquet file of the same name, stays a warning.
     """
     read = {_stem(file.label) for file in drop.files}
     return [
-        _unread_finding(finding.file, drop.unread[finding.file], lacking)
-        if lacking
-        and finding.rule == "foreign-file"
-        and finding.file in drop.unread
-        and _stem(finding.file) not in read
+        _as_error(finding, drop.unread[finding.file], lacking)
+        if finding.rule == "foreign-file" and finding.file in drop.unread and _stem(finding.file) not in read
         else finding
         for finding in findings
     ]
 
 
-def _unread_finding(label: str, file: UnreadFile, lacking: Collection[str]) -> Finding:
-    likely = _table_by_columns(file) or _table_by_name(label)
+def _as_error(finding: Finding, file: UnreadFile, lacking: Collection[str]) -> Finding:
+    """Returns the finding on a foreign file as an error if the drop may lack the table in it."""
+    label = finding.file or ""
+    likely = _table_by_columns(file) or (None if file.companion else _table_by_name(label))
     # a needed table is more likely than one that many drops never contain
-    lacks = ", ".join(one.name for one in sorted(TABLES, key=lambda one: not one.needed) if one.name in lacking)
-    if likely is None:
-        what = f"which is not read; the drop lacks {lacks}"
-    elif likely.name in lacking:
+    missing = [table for table in sorted(TABLES, key=lambda one: not one.needed) if table.name in lacking]
+    may_be_missing = not file.companion and any(table.needed for table in missing)
+    if likely in missing:
         what = f"which is not read; the drop lacks {likely.name}, which it probably holds"
+    elif not may_be_missing:
+        return finding
+    elif likely is None:
+        what = f"which is not read; the drop lacks {', '.join(table.name for table in missing)}"
     else:
         what = f"which is not read; it probably holds {likely.name}"
     message = f"{label} is {file.kind.name}, {what}"

@@ -8,10 +8,19 @@ FILE_RULES: tuple[Rule, ...] = (
         severity="info",
         about="Files and folders whose names start with _ or . or end in .crc are ignored.",
     ),
-    Rule(name="foreign-file", severity="warning", about="A non-Parquet file beside the extracts is ignored."),
+    Rule(
+        name="hidden-rows",
+        about="A Parquet file with rows must not have an ignored name, or be in a folder with one.",
+        remedy="rename it so that the name begins with a letter or digit, or remove it from the drop",
+    ),
+    Rule(
+        name="foreign-file",
+        severity="warning",
+        about="A non-Parquet file beside the extracts, such as a checksum or a manifest, is ignored.",
+    ),
     Rule(
         name="unread-table",
-        about="If the drop lacks a table, it must not hold a non-Parquet file that may be that table.",
+        about="A drop must not hold a non-Parquet file that may be a table that the drop lacks.",
         remedy="export the table as Parquet, or leave the file out",
     ),
     Rule(
@@ -34,7 +43,8 @@ FILE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="unfinished-file",
-        about="A Parquet file must not have a name such as .tmp, .part or .crdownload.",
+        about="A Parquet file must not have a name such as .tmp, .part or .crdownload, nor be in a folder such as "
+        "_temporary.",
         remedy="wait until it is complete, then rename it or leave it out",
     ),
     Rule(
@@ -85,6 +95,11 @@ FILE_RULES: tuple[Rule, ...] = (
         remedy="look for a damaged or very large file",
     ),
     Rule(
+        name="several-drops",
+        about="A folder must hold one drop, not several that bring the same rows.",
+        remedy="give the folder of one drop, not the folder above",
+    ),
+    Rule(
         name="overtaken",
         about="An inbox drop that failed or was held does not replace a newer drop that went live in the meantime.",
         remedy="to replace the newer one, move this drop back into the inbox",
@@ -119,6 +134,13 @@ COLUMN_RULES: tuple[Rule, ...] = (
         remedy="export it",
         override=True,
         explains=("vanished-figure",),
+    ),
+    Rule(
+        name="unlike-parts",
+        about="All files of a wide population table must have the same years, unless they have none in common.",
+        remedy="export all files again, with one statement",
+        override=True,
+        explains=("coverage-lost", "coverage-lost-in-state", "coverage-lost-in-county", "total-drift", "slow-loss"),
     ),
     Rule(
         name="ambiguous-column",

@@ -86,3 +86,12 @@ WITH wide AS (
 SELECT _zip, {year}, {figure}, _unreadable, NULL, {unreadable}, {source} AS _source, $file AS _file, _row
 FROM wide
 WHERE {condition}
+
+-- name: shared_keys
+-- How many keys of a staged table occur in several folders, and how many keys there are in the folder with the second
+-- most: two folders cannot share more.
+WITH held AS (
+    SELECT DISTINCT {key}, folder
+    FROM {staged} JOIN (SELECT unnest($files) AS _file, unnest($folders) AS folder) USING (_file))
+SELECT (SELECT count(*) FROM (SELECT {key} FROM held GROUP BY {key} HAVING count(*) > 1)),
+       (SELECT list(keys ORDER BY keys DESC)[2] FROM (SELECT count(*) AS keys FROM held GROUP BY folder))

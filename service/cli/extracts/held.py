@@ -43,16 +43,16 @@ reason_option = click.option("--reason", required=True, metavar="TEXT", help="Th
 
 @click.command()
 @click.argument("folder", required=False)
-@click.option("--once", is_flag=True, help="Publish the drops that are complete now, then exit.")
+@click.option("--once", is_flag=True, help="Publish the drops that are complete, then exit.")
 @partial(with_json, help_text="Print each event as a line of JSON on standard output.")
 def watch(folder: str | None, once: bool) -> None:
     """Publish the drops that appear in an inbox folder.
 
     FOLDER is the inbox. Default: FORECAST_INBOX. `forecast serve` watches FORECAST_INBOX by itself if it is set.
 
-    A drop is a folder or one Parquet file. It is complete once it holds the file FORECAST_INBOX_MARKER, or has not
-    changed for FORECAST_INBOX_QUIET seconds. It is then published, refused, or held for approval, and moved to
-    published/, quarantine/ or held/ in FOLDER with its report.
+    A drop is a folder or one Parquet file. It is complete once it has not changed for FORECAST_INBOX_QUIET seconds, or,
+    if its newest file is FORECAST_INBOX_MARKER, for FORECAST_INBOX_SETTLE seconds. It is then published, refused, or
+    held for approval, and moved to published/, quarantine/ or held/ in FOLDER with its report.
 
     SIGTERM, SIGHUP, SIGQUIT and Ctrl-C stop the watcher; the next watcher publishes an unfinished drop.
 

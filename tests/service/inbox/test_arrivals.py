@@ -10,6 +10,7 @@ import pytest
 from service.inbox.arrivals import Arrivals
 
 QUIET = 30.0
+SETTLE = 5.0
 
 
 class Clock:
@@ -29,7 +30,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def arrivals(clock: Clock) -> Arrivals:
-    return Arrivals(marker="_SUCCESS", quiet=QUIET, clock=clock)
+    return Arrivals(marker="_SUCCESS", settle=SETTLE, quiet=QUIET, clock=clock)
 
 
 @pytest.fixture
@@ -49,11 +50,66 @@ def is_complete(arrivals: Arrivals, drop: Path) -> bool:
 
 @pytest.mark.parametrize("by_age", [False, True])
 def test_with_an_infinite_quiet_time_only_the_marker_completes_a_drop(clock: Clock, drop: Path, by_age: bool) -> None:
-    arrivals = Arrivals(marker="_SUCCESS", quiet=math.inf, by_age=by_age, clock=clock)
+    arrivals = Arrivals(marker="_SUCCESS", settle=SETTLE, quiet=math.inf, by_age=by_age, clock=clock)
     assert not is_complete(arrivals, drop)
     clock.now += 1e9
     assert not is_complete(arrivals, drop)
     (drop / "_SUCCESS").touch()
+    assert not is_complete(arrivals, drop)
+    clock.now += SETTLE
+    assert is_complete(arrivals, drop)
+
+
+def test_a_marked_drop_is_complete_once_it_has_settled(arrivals: Arrivals, clock: Clock, drop: Path) -> None:
+    assert not is_complete(arrivals, drop)
+    assert not arrivals.is_settling()
+    (drop / "_SUCCESS").touch()
+    clock.now += 1
+    assert not is_complete(arrivals, drop)
+    assert arrivals.is_settling()
+    clock.now += SETTLE - 0.1
+    assert not is_complete(arrivals, drop)
+    clock.now += 0.1
+    assert is_complete(arrivals, drop)
+    assert not arrivals.is_settling()
+
+
+@pytest.mark.parametrize("quiet", [QUIET, math.inf])
+def test_files_that_arrive_after_the_marker_join_the_drop(clock: Clock, tmp_path: Path, quiet: float) -> None:
+    """Copies in the order of names bring `_SUCCESS` first, and the next file may take long."""
+    arrivals = Arrivals(marker="_SUCCESS", settle=SETTLE, quiet=quiet, clock=clock)
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    for name in ("_SUCCESS", "part-0.parquet", "part-1.parquet"):
+        (drop / name).write_bytes(b"PAR1")
+        _let_time_pass(tmp_path)
+        assert not is_complete(arrivals, drop)
+        assert not arrivals.is_settling()
+        clock.now += QUIET - 0.1
+        assert not is_complete(arrivals, drop)
+    clock.now += 0.1
+    assert is_complete(arrivals, drop)
+
+
+def test_a_marker_that_is_written_again_is_the_newest_file(arrivals: Arrivals, clock: Clock, drop: Path) -> None:
+    (drop / "_SUCCESS").touch()
+    _let_time_pass(drop.parent)
+    add(drop)
+    assert not is_complete(arrivals, drop)
+    clock.now += SETTLE
+    assert not is_complete(arrivals, drop)
+    _let_time_pass(drop.parent)
+    (drop / "_SUCCESS").touch()
+    assert not is_complete(arrivals, drop)
+    clock.now += SETTLE
+    assert is_complete(arrivals, drop)
+
+
+def test_a_drop_settles_no_longer_than_it_would_be_quiet(clock: Clock, drop: Path) -> None:
+    arrivals = Arrivals(marker="_SUCCESS", settle=SETTLE, quiet=1, clock=clock)
+    (drop / "_SUCCESS").touch()
+    assert not is_complete(arrivals, drop)
+    clock.now += 1
     assert is_complete(arrivals, drop)
 
 
@@ -110,14 +166,16 @@ def test_any_change_of_a_drop_restarts_the_quiet_time(
     assert is_complete(arrivals, drop)
 
 
-def test_a_marker_of_one_table_is_not_that_of_the_drop(arrivals: Arrivals, drop: Path) -> None:
+def test_a_marker_of_one_table_is_not_that_of_the_drop(arrivals: Arrivals, clock: Clock, drop: Path) -> None:
     """Writers leave one in every folder that they wrote; the others may still be on their way."""
     (drop / "state=AL" / "_SUCCESS").touch()
+    assert not is_complete(arrivals, drop)
+    clock.now += SETTLE
     assert not is_complete(arrivals, drop)
 
 
 def test_the_marker_can_have_another_name(clock: Clock, drop: Path) -> None:
-    arrivals = Arrivals(marker="manifest.json", quiet=QUIET, clock=clock)
+    arrivals = Arrivals(marker="manifest.json", settle=0, quiet=QUIET, clock=clock)
     (drop / "_SUCCESS").touch()
     assert not is_complete(arrivals, drop)
     (drop / "manifest.json").touch()
@@ -125,13 +183,17 @@ def test_the_marker_can_have_another_name(clock: Clock, drop: Path) -> None:
 
 
 def test_a_folder_without_any_file_is_no_drop_yet(arrivals: Arrivals, clock: Clock, tmp_path: Path) -> None:
-    """Somebody made it and will fill it; with a marker somebody says that this was all."""
+    """A person will fill it. A marker alone may have been copied first."""
     empty = tmp_path / "empty"
     (empty / "within").mkdir(parents=True)
     assert not is_complete(arrivals, empty)
     clock.now += 10 * QUIET
     assert not is_complete(arrivals, empty)
     (empty / "_SUCCESS").touch()
+    assert not is_complete(arrivals, empty)
+    clock.now += SETTLE
+    assert not is_complete(arrivals, empty)
+    clock.now += QUIET - SETTLE
     assert is_complete(arrivals, empty)
 
 
@@ -158,7 +220,7 @@ def test_a_single_look_uses_the_clock_of_the_file_system(clock: Clock, drop: Pat
 
     def looking(seconds_later: float) -> Arrivals:
         at = changed + int(seconds_later * 1e9)
-        return Arrivals(marker="_SUCCESS", quiet=QUIET, by_age=True, clock=clock, file_clock=lambda: at)
+        return Arrivals(marker="_SUCCESS", settle=SETTLE, quiet=QUIET, by_age=True, clock=clock, file_clock=lambda: at)
 
     assert not is_complete(looking(0), drop)
     assert not is_complete(looking(QUIET - 1), drop)
@@ -166,17 +228,22 @@ def test_a_single_look_uses_the_clock_of_the_file_system(clock: Clock, drop: Pat
     assert is_complete(looking(QUIET), drop)
 
 
-def test_names_come_oldest_first(arrivals: Arrivals, tmp_path: Path) -> None:
+def test_names_come_oldest_first(arrivals: Arrivals, clock: Clock, tmp_path: Path) -> None:
     """By when they last changed here, not by their names or by the times that their files were given."""
     drops = [tmp_path / name for name in ("z", "a", "m")]
     for drop in drops:
         drop.mkdir()
+        (drop / "part.parquet").touch()
         (drop / "_SUCCESS").touch()
         _let_time_pass(tmp_path)
     os.utime(tmp_path / "m" / "_SUCCESS", (0, 0))
+    assert arrivals.look(reversed(drops)) == ([], ["z", "a", "m"])
+    clock.now += SETTLE
     assert arrivals.look(reversed(drops)) == (["z", "a", "m"], [])
     _let_time_pass(tmp_path)
     (tmp_path / "z" / "more.parquet").touch()
+    assert arrivals.look(drops) == (["a", "m"], ["z"])
+    clock.now += QUIET
     assert arrivals.look(drops) == (["a", "m", "z"], [])
 
 

@@ -1,11 +1,13 @@
 """Which files a delivery brings, and what is said of the rest."""
 
+import gzip
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.drops import HOUSING, write_drop, write_table
@@ -74,6 +76,64 @@ def test_a_deep_glob_does_not_reach_into_ignored_folders(tmp_path: Path) -> None
     assert labels(collect([f"{tmp_path}/**/*.parquet"])) == ["a.parquet"]
 
 
+@pytest.mark.parametrize("name", ["__NULL__", "_NULL_", "__null__", "__HIVE_DEFAULT_PARTITION__", "_state=AL"])
+@pytest.mark.parametrize("glob", ["", "*", "**/*.parquet"])
+def test_folders_of_partitions_are_read_although_their_names_begin_with_an_underscore(
+    tmp_path: Path, name: str, glob: str
+) -> None:
+    """Snowflake writes rows without a partition value into `__NULL__`."""
+    write_table(tmp_path / "housing" / name / "a.parquet", HOUSING)
+    found = collect([f"{tmp_path}/housing/{glob}"])
+    assert [file.path.parent.name for file in found.files] == [name]
+    assert not found.findings
+
+
+@pytest.mark.parametrize("name", ["_archive/a.parquet", ".a.parquet", "_000", "old/.b/c/a.parquet", "a.crc"])
+def test_parquet_with_rows_under_an_ignored_name_is_an_error(tmp_path: Path, name: str) -> None:
+    write_table(tmp_path / "b.parquet", HOUSING)
+    write_table(tmp_path / name, HOUSING)
+    found = collect([str(tmp_path)])
+    assert labels(found) == ["b.parquet"]
+    reported = finding(make_report(list(found.findings)), "hidden-rows")
+    assert (reported.severity, reported.count, reported.samples) == ("error", 1, (name,))
+
+
+@pytest.mark.parametrize("name", ["_metadata", "_common_metadata", ".empty.parquet", "._a.parquet", "_archive/a.txt"])
+def test_files_without_rows_under_ignored_names_are_only_listed(tmp_path: Path, name: str) -> None:
+    """A summary has the row counts of other files in its footer."""
+    table = pq.read_table(write_table(tmp_path / "b.parquet", HOUSING))
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    if name.endswith(("a.parquet", ".txt")):
+        (tmp_path / name).write_bytes(b"\x00\x05\x16\x07Mac OS X")
+    else:
+        pq.write_table(table if "metadata" in name else table.slice(0, 0), tmp_path / name)
+    assert [one.rule for one in collect([str(tmp_path)]).findings] == ["ignored-file"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "glob"),
+    [
+        ("_temporary/0", ""),
+        ("_temporary/0", "*"),
+        ("_temporary/0", "**"),
+        (".spark-staging-5f1c", ""),
+        (".hive-staging_hive_2026/-ext-1", ""),
+        ("_impala_insert_staging", ""),
+    ],
+)
+def test_rows_that_a_writer_has_not_committed_are_an_error(tmp_path: Path, folder: str, glob: str) -> None:
+    """Half a file remains of a failed attempt; a complete one may be the only copy of its rows."""
+    write_table(tmp_path / "b.parquet", HOUSING)
+    part = write_table(tmp_path / folder / "part-0.parquet", HOUSING)
+    found = collect([f"{tmp_path}/{glob}"])
+    assert labels(found) == ["b.parquet"]
+    reported = finding(make_report(list(found.findings)), "unfinished-file")
+    assert reported.message == f"{folder.partition('/')[0]}/ holds rows that their writer has not committed"
+    assert reported.samples == (f"{folder}/part-0.parquet",)
+    part.write_bytes(part.read_bytes()[:100])
+    assert [one.rule for one in collect([f"{tmp_path}/{glob}"]).findings] == ["ignored-file"]
+
+
 def test_files_named_one_by_one_may_be_ignored_ones_too(tmp_path: Path) -> None:
     """A shell expands its globs itself."""
     write_table(tmp_path / "a.parquet", HOUSING)
@@ -109,6 +169,45 @@ def test_text_beside_the_data_is_passed_over_with_a_warning(tmp_path: Path) -> N
     assert labels(found) == ["a.parquet"]
     warning = finding(make_report(list(found.findings)), "foreign-file")
     assert (warning.severity, warning.file) == ("warning", "README.md")
+
+
+@pytest.mark.parametrize("ending", ["sha256", "md5", "done", "ok", "metadata.json", "sig", "stats.csv"])
+@pytest.mark.parametrize("table", ["a.parquet", "a.parquet/part-0.parquet", "a/part-0"])
+@pytest.mark.parametrize("content", [b"", b"ab" * 32, b'{"rows": 1}', b'[{"rows": 1}]', b"a,b\n1,2\n", b"\x01\x02"])
+def test_a_file_that_is_named_after_a_table_beside_it_is_ignored_with_a_warning(
+    tmp_path: Path, ending: str, table: str, content: bytes
+) -> None:
+    """Checksums, metadata and marks of completion."""
+    write_table(tmp_path / table, HOUSING)
+    (tmp_path / f"a.parquet.{ending}").write_bytes(content)
+    found = collect([str(tmp_path)])
+    assert labels(found) == [table]
+    assert [one.rule for one in found.findings] == ["foreign-file"]
+
+
+def test_a_file_that_is_named_after_a_missing_table_is_an_error(tmp_path: Path) -> None:
+    """Only the checksum arrived."""
+    write_table(tmp_path / "b.parquet", HOUSING)
+    (tmp_path / "a.parquet.sha256").write_text("ab" * 32)
+    (reported,) = collect([str(tmp_path)]).findings
+    assert (reported.rule, reported.file) == ("not-parquet", "a.parquet.sha256")
+
+
+def test_a_packed_file_beside_its_table_is_an_error(tmp_path: Path) -> None:
+    """Either of the two may be the newer one."""
+    write_table(tmp_path / "a.parquet", HOUSING)
+    (tmp_path / "a.parquet.gz").write_bytes(gzip.compress(b"PAR1"))
+    (reported,) = collect([str(tmp_path)]).findings
+    assert (reported.rule, reported.file) == ("not-parquet", "a.parquet.gz")
+
+
+@pytest.mark.parametrize("name", ["row_counts.csv", "desktop.ini", "schema.json", "a.done"])
+def test_files_that_describe_others_are_ignored_although_a_pattern_names_them(tmp_path: Path, name: str) -> None:
+    write_table(tmp_path / "a.parquet", HOUSING)
+    (tmp_path / name).write_text("table,rows\nhousing,2\n")
+    found = collect([f"{tmp_path}/*"])
+    assert labels(found) == ["a.parquet"]
+    assert [one.rule for one in found.findings] == ["foreign-file"]
 
 
 @pytest.mark.parametrize(
@@ -200,11 +299,13 @@ def test_a_folder_that_may_not_be_read_is_named(open_folder: Path, closed: str) 
 
 def test_files_in_a_folder_that_may_be_listed_only_cannot_be_read(open_folder: Path) -> None:
     write_table(open_folder / "a.parquet", HOUSING)
+    (open_folder / "_SUCCESS").touch()
     open_folder.chmod(0o444)
     with unprivileged():
         found = collect([str(open_folder)])
     open_folder.chmod(0o755)
-    assert [one.message for one in found.findings] == ["a.parquet cannot be read: Permission denied"]
+    assert found.findings[0].message == "a.parquet cannot be read: Permission denied"
+    assert [one.rule for one in found.findings] == ["unreadable-file", "ignored-file"]
 
 
 def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
@@ -212,9 +313,10 @@ def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> Non
     assert finding(make_report(list(collect([str(tmp_path)]).findings)), "unreadable-file").file == "a.parquet"
 
 
-def test_key_value_folders_are_columns(tmp_path: Path) -> None:
+@pytest.mark.parametrize("null", ["__HIVE_DEFAULT_PARTITION__", "__NULL__"])
+def test_key_value_folders_are_columns(tmp_path: Path, null: str) -> None:
     """Their values are unescaped, and the folder of NULL is no value."""
-    write_table(tmp_path / "Year=2023" / "state=N%20Y" / "city=__HIVE_DEFAULT_PARTITION__" / "a.parquet", HOUSING)
+    write_table(tmp_path / "Year=2023" / "state=N%20Y" / f"city={null}" / "a.parquet", HOUSING)
     (file,) = collect([str(tmp_path)]).files
     assert file.partitions == {"year": "2023", "state": "N Y", "city": ""}
 

@@ -4,7 +4,14 @@ import gzip
 
 import pytest
 
-from warehouse.drops.file_kinds import columns_of, is_unfinished, kind_of, may_hold_table, says_parquet
+from warehouse.drops.file_kinds import (
+    columns_of,
+    has_companion_name,
+    is_unfinished,
+    kind_of,
+    may_hold_table,
+    says_parquet,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +33,9 @@ from warehouse.drops.file_kinds import columns_of, is_unfinished, kind_of, may_h
         (b"<?xml version='1.0'?><Error>", "a", "an XML file", False),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "map.png", "not Parquet", False),
         (b"", "a", "empty", False),
+        (b"[.ShellClassInfo]\r\nIconResource=a.dll,5\r\n", "desktop.ini", "a text file", False),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "Thumbs.db", "a Microsoft Office or Windows file", False),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "housing.xls", "an Excel workbook", True),
     ],
 )
 def test_a_kind_of_file_is_recognised_by_its_bytes_and_name(head: bytes, name: str, kind: str, table: bool) -> None:
@@ -55,6 +65,27 @@ def test_a_name_can_promise_parquet(name: str, says: bool) -> None:
 def test_tools_name_unfinished_files_so(name: str) -> None:
     assert is_unfinished(name)
     assert not is_unfinished("part-00000.parquet")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_one"),
+    [
+        ("row_counts.csv", True),
+        ("Housing-RowCounts.xlsx", True),
+        ("counts.csv", True),
+        ("8f3b-manifest.csv", True),
+        ("schema.json", True),
+        ("housing.schema.json", True),
+        ("data dictionary.xlsx", True),
+        ("housing.md5", True),
+        ("population_counts.xlsx", False),
+        ("catalogs.csv", False),
+        ("housing.csv", False),
+    ],
+)
+def test_some_names_are_those_of_files_that_describe_others(name: str, is_one: bool) -> None:
+    """The census publishes counts, so the counts of a table may be the table itself."""
+    assert has_companion_name(name) is is_one
 
 
 @pytest.mark.parametrize(

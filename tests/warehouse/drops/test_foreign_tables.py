@@ -60,3 +60,39 @@ def test_where_no_table_is_lacking_a_file_of_another_format_is_passed_over(tmp_p
     (write_drop(tmp_path) / "export.csv").write_bytes(HOUSING)
     found = collect([str(tmp_path)])
     assert unread_as_errors(found, list(found.findings), ()) == list(found.findings)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("row_counts.csv", b"table,rows\nhousing,2\n"),
+        ("8f3b-manifest.csv", b"s3://b/k/1\n"),
+        ("schema.json", b'[{"name": "A", "type": "STRING"}]'),
+        ("Thumbs.db", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)),
+        ("projects_schema.json", b'[{"name": "A", "type": "STRING"}]'),
+    ],
+)
+@pytest.mark.parametrize("lacking", [("aliases", "development_projects"), BOTH])
+def test_a_file_that_describes_tables_refuses_no_drop(
+    tmp_path: Path, name: str, content: bytes, lacking: tuple[str, ...]
+) -> None:
+    """Also if the drop lacks a table."""
+    (write_drop(tmp_path, housing=None) / name).write_bytes(content)
+    found = collect([str(tmp_path)])
+    assert [one.rule for one in unread_as_errors(found, list(found.findings), lacking)] == ["foreign-file"]
+
+
+def test_a_schema_with_the_columns_of_a_missing_table_is_that_table(tmp_path: Path) -> None:
+    """Columns tell more than names."""
+    assert "the drop lacks housing" in reported(tmp_path, "schema.csv", HOUSING).message
+
+
+@pytest.mark.parametrize("name", ["export.csv", "locations.csv"])
+def test_the_lack_of_an_optional_table_makes_no_other_file_an_error(tmp_path: Path, name: str) -> None:
+    (write_drop(tmp_path) / name).write_bytes(UNKNOWN)
+    found = collect([str(tmp_path)])
+    assert unread_as_errors(found, list(found.findings), ("development_projects",)) == list(found.findings)
+    (tmp_path / "projects.csv").write_bytes(UNKNOWN)
+    found = collect([str(tmp_path)])
+    errors = unread_as_errors(found, list(found.findings), ("development_projects",))
+    assert [(one.rule, one.file) for one in errors] == [("foreign-file", name), ("unread-table", "projects.csv")]

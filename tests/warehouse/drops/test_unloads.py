@@ -93,6 +93,13 @@ def by_state(folder: Path, name: str, rows: Rows) -> None:
         write_table(folder / name / f"{key.upper()}={value}" / "part-0.parquet", inside)
 
 
+def by_null(folder: Path, name: str, rows: Rows) -> None:
+    """Snowflake's `PARTITION BY`: rows without a value are in a folder of their own."""
+    for number, row in enumerate(rows):
+        part = "__NULL__" if number % 2 else f"batch={number}"
+        write_table(folder / name / part / f"data_{number}_0_0.snappy.parquet", [row])
+
+
 def mixed_types(folder: Path, name: str, rows: Rows) -> None:
     """A part with integers beside one with text, and one whose writer had nothing to guess a type from."""
     for number, row in enumerate(rows):
@@ -144,6 +151,7 @@ WRITERS: Mapping[str, Writer] = {
     "shuffled": shuffled,
     "parts as Spark writes them": spark,
     "key=value folders": by_state,
+    "folder of NULL": by_null,
     "parts of mixed types": mixed_types,
     "wide": wide,
 }

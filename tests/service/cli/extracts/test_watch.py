@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,6 +63,23 @@ def test_once_publishes_what_is_complete(cli: Cli, inbox: Path) -> None:
     assert (inbox / "arriving").exists()
     (report,) = inbox.glob("published/2026-10-*/report.txt")
     assert "Published: 9 ZIP codes" in report.read_text()
+
+
+def test_once_waits_until_a_marked_drop_has_settled(cli: Cli, inbox: Path) -> None:
+    put(inbox, "2026-10")
+    begun = time.monotonic()
+    assert "2026-10 was published" in cli("extracts", "watch", str(inbox), "--once", inbox_settle=1).err
+    assert time.monotonic() - begun >= 0.9
+
+
+def test_once_leaves_a_drop_whose_marker_came_first(cli: Cli, inbox: Path) -> None:
+    """The rest of it may still be copied."""
+    (inbox / "2026-10").mkdir()
+    (inbox / "2026-10" / "_SUCCESS").touch()
+    time.sleep(0.05)  # the file system's clock ticks slowly
+    write_drop(inbox / "2026-10")
+    assert cli("extracts", "watch", str(inbox), "--once").code == 0
+    assert (inbox / "2026-10").exists()
 
 
 def test_once_with_a_refused_drop_is_exit_code_1(cli: Cli, inbox: Path) -> None:
