@@ -182,7 +182,7 @@ MONTHS = (
 FILES = (
     Bad("text-named-parquet", "not-parquet", "is a CSV file, not Parquet", file("extra.parquet", b"zip_code,city\n")),
     Bad("empty-file", "not-parquet", "extra.parquet is empty", file("extra.parquet", b"")),
-    Bad("truncated-file", "truncated-file", "without a closing marker", spoiling.truncated),
+    Bad("truncated-file", "truncated-file", "without PAR1 at its end", spoiling.truncated),
     Bad("footer-too-large", "oversized-file", "zip_housing.parquet has a footer of", spoiling.footer_of_zeros),
     Bad("link-out-of-drop", "link-out-of-drop", "linked.parquet is a link", spoiling.link_out),
     Bad("too-many-rows", "too-many-rows", "the limit is 5", spoiling.nothing, limit=5),

@@ -246,7 +246,7 @@ def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterat
     elif is_parquet and tail == _MAGIC and size >= _MIN_FILE_BYTES:
         yield DropFile(path.absolute(), label, _partitions(path, label))
     elif is_parquet:
-        found.findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
+        found.findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes, without PAR1 at its end"))
     else:
         kind = kind_of(head, path.name)
         expected = says_parquet(label) or (explicit and not has_companion_name(path.name))

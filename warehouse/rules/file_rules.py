@@ -35,7 +35,7 @@ FILE_RULES: tuple[Rule, ...] = (
         remedy="copy its target into the drop",
     ),
     Rule(name="unreadable-file", about="Every file must be readable Parquet.", remedy=EXPORT_AGAIN),
-    Rule(name="truncated-file", about="A file must end with the Parquet marker.", remedy=EXPORT_AGAIN),
+    Rule(name="truncated-file", about="A file must end as Parquet does, with the bytes PAR1.", remedy=EXPORT_AGAIN),
     Rule(
         name="not-parquet",
         about="A file with a Parquet name, or listed by name, must be Parquet, not an archive, CSV or other format.",
@@ -60,7 +60,8 @@ FILE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="wrong-folder",
-        about="The year= and month= folders of a file must agree with its UPDATED_AT, MONTH_CODE and year.",
+        about="The year= and month= folders of a file must agree with its UPDATED_AT and MONTH_CODE, and with its "
+        "column year if all rows have the same.",
         remedy="check which month was delivered",
         override=True,
     ),
@@ -73,6 +74,7 @@ FILE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="missing-date",
+        applies="release",
         severity="warning",
         about="A table that has UPDATED_AT or MONTH_CODE in the current release must have one of them again.",
         remedy="export UPDATED_AT or MONTH_CODE again, so that an old export is recognised",
@@ -101,16 +103,19 @@ FILE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="overtaken",
+        applies="inbox",
         about="An inbox drop that failed or was held does not replace a newer drop that went live in the meantime.",
         remedy="to replace the newer one, move this drop back into the inbox",
     ),
     Rule(
         name="already-held",
+        applies="inbox",
         about="An inbox drop must not have the same contents as a held drop.",
         remedy="approve or discard the held drop",
     ),
     Rule(
         name="required-table",
+        applies="inbox",
         about="An inbox drop must contain the tables that FORECAST_INBOX_TABLES names.",
         remedy="deliver all tables of a month together",
         override=True,
@@ -125,7 +130,7 @@ COLUMN_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="missing-column",
-        about="A table must have all of its columns.",
+        about="Every file must have all columns of its table, also those that may be NULL.",
         remedy="export the missing columns under these names",
     ),
     Rule(
@@ -159,6 +164,16 @@ COLUMN_RULES: tuple[Rule, ...] = (
         about="Locations, population and housing must be in the drop or in the current release.",
         remedy="add the file of the table",
     ),
-    Rule(name="carried-table", severity="info", about="Tables that the drop lacks stay as in the current release."),
-    Rule(name="dropped-table", severity="warning", about="Tables withdrawn by --drop-table are left out."),
+    Rule(
+        name="carried-table",
+        applies="release",
+        severity="info",
+        about="Tables that the drop lacks stay as in the current release.",
+    ),
+    Rule(
+        name="dropped-table",
+        applies="release",
+        severity="warning",
+        about="Tables withdrawn by --drop-table are left out.",
+    ),
 )

@@ -8,6 +8,9 @@ import msgspec
 from warehouse.schema.findings import Severity
 from warehouse.schema.tables import ALIASES, LOCATIONS, Column, Table
 
+# What a rule needs besides the drop: no more, a release to compare with, the inbox, or a publish that builds a release.
+Needs = Literal["drop", "release", "inbox", "publish"]
+
 # The unit of a limit. A share is a number from 0 to 1, shown in per cent; the others are counts.
 Unit = Literal["share", "rows", "ZIP codes", "figures"]
 
@@ -34,6 +37,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     by_state: bool = False  # each state is judged by itself
     state_factor: int = 1  # a state's limit is this many times the national limit
     override: bool = False  # --accept can accept its findings; if the rule has a limit, up to another limit
+    applies: Needs = "drop"  # without what it needs, it makes no finding
     explains: tuple[str, ...] = ()  # rules whose findings are likely to follow from one of this rule
     # For rules on rows. These fields name statements in rules.sql:
     offends: str | None = None  # a predicate that matches a failing row
@@ -48,6 +52,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     def acceptable(self) -> bool:
         """Whether its findings can be published: its errors can be overridden, or it makes none by default."""
         return self.override or self.severity != "error"
+
+    @property
+    def needs(self) -> Needs:
+        return self.applies
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -74,6 +82,10 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
     unit: Unit = "share"
     by_state: bool = True
     remedy: str | None = CHECK_SOURCE
+
+    @property
+    def needs(self) -> Needs:
+        return "release" if self.compares else "drop"
 
     @property
     def table(self) -> str:

@@ -131,7 +131,7 @@ def publish_drop(
     Examples:
       forecast extracts publish drops/2026-10
       forecast extracts publish zip_locations.parquet 'parts/housing-*.parquet'
-      forecast extracts publish drops/2026-10 --accept total-drift=8% --reason "2030 census base"
+      forecast extracts publish drops/2026-10 --accept total-drift=8% --reason "the source rebased its forecast"
     """
     settings = load_settings().settings
     options = _options(settings, paths, withdrawn, accepted, reason, strict=strict)

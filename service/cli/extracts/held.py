@@ -130,7 +130,7 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Out
 
     \b
     Examples:
-      forecast extracts approve 2026-10 --reason "2030 census base, confirmed by the bureau"
+      forecast extracts approve 2026-10 --reason "the source confirmed its new base"
       forecast extracts approve 2026-10-20261005T123015Z --reason "as above" --over-newer
     """
     settings, inbox = _inbox(folder)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.support.generated_pages.columns import render_columns
 from tests.support.generated_pages.commands import render_commands
 from tests.support.generated_pages.operators import render_metrics_page, render_rules
 from tests.support.generated_pages.partners import render_dictionary, render_llms
@@ -14,6 +15,7 @@ def render_pages() -> Mapping[Path, str]:
     """Returns the text of each generated page, by its file."""
     return {
         **{ROOT / "docs/reference/cli" / name: text for name, text in render_commands().items()},
+        ROOT / "docs/reference/columns.md": render_columns(),
         ROOT / "docs/reference/metrics.md": render_metrics_page(),
         ROOT / "docs/reference/rules.md": render_rules(),
         ROOT / "docs/reference/settings.md": render_settings(),

@@ -1,12 +1,19 @@
 """A drop of an old month is recognised by the dates that its tables carry, whatever releases came between."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from tests.support.drops import homes
+from tests.support.publishing import publish
+from tests.warehouse.helpers import NO_LIMITS, a_month_apart, errors
+from tests.warehouse.spoiling import AT, good_drop, only
 from warehouse.drops.messages import ReadResult
 from warehouse.publishing.history import older_than_current
-from warehouse.releases.catalog import Manifest, TableInfo
+from warehouse.publishing.outcome import PublishOptions, PublishOutcome
+from warehouse.releases.catalog import Catalog, Manifest, TableInfo
+from warehouse.releases.changes import roll_back
 from warehouse.rules.all_rules import make_finding
 
 Dates = tuple[str | None, int | None]
@@ -86,3 +93,20 @@ def test_a_table_that_lost_its_date_is_reported(current: Dates, sample: str) -> 
 def test_a_table_without_rows_has_no_date_to_carry() -> None:
     """That it has none is an error already."""
     assert older_than_current([release(1, OCTOBER)], ReadResult(tables=housing(UNDATED, rows=0))) == []
+
+
+def test_a_corrected_drop_follows_a_rollback_and_the_bad_one_does_not_return(catalog: Catalog, tmp_path: Path) -> None:
+    """The wrong date of the withdrawn release refuses neither the corrected drop nor the next one."""
+
+    def published(name: str, day: str, figure: int) -> PublishOutcome:
+        drop = good_drop(tmp_path / name)
+        only("zip_housing", [{**homes(AT, tot_home_available_2023=figure), "UPDATED_AT": day}])(drop)
+        return publish(catalog, [str(drop)], PublishOptions(limits=NO_LIMITS))
+
+    with a_month_apart():
+        assert published("september", "2026-09-05", 100).result == "published"
+        assert published("bad", "2027-05-05", 120).result == "published"
+        roll_back(catalog)
+        assert published("corrected", "2026-10-05", 130).result == "published"
+        assert errors(published("bad-again", "2027-05-05", 120)) == ["delivered-before"]
+        assert published("november", "2026-11-05", 140).result == "published"

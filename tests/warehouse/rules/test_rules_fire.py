@@ -17,8 +17,8 @@ from tests.support.drops import (
     write_table,
 )
 from tests.support.publishing import dry_run, publishing
-from tests.warehouse.bad_drops import BAD_DROPS
-from tests.warehouse.helpers import NO_LIMITS, finding
+from tests.warehouse.bad_drops import BAD_DROPS, TOGETHER
+from tests.warehouse.helpers import NO_LIMITS, drops_of, finding
 from tests.warehouse.helpers import publish as publish_good
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS
 from tests.warehouse.rules.test_rules import FAULTS
@@ -169,3 +169,19 @@ def test_aliases_stay_when_a_drop_does_not_bring_them(served: Catalog, tmp_path:
     assert served.current().id in found.message
     assert "aliases" in found.message
     assert len(ALIASES) == served.current().tables["aliases"].rows
+
+
+@pytest.mark.parametrize("kinds", drops_of([bad.kind for bad in BAD_DROPS], TOGETHER), ids="+".join)
+def test_without_a_release_only_rules_that_need_none_find_something(
+    catalog: Catalog, tmp_path: Path, kinds: tuple[str, ...]
+) -> None:
+    """So the reference of rules shows which of them `check --no-release` leaves out."""
+    drop = good_drop(tmp_path / "drop")
+    faults = [bad for bad in BAD_DROPS if bad.kind in kinds]
+    for bad in faults:
+        bad.spoil(drop)
+    limits = {bad.rule: bad.limit for bad in faults if bad.limit is not None}
+    outcome = dry_run(catalog, [str(drop)], PublishOptions(limits=limits, compared=False))
+    found = {one.rule for one in outcome.report.findings}
+    assert {RULES[rule].needs for rule in found} <= {"drop"}
+    assert {bad.rule for bad in faults} & found == {bad.rule for bad in faults if RULES[bad.rule].needs == "drop"}
