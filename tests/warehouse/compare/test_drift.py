@@ -76,7 +76,7 @@ AT_AND_ABOVE: dict[str, tuple[Comparison, Comparison]] = {
 
 def fired(comparison: Comparison, limits: dict[str, float] | None = None) -> list[str]:
     found = drift_findings(comparison, RuleLimits(limits), FIRST_OPEN_YEAR)
-    return [one.rule for one in found if one.rule != "changed-figures"]
+    return [one.rule for one in found if one.severity == "error"]
 
 
 def publish(catalog: Catalog, drop: Path, acceptance: Acceptance | None = None, **limits: float) -> PublishOutcome:
@@ -130,6 +130,14 @@ def test_a_limit_in_the_wrong_unit_is_refused(rule: str, limit: float, why: str)
 def test_a_total_that_falls_drifts_as_one_that_rises() -> None:
     assert fired(compared(figures=(figure(new_total=970),))) == []
     assert fired(compared(figures=(figure(new_total=969),))) == ["total-drift"]
+
+
+def test_every_figure_that_is_lost_is_reported_to_the_data_engineer() -> None:
+    """Below the limit of an error as well: a partner's answer has a null more."""
+    lost = figure(lost=1, new_count=99)
+    (found, _) = drift_findings(compared(figures=(lost, figure("population 2010"))), RuleLimits(), FIRST_OPEN_YEAR)
+    assert (found.rule, found.severity, found.count) == ("lost-figures", "warning", 1)
+    assert found.samples == ("population 2023: 1 of 100",)
 
 
 def test_new_places_are_named_with_their_share_and_the_limit() -> None:

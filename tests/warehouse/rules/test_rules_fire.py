@@ -74,6 +74,7 @@ ELSEWHERE = {
     "records-gained",
     "leaping-record",
     "coverage-gained",
+    "lost-figures",
 }
 
 
