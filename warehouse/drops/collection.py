@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import msgspec
 
 from config.text import printable
+from warehouse.drops.file_faults import find_end
 from warehouse.drops.file_kinds import (
     EMPTY,
     ENCRYPTED,
@@ -240,9 +241,18 @@ def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterat
     elif is_parquet and tail == _MAGIC and size >= _MIN_FILE_BYTES:
         yield DropFile(path.absolute(), label, _partitions(path, label))
     elif is_parquet:
-        found.findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker"))
+        found.findings.append(_unclosed(path, label, size))
     else:
         _add_other_file(label, kind_of(head, label), head, found, explicit=explicit)
+
+
+def _unclosed(path: Path, label: str, size: int) -> Finding:
+    """Returns the finding on a file that starts like Parquet and ends otherwise."""
+    end = find_end(path)
+    if not end:
+        return _error("truncated-file", label, f"is truncated: {size:,} bytes without a closing marker")
+    remedy = f"find out what adds them, or cut them off: truncate -s {end} {label}"
+    return _error("unreadable-file", label, f"has {size - end:,} byte(s) after its end", remedy=remedy)
 
 
 def _add_other_file(label: str, kind: FileKind, head: bytes, found: _Found, *, explicit: bool) -> None:

@@ -23,7 +23,7 @@ from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate, write_faults
 from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, footer_marks, write_tables
 from warehouse.releases.files import table_file
-from warehouse.rules.all_rules import RuleLimits, make_finding
+from warehouse.rules.all_rules import RULES, RuleLimits, make_finding
 from warehouse.rules.failures import FailureFile
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
@@ -77,7 +77,12 @@ def _read(
     seen = {file.label: _fingerprint(file) for file in drop.files}
     claims = {file.label: parquet_integrity.claims_of(file.path) for file in drop.files}
     oversized = {
-        label: make_finding(claimed.rule, f"{label} {claimed.excess}", file=label)
+        label: make_finding(
+            claimed.rule,
+            f"{label} {claimed.excess}",
+            file=label,
+            remedy=claimed.remedy or RULES[claimed.rule].remedy,
+        )
         for label, claimed in claims.items()
         if claimed.excess is not None
     }

@@ -10,6 +10,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.drops.collection import Drop, DropFile
+from warehouse.drops.file_faults import explain
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import (
@@ -73,7 +74,7 @@ def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
         try:
             columns, twice = _columns(connection, file)
         except duckdb.Error as error:
-            findings.append(_unreadable(file.label, sql.reason(error)))
+            findings.append(_unreadable(file, sql.reason(error)))
             continue
         extract, problem = _match(file, columns)
         if problem is not None:
@@ -278,5 +279,6 @@ def _ambiguous(extract: Extract, names: list[str]) -> Finding:
     )
 
 
-def _unreadable(label: str, reason: str) -> Finding:
-    return make_finding("unreadable-file", f"{label} cannot be read as Parquet: {reason}", file=label)
+def _unreadable(file: DropFile, reason: str) -> Finding:
+    fault = explain(file.path, "cannot be read as Parquet", reason)
+    return make_finding("unreadable-file", f"{file.label} {fault.what}", file=file.label, remedy=fault.remedy)

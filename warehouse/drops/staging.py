@@ -12,6 +12,7 @@ import duckdb
 from warehouse import sql
 from warehouse.drops import parquet_integrity
 from warehouse.drops.disk_budget import DiskBudget
+from warehouse.drops.file_faults import explain
 from warehouse.drops.recognition import Extract
 from warehouse.files.remedies import is_disk_full
 from warehouse.rules.all_rules import make_finding
@@ -98,7 +99,7 @@ def stage(
             findings.append(_file_finding(extract, "oversized-file", message))
             continue
         if damage is not None:
-            findings.append(_file_finding(extract, "unreadable-file", f"{label} is damaged: {damage}"))
+            findings.append(_unreadable_file(extract, "is damaged", damage))
             continue
         try:
             _insert(connection, extract)
@@ -110,8 +111,7 @@ def stage(
         except duckdb.Error as error:
             if is_disk_full(error):
                 raise  # the file is not to blame
-            message = f"{label} cannot be read completely: {sql.reason(error)}"
-            findings.append(_file_finding(extract, "unreadable-file", message))
+            findings.append(_unreadable_file(extract, "cannot be read completely", sql.reason(error)))
         findings.extend(_impossible_years(extract))
     connection.execute(sql.statement("trust_statistics"))
     return list(tables.values()), findings
@@ -258,5 +258,11 @@ def _impossible_years(extract: Extract) -> list[Finding]:
     return [make_finding("out-of-range", message, count=len(columns), samples=tuple(columns[:5]), **found_in)]
 
 
-def _file_finding(extract: Extract, rule: str, message: str) -> Finding:
-    return make_finding(rule, message, table=extract.table.name, file=extract.file.label)
+def _unreadable_file(extract: Extract, prefix: str, reason: str) -> Finding:
+    fault = explain(extract.file.path, prefix, reason)
+    message = f"{extract.file.label} {fault.what}"
+    return _file_finding(extract, "unreadable-file", message, remedy=fault.remedy)
+
+
+def _file_finding(extract: Extract, rule: str, message: str, **members: str) -> Finding:
+    return make_finding(rule, message, table=extract.table.name, file=extract.file.label, **members)
