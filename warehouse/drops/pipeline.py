@@ -15,6 +15,7 @@ from warehouse import sql
 from warehouse.drops import parquet_integrity
 from warehouse.drops.collection import Drop, DropFile, collect
 from warehouse.drops.disk_budget import DiskBudget, connect_within, disk_budget_for
+from warehouse.drops.exact_copies import exact_copies
 from warehouse.drops.file_kinds import UnreadFile
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.months import month_findings, read_dates, with_dates
@@ -52,6 +53,8 @@ def _read_or_fail(request: ReadRequest, progress: ProgressCallback) -> ReadResul
     with connect_within(budget, out.parent) as connection:
         try:
             return _read(connection, request, drop, budget, progress)
+        except OSError as error:
+            return ReadResult(failure=f"the drop cannot be copied: {error.strerror or error}")
         except duckdb.Error as error:
             excess = budget.excess(error, out.parent)
             if excess is not None:
@@ -96,8 +99,10 @@ def _read(
     illustrative = bool(marks[ILLUSTRATIVE_MARK])
     # made-up figures are never mixed with real ones or compared with them
     before = request.before if request.before and request.before.illustrative == illustrative else None
-    tables, findings = stage(connection, recognised.extracts, progress, budget)
-    dates = read_dates(connection, recognised.extracts)
+    out = Path(request.out)
+    with exact_copies(recognised.extracts, out.parent) as extracts:
+        tables, findings = stage(connection, extracts, progress, budget)
+        dates = read_dates(connection, extracts)
     findings = [*recognised.findings, *findings, *_changed(drop.files, seen), *month_findings(dates)]
     kept = _kept(before, tables, request.withdrawn)
     findings = _with_table_findings(drop, findings, {table.name for table in tables}, kept, before, request)
@@ -106,7 +111,6 @@ def _read(
     locations = _locations(tables, kept, before)
     validated = validate(connection, tables, locations, findings, RuleLimits(request.limits))
     findings += validated.findings
-    out = Path(request.out)
     failures: tuple[FailureFile, ...] = ()
     if request.failures is not None:
         progress("writing failing rows")

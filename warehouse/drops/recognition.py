@@ -10,8 +10,10 @@ import msgspec
 
 from warehouse import sql
 from warehouse.drops.collection import Drop, DropFile
+from warehouse.drops.file_columns import read_columns
 from warehouse.drops.file_faults import explain
 from warehouse.rules.all_rules import make_finding
+from warehouse.schema.column_types import PARTITION, ColumnType
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import (
     HOUSING,
@@ -40,13 +42,20 @@ class Extract(msgspec.Struct, frozen=True):
 
     file: DropFile
     table: Table
-    columns: dict[str, tuple[str, str]]  # by lower-case name: the file's own spelling, and the DuckDB type
+    columns: dict[str, tuple[str, ColumnType]]  # by lower-case name: the file's own spelling, and the type
     years: dict[int, str] = {}  # in a wide population table: column name by year
+    misread: frozenset[str] = frozenset()  # of the columns that are read, those that DuckDB reads as another type
 
     @property
     def used(self) -> set[str]:
         """The columns that are read, by lower-case name."""
         return {*self.table.column_names, *self.years.values()} & set(self.columns)
+
+    @property
+    def read(self) -> list[str]:
+        """The columns whose values are read, as the file spells them."""
+        columns = (self.columns[name] for name in sorted(self.used | self.dated))
+        return [own for own, held in columns if held is not PARTITION]
 
     @property
     def dated(self) -> set[str]:
@@ -72,42 +81,27 @@ def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
     findings: list[Finding] = list(drop.findings)
     for file in drop.files:
         try:
-            columns, twice = _columns(connection, file)
+            columns = read_columns(connection, file)
         except duckdb.Error as error:
             findings.append(_unreadable(file, sql.reason(error)))
             continue
-        extract, problem = _match(file, columns)
+        extract, problem = _match(file, columns.types)
         if problem is not None:
             findings.append(problem)
-        if extract is not None and (ambiguous := sorted(twice & extract.used)):
+        if extract is None:
+            continue
+        if ambiguous := sorted(columns.twice & extract.used):
             findings.append(_ambiguous(extract, ambiguous))
-        elif extract is not None:
-            extracts.append(extract)
+        else:
+            misread = frozenset(columns.misread & (extract.used | extract.dated))
+            extracts.append(msgspec.structs.replace(extract, misread=misread))
             findings.extend(_notes(extract))
     return Recognised(tuple(extracts), tuple(findings))
 
 
-def _columns(connection: duckdb.DuckDBPyConnection, file: DropFile) -> tuple[dict[str, tuple[str, str]], set[str]]:
-    """Returns the columns by lower-case name, and the names that the file has more than once."""
-    pattern = sql.pattern(file.path)
-    written = {name for (name,) in connection.execute(sql.statement("column_names"), [pattern]).fetchall()}
-    columns: dict[str, tuple[str, str]] = {}
-    twice: set[str] = set()
-    for name, kind, *_ in connection.execute(sql.statement("describe_extract"), [pattern]).fetchall():
-        # if two names differ only in case, DuckDB describes the second as name_1
-        known = (name if name in written else name.rpartition("_")[0]).strip().lower()
-        if known in columns:
-            twice.add(known)
-        columns.setdefault(known, (name, kind))
-    # a folder named key=value adds a text column that the file itself lacks
-    for key in file.partitions:
-        columns.setdefault(key, ("", "PARTITION"))
-    return columns, twice
-
-
-def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract | None, Finding | None]:
+def _match(file: DropFile, columns: dict[str, tuple[str, ColumnType]]) -> tuple[Extract | None, Finding | None]:
     years = _year_columns(columns)
-    own = [name for name, (_, kind) in columns.items() if kind != "PARTITION"]
+    own = [name for name, (_, held) in columns.items() if held is not PARTITION]
     if all(_HEADERLESS.fullmatch(name) for name in own):
         message = f"{file.label} has no column names ({', '.join(own[:3])}, ...)"
         return None, make_finding("unrecognised-file", message, file=file.label)
