@@ -1,6 +1,7 @@
 """Reads the names and types of the columns of one file."""
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import duckdb
 import msgspec
@@ -47,3 +48,19 @@ def _declared(schema: Iterable[tuple[str, int, str | None]]) -> Iterator[str | N
         if not inside:
             yield declared
         inside = max(0, inside - 1) + children
+
+
+def encrypted_columns(connection: duckdb.DuckDBPyConnection, path: Path, columns: list[str]) -> list[str]:
+    """Returns those of `columns` that are encrypted. pyarrow would end the process if it read them."""
+    if not columns or not _is_encrypted(connection, path, columns):
+        return []
+    return [column for column in columns if _is_encrypted(connection, path, [column])]
+
+
+def _is_encrypted(connection: duckdb.DuckDBPyConnection, path: Path, columns: list[str]) -> bool:
+    quoted = ", ".join('"{}"'.format(column.replace('"', '""')) for column in columns)
+    try:
+        connection.execute(sql.statement("first_row", columns=quoted), [sql.pattern(path)])
+    except duckdb.Error as error:
+        return "encrypt" in str(error)  # staging makes the findings on other errors
+    return False

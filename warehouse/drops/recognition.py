@@ -10,7 +10,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.drops.collection import Drop, DropFile
-from warehouse.drops.file_columns import read_columns
+from warehouse.drops.file_columns import encrypted_columns, read_columns
 from warehouse.drops.file_faults import explain
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.column_types import PARTITION, ColumnType
@@ -92,6 +92,8 @@ def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
             continue
         if ambiguous := sorted(columns.twice & extract.used):
             findings.append(_ambiguous(extract, ambiguous))
+        elif encrypted := encrypted_columns(connection, file.path, extract.read):
+            findings.append(_encrypted(extract, encrypted))
         else:
             misread = frozenset(columns.misread & (extract.used | extract.dated))
             extracts.append(msgspec.structs.replace(extract, misread=misread))
@@ -270,6 +272,18 @@ def _ambiguous(extract: Extract, names: list[str]) -> Finding:
         file=extract.file.label,
         column=names[0],
         count=len(names),
+    )
+
+
+def _encrypted(extract: Extract, columns: list[str]) -> Finding:
+    return make_finding(
+        "unreadable-file",
+        f"{extract.file.label} has encrypted columns: {', '.join(columns)}",
+        table=extract.table.name,
+        file=extract.file.label,
+        column=columns[0].lower() if len(columns) == 1 else None,
+        count=len(columns),
+        remedy="export it without encryption",
     )
 
 

@@ -57,6 +57,10 @@ SELECT name, coalesce(num_children, 0), CASE
 END
 FROM parquet_schema(?)
 
+-- name: first_row
+-- Reads something of each of these columns, which fails if one is encrypted.
+SELECT {columns} FROM read_parquet(?, hive_partitioning = false) LIMIT 1
+
 -- name: footer_marks
 -- The key-value metadata in the footer of one file.
 SELECT key, value FROM parquet_kv_metadata(?)

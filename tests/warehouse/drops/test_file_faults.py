@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 from tests.support.drops import HOUSING, Rows, homes, write_drop, write_table
@@ -184,3 +185,40 @@ def test_other_damage_is_to_be_exported_again(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"\5\0\0\x0036436", b"\5\0\0\x0036437"))
     found = fault(tmp_path / "drop")
     assert ("is damaged" in found.message, found.remedy) == (True, EXPORT_AGAIN)
+
+
+class _Keys(pe.KmsClient):  # type: ignore[misc]
+    """Wraps keys in nothing."""
+
+    def wrap_key(self, key: bytes, master: str) -> bytes:
+        return key + master.encode()
+
+    def unwrap_key(self, key: bytes, master: str) -> bytes:
+        return key[: -len(master)]
+
+
+def encrypted(path: Path, rows: Rows, *columns: str) -> None:
+    """The footer stays plain."""
+    settings = pe.EncryptionConfiguration(footer_key="f", column_keys={"c": list(columns)}, plaintext_footer=True)
+    factory = pe.CryptoFactory(lambda _: _Keys())
+    properties = factory.file_encryption_properties(pe.KmsConnectionConfig(), settings)
+    table = pa.Table.from_pylist(list(rows))
+    with pq.ParquetWriter(path, table.schema, encryption_properties=properties) as writer:
+        writer.write_table(table)
+
+
+def test_encrypted_columns_are_named(tmp_path: Path) -> None:
+    """Reading one ends the process."""
+    encrypted(written(tmp_path / "drop"), HOUSING, "tot_home_available_2020", "est_total_home_demand_2030")
+    found = fault(tmp_path / "drop")
+    assert (found.rule, found.table, found.count) == ("unreadable-file", "housing", 2)
+    assert found.message.endswith("has encrypted columns: est_total_home_demand_2030, tot_home_available_2020")
+    assert found.remedy == "export it without encryption"
+
+
+def test_an_encrypted_column_that_is_not_needed_does_no_harm(tmp_path: Path) -> None:
+    path = written(tmp_path / "drop")
+    encrypted(path, [{**row, "note": "x"} for row in HOUSING], "note")
+    found = read(tmp_path / "drop")
+    assert not [one for one in found.findings if one.severity == "error"]
+    assert found.tables["housing"].rows == len(HOUSING)
