@@ -19,7 +19,7 @@ from warehouse.drops.exact_copies import exact_copies
 from warehouse.drops.file_kinds import UnreadFile
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.months import month_findings, read_dates, with_dates
-from warehouse.drops.recognition import nearest_table, recognise
+from warehouse.drops.recognition import LEAST_SCORE, nearest_table, recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate, write_faults
 from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, footer_marks, write_tables
@@ -30,8 +30,6 @@ from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import LOCATIONS, TABLES, Table
-
-_LEAST_SCORE = 0.5  # the share of a table's columns that identifies a file as this table
 
 
 def read_drop(request: ReadRequest, progress: ProgressCallback = lambda _: None) -> ReadResult:
@@ -276,7 +274,7 @@ def _unread_finding(label: str, file: UnreadFile, lacking: Collection[str]) -> F
 
 def _table_by_columns(file: UnreadFile) -> Table | None:
     table, score = nearest_table(file.columns)
-    return table if score >= _LEAST_SCORE else None
+    return table if score >= LEAST_SCORE else None
 
 
 def _table_by_name(label: str) -> Table | None:
