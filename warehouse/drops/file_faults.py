@@ -15,9 +15,10 @@ from warehouse.rules.rule import EXPORT_AGAIN
 _MARKER = b"PAR1"
 _FOOTER_START = b"\x15"  # the first field of every footer: the version
 _SAMPLE_BYTES = 1 << 20  # enough to recognise a file that was transferred as text
-_FEW_LINES, _MANY_LINES = 8, 1024  # without, and with, at least one line feed after a carriage return by chance
+# Line feeds in a damaged file: by chance, not all of a few follow a carriage return, and at least one of many does.
+_FEW_LINES, _MANY_LINES = 4, 1024
 
-_AS_TEXT = "was changed by a transfer as text: "
+_AS_TEXT = "was changed by a transfer in text mode: "
 _BINARY = "transfer it in binary mode (FTP: binary; Git: *.parquet binary in .gitattributes)"
 _CODECS = "export it with the compression SNAPPY, GZIP or ZSTD"
 _ENCODINGS = "export it with plain or dictionary encoding (parquet-java: writer version PARQUET_1_0)"
@@ -45,10 +46,9 @@ _NEWER = Fault("has a compression, an encoding or a type that cannot be read", f
 def find_fault(path: Path) -> Fault | None:
     """Returns a fault that may leave the file readable, with wrong or missing rows. Raises OSError."""
     files = len(_ends(path, 2 * _MARKER)) + 1
-    if files > 1:
-        return Fault(f"is {files:,} Parquet files joined into one", "deliver them as separate files in one folder")
-    with path.open("rb") as stream:
-        return _line_ends(stream.read(_SAMPLE_BYTES), _FEW_LINES)
+    if files == 1:
+        return None
+    return Fault(f"is {files:,} Parquet files joined into one", "deliver them as separate files in one folder")
 
 
 def find_end(path: Path) -> int:
@@ -78,8 +78,7 @@ def _ends(path: Path, mark: bytes) -> list[int]:
 def explain(path: Path, prefix: str, reason: str) -> Fault:
     """Returns what is wrong with a file that a library failed to read. `prefix` precedes an unknown `reason`."""
     with contextlib.suppress(OSError), path.open("rb") as stream:
-        head = stream.read(_SAMPLE_BYTES)
-        if fault := _line_ends(head, 2) or _converted(head):
+        if fault := _text_fault(stream.read(_SAMPLE_BYTES)):
             return fault
     for pattern, fault in _MEANINGS:
         if re.search(pattern, reason):
@@ -92,20 +91,15 @@ def explain(path: Path, prefix: str, reason: str) -> Fault:
     return Fault(f"{prefix}: {reason}", EXPORT_AGAIN)
 
 
-def _line_ends(head: bytes, least: int) -> Fault | None:
-    """Returns the fault of a file whose line feeds, at `least` so many, all follow a carriage return."""
-    lines = head.count(b"\n")
-    if lines >= least and head.count(b"\r\n") == lines:
+def _text_fault(head: bytes) -> Fault | None:
+    """Returns the fault of an unreadable file that was transferred as if it were text, by its beginning."""
+    lines, returned = head.count(b"\n"), head.count(b"\r\n")
+    if _FEW_LINES <= lines == returned:
         return Fault(f"{_AS_TEXT}each line feed has a carriage return before it", _BINARY)
-    return None
-
-
-def _converted(head: bytes) -> Fault | None:
-    """Returns the fault of an unreadable file that was converted as if it were text."""
-    if head.count(b"\n") >= _MANY_LINES and b"\r\n" not in head:
+    if lines >= _MANY_LINES and not returned:
         return Fault(f"{_AS_TEXT}no line feed has a carriage return before it", _BINARY)
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)  # the sample may end inside a character
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # it may end inside a character
     except UnicodeDecodeError:
         return None
     return None if head.isascii() else Fault(f"{_AS_TEXT}its bytes were converted to UTF-8", _BINARY)

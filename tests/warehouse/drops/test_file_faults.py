@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
-from tests.support.drops import HOUSING, Rows, homes, write_drop, write_table
+from tests.support.drops import HOUSING, Rows, homes, project, write_drop, write_table
 from tests.warehouse.footers import change_footer
 from tests.warehouse.helpers import NO_LIMITS
 from tests.warehouse.parquet_types import annotate, old
@@ -82,6 +82,15 @@ def test_a_transfer_as_text_is_named(tmp_path: Path, spoil: Spoil, what: str) ->
     found = fault(tmp_path / "drop")
     assert (found.rule, what in found.message) == ("unreadable-file", True)
     assert (found.remedy or "").startswith("transfer it in binary mode")
+
+
+def test_line_ends_in_a_whole_file_are_no_fault(tmp_path: Path) -> None:
+    """Addresses may have several lines, and all line feeds of a small file may be theirs."""
+    folder = write_drop(tmp_path / "drop")
+    rows = [project(f"A-{row}", address="1 MILL ST\r\nDICKINSON") for row in range(20)]
+    path = write_table(folder / "projects.parquet", rows, **_PLAIN)
+    assert path.read_bytes().count(b"\r\n") >= 20
+    assert not [one for one in read(folder).findings if one.severity == "error"]
 
 
 @pytest.mark.parametrize(("added", "size"), [(b"\n", "1 byte"), (bytes(1000), "1,000 byte"), (b"PAR1 PAR", "8 byte")])
