@@ -1,5 +1,7 @@
 """Every type of a Parquet column becomes each kind of our columns exactly, or is refused by its name."""
 
+import errno
+import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -7,9 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tests.support.drops import location, people, project, write_table
-from tests.warehouse.helpers import errors, examine, finding
+from tests.support.drops import POPULATION, location, people, project, write_drop, write_table
+from tests.warehouse.helpers import NO_LIMITS, errors, examine, finding
 from tests.warehouse.parquet_types import FORMS, Form, annotate, new, write_form
+from warehouse.drops.messages import ReadRequest, ReadResult
+from warehouse.drops.pipeline import read_drop
 from warehouse.schema.column_types import TYPES, type_named
 from warehouse.schema.tables import ColumnKind
 from warehouse.sql import connections
@@ -157,3 +161,39 @@ def test_rows_and_the_month_are_read_from_an_exact_copy_as_well(tmp_path: Path) 
     found = examine(tmp_path)
     assert finding(found.report, "unreadable-value").samples == ("row 19001 2000 has 3643",)
     assert sum(found.values("population", "tot_population")) == sum(range(20_000)) - 19_000 + 7
+
+
+def wide_population(folder: Path) -> Path:
+    rows = [{**row, "tot_population": Decimal(row["tot_population"])} for row in POPULATION]
+    drop = write_drop(folder, population=None)
+    kinds = {"tot_population": pa.decimal256(76, 38)}
+    return write_table(drop / "zip_population.parquet", rows, kinds, write_page_checksum=True, compression="none")
+
+
+def read(path: Path) -> ReadResult:
+    out = path.parent.parent / "out" / "tables"
+    out.mkdir(parents=True)
+    found = read_drop(ReadRequest(paths=(str(path.parent),), out=str(out), before=None, limits=NO_LIMITS))
+    assert [one.name for one in out.parent.iterdir()] == ["tables"], "no copy is left"
+    return found
+
+
+def test_a_drop_with_an_exact_copy_is_published_like_any_other(tmp_path: Path) -> None:
+    found = read(wide_population(tmp_path / "drop"))
+    assert not [one for one in found.findings if one.severity == "error"]
+    assert found.tables["population"].rows == len(POPULATION)
+
+
+def test_a_damaged_file_is_not_copied(tmp_path: Path) -> None:
+    path = wide_population(tmp_path / "drop")
+    path.write_bytes(path.read_bytes().replace((783 * 10**38).to_bytes(32), (784 * 10**38).to_bytes(32), 1))
+    assert "unreadable-file" in [one.rule for one in read(path).findings]
+
+
+def test_a_full_disk_is_not_the_fault_of_a_drop_that_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("warehouse.drops.exact_copies.pq.ParquetWriter", full)
+    found = read(wide_population(tmp_path / "drop"))
+    assert (found.failure, found.findings) == ("the drop cannot be copied: No space left on device", ())
