@@ -202,7 +202,7 @@ COLUMNS = (
     *_by(
         "missing-column",
         ("column-missing", "county_fips_code", without("zip_locations", "county_fips_code")),
-        ("column-renamed", "zip_code: is it zipcode?", renamed("zip_housing", zip_code="zipcode")),
+        ("column-renamed", "likely cause: another spelling", renamed("zip_housing", zip_code="zipcode")),
         (
             "byte-order-mark-in-a-name",
             "column zip_code cannot be found; likely cause: byte-order mark",

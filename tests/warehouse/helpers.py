@@ -1,5 +1,6 @@
 """What tests of the warehouse ask of drops, reports and releases."""
 
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta, tzinfo
@@ -15,6 +16,7 @@ from tests.support import publishing as publisher
 from warehouse.areas import forecast
 from warehouse.areas.data_area import DataArea
 from warehouse.drops.collection import collect
+from warehouse.drops.exact_copies import exact_copies
 from warehouse.drops.recognition import recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate
@@ -81,7 +83,8 @@ class Examined:
 def examine(*paths: Path) -> Examined:
     connection = connections.connect()
     recognised = recognise(connection, collect([str(path) for path in paths]))
-    tables, findings = stage(connection, recognised.extracts)
+    with exact_copies(recognised.extracts, Path(tempfile.gettempdir())) as extracts:
+        tables, findings = stage(connection, extracts)
     findings = [*recognised.findings, *findings]
     locations = staged_name(LOCATIONS) if LOCATIONS in tables else None
     validated = validate(connection, tables, locations, findings)

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from config.text import printable
+from warehouse.drops.file_faults import find_more
 from warehouse.drops.file_kinds import (
     EMPTY,
     ENCRYPTED,
@@ -29,7 +30,14 @@ from warehouse.drops.file_kinds import (
     may_hold_table,
     says_parquet,
 )
-from warehouse.drops.hidden_files import files_with_rows, is_folder, is_ignored, is_null_folder, is_uncommitted
+from warehouse.drops.hidden_files import (
+    files_with_rows,
+    has_ignored_name,
+    is_folder,
+    is_ignored,
+    is_null_folder,
+    is_uncommitted,
+)
 from warehouse.files.remedies import remedy_for
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.errors import DropError
@@ -68,7 +76,7 @@ def collect(paths: Sequence[str]) -> Drop:
     found = _Found([], [], {})
     for given in paths:
         for path, label in _expand(given):
-            if _has_ignored_name(path, label):
+            if has_ignored_name(path, label):
                 if not _is_managed(path.parent, found):
                     _ignore(path, label, found)
                 continue
@@ -246,7 +254,12 @@ def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterat
     elif is_parquet and tail == _MAGIC and size >= _MIN_FILE_BYTES:
         yield DropFile(path.absolute(), label, _partitions(path, label))
     elif is_parquet:
-        found.findings.append(_error("truncated-file", label, f"is truncated: {size:,} bytes, without PAR1 at its end"))
+        fault = find_more(path, label, size)
+        found.findings.append(
+            _error("unreadable-file", label, fault.what, remedy=fault.remedy)
+            if fault
+            else _error("truncated-file", label, f"is truncated: {size:,} bytes, without PAR1 at its end")
+        )
     else:
         kind = kind_of(head, path.name)
         expected = says_parquet(label) or (explicit and not has_companion_name(path.name))
@@ -267,11 +280,6 @@ def _add_other_file(label: str, kind: FileKind, head: bytes, found: _Found, *, m
         if may_hold_table(kind, label):
             companion = has_companion_name(Path(label).name)
             found.unread[label] = UnreadFile(kind, columns_of(kind, head), companion)
-
-
-def _has_ignored_name(path: Path, label: Path) -> bool:
-    folders = any(is_ignored(part, folder=True) for part in label.parts[:-1])
-    return folders or is_ignored(label.name, folder=is_folder(path))
 
 
 def _ignore(path: Path, label: Path, found: _Found) -> None:

@@ -30,6 +30,12 @@ def is_ignored(name: str, *, folder: bool) -> bool:
     return name.startswith(("_", ".")) or name.endswith(".crc")
 
 
+def has_ignored_name(path: Path, label: Path) -> bool:
+    """Returns whether the file or folder at `path`, or a folder above it in the drop, is ignored."""
+    folders = any(is_ignored(part, folder=True) for part in label.parts[:-1])
+    return folders or is_ignored(label.name, folder=is_folder(path))
+
+
 def is_null_folder(name: str) -> bool:
     """Returns whether writers give this name to the folder of rows whose partition value is NULL."""
     return _NULL_FOLDER.fullmatch(name) is not None

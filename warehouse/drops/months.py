@@ -14,6 +14,7 @@ from warehouse.drops.recognition import Extract
 from warehouse.drops.staging import converted, source_of, text_present
 from warehouse.releases.catalog import TableInfo
 from warehouse.rules.all_rules import make_finding
+from warehouse.schema.column_types import PARTITION
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import MONTH_CODE, UPDATED_AT
 
@@ -103,7 +104,7 @@ def with_dates(tables: Mapping[str, TableInfo], files: Sequence[FileDates]) -> d
 def _read(connection: duckdb.DuckDBPyConnection, extract: Extract) -> FileDates:
     read = extract.table.column_names if extract.shape == "long" else ()
     partitions = extract.file.partitions
-    own = {name for name, (_, kind) in extract.columns.items() if kind != "PARTITION"}
+    own = {name for name, (_, held) in extract.columns.items() if held is not PARTITION}
     # if a long table takes a column such as year from its folder, the folder does not date the export
     year, month = _period({key: value for key, value in partitions.items() if key in own or key not in read})
     own_year = "year" in own and "year" in partitions
@@ -114,9 +115,9 @@ def _read(connection: duckdb.DuckDBPyConnection, extract: Extract) -> FileDates:
     text = sql.statement(
         "dates_of_file",
         day=converted("date", *day),
-        daytext=text_present(*day),
+        daytext=text_present("date", *day),
         month=converted("integer", *month_code),
-        monthtext=text_present(*month_code),
+        monthtext=text_present("integer", *month_code),
         year=converted("integer", *source_of(extract, "year")) if own_year else "NULL",
     )
     (found,) = connection.execute(text, [sql.pattern(extract.file.path)]).fetchall()

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from config.text import first_line
+from warehouse.drops.file_faults import find_fault
 
 # Rows read at a time: enough to be fast, few enough for a table of any width.
 _BATCH_ROWS = 8192
@@ -34,6 +35,7 @@ class Claims(msgspec.Struct, frozen=True):
     rows: int = 0  # the total, or the sum of the row groups, whichever is larger
     excess: str | None = None  # the limit that it exceeds, as the end of a message
     rule: str = "oversized-file"  # the rule that this breaks
+    remedy: str | None = None  # if it is not the rule's
 
 
 def claims_of(path: Path) -> Claims:
@@ -42,6 +44,9 @@ def claims_of(path: Path) -> Claims:
         size = _footer_bytes(path)
         if _MOST_FOOTER_BYTES < size < path.stat().st_size:
             return Claims(excess=f"has a footer of {size:,} bytes; the limit is {_MOST_FOOTER_BYTES:,}")
+        fault = find_fault(path)
+        if fault is not None:
+            return Claims(excess=fault.what, rule="unreadable-file", remedy=fault.remedy)
         footer = pq.read_metadata(path)
         for many, what, most in (
             (footer.num_columns, "columns", _MOST_COLUMNS),

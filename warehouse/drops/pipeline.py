@@ -15,23 +15,22 @@ from warehouse import sql
 from warehouse.drops import parquet_integrity
 from warehouse.drops.collection import Drop, DropFile, collect
 from warehouse.drops.disk_budget import DiskBudget, connect_within, disk_budget_for
+from warehouse.drops.exact_copies import exact_copies
 from warehouse.drops.file_kinds import UnreadFile
 from warehouse.drops.messages import BaseRelease, ReadRequest, ReadResult
 from warehouse.drops.months import month_findings, read_dates, with_dates
 from warehouse.drops.parts import find_several_drops, find_unlike_parts
-from warehouse.drops.recognition import nearest_table, recognise
+from warehouse.drops.recognition import LEAST_SCORE, nearest_table, recognise
 from warehouse.drops.staging import stage, staged_name
 from warehouse.drops.validation import validate, write_faults
 from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, footer_marks, write_tables
 from warehouse.releases.files import table_file
-from warehouse.rules.all_rules import RuleLimits, make_finding
+from warehouse.rules.all_rules import RULES, RuleLimits, make_finding
 from warehouse.rules.failures import FailureFile
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import LOCATIONS, TABLES, Table
-
-_LEAST_SCORE = 0.5  # the share of a table's columns that identifies a file as this table
 
 
 def read_drop(request: ReadRequest, progress: ProgressCallback = lambda _: None) -> ReadResult:
@@ -53,6 +52,8 @@ def _read_or_fail(request: ReadRequest, progress: ProgressCallback) -> ReadResul
     with connect_within(budget, out.parent) as connection:
         try:
             return _read(connection, request, drop, budget, progress)
+        except OSError as error:
+            return ReadResult(failure=f"the drop cannot be copied: {error.strerror or error}")
         except duckdb.Error as error:
             excess = budget.excess(error, out.parent)
             if excess is not None:
@@ -78,7 +79,12 @@ def _read(
     seen = {file.label: _fingerprint(file) for file in drop.files}
     claims = {file.label: parquet_integrity.claims_of(file.path) for file in drop.files}
     oversized = {
-        label: make_finding(claimed.rule, f"{label} {claimed.excess}", file=label)
+        label: make_finding(
+            claimed.rule,
+            f"{label} {claimed.excess}",
+            file=label,
+            remedy=claimed.remedy or RULES[claimed.rule].remedy,
+        )
         for label, claimed in claims.items()
         if claimed.excess is not None
     }
@@ -92,12 +98,14 @@ def _read(
     illustrative = bool(marks[ILLUSTRATIVE_MARK])
     # made-up figures are never mixed with real ones or compared with them
     before = request.before if request.before and request.before.illustrative == illustrative else None
-    tables, findings = stage(connection, recognised.extracts, progress, budget)
+    out = Path(request.out)
+    with exact_copies(recognised.extracts, out.parent) as extracts:
+        tables, findings = stage(connection, extracts, progress, budget)
+        dates = read_dates(connection, extracts)
     several = find_several_drops(connection, recognised.extracts)
     if several is not None:
         return ReadResult(findings=(*recognised.findings, several))
     findings += find_unlike_parts(recognised.extracts, claims)
-    dates = read_dates(connection, recognised.extracts)
     findings = [*recognised.findings, *findings, *_changed(drop.files, seen), *month_findings(dates)]
     kept = _kept(before, tables, request.withdrawn)
     findings = _with_table_findings(drop, findings, {table.name for table in tables}, kept, before, request)
@@ -106,7 +114,6 @@ def _read(
     locations = _locations(tables, kept, before)
     validated = validate(connection, tables, locations, findings, RuleLimits(request.limits))
     findings += validated.findings
-    out = Path(request.out)
     failures: tuple[FailureFile, ...] = ()
     if request.failures is not None:
         progress("writing failing rows")
@@ -275,7 +282,7 @@ def _as_error(finding: Finding, file: UnreadFile, lacking: Collection[str]) -> F
 
 def _table_by_columns(file: UnreadFile) -> Table | None:
     table, score = nearest_table(file.columns)
-    return table if score >= _LEAST_SCORE else None
+    return table if score >= LEAST_SCORE else None
 
 
 def _table_by_name(label: str) -> Table | None:

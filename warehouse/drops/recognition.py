@@ -10,7 +10,11 @@ import msgspec
 
 from warehouse import sql
 from warehouse.drops.collection import Drop, DropFile
+from warehouse.drops.column_names import KNOWN_COLUMNS, cause_of, respelled
+from warehouse.drops.file_columns import encrypted_columns, read_columns
+from warehouse.drops.file_faults import explain
 from warehouse.rules.all_rules import make_finding
+from warehouse.schema.column_types import PARTITION, ColumnType
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import (
     HOUSING,
@@ -25,11 +29,8 @@ from warehouse.schema.tables import (
 )
 
 _HOUSING_FIGURE = re.compile(r"(tot_home_available|est_total_home_demand)_[0-9]{4}")
-# Additions to names of columns in exports: a byte-order mark (also misread as Latin-1), zero-width spaces, quotation
-# marks.
-_BYTE_ORDER_MARKS = ("\ufeff", "ï»¿")
-_ADDED = re.compile(r"""ï»¿|[\ufeff\u200b-\u200f\u2060"'`]""")
-_KNOWN_COLUMNS = {name for table in TABLES for name in table.column_names}
+LEAST_SCORE = 0.5  # the share of a table's columns that identifies a file as this table
+_FEW_NAMES = 3  # names in a remedy
 _FEWEST_COLUMNS = 2  # known columns in a file that is probably a table; many other files have a zip_code
 _HEADERLESS = re.compile(r"_?col_?[0-9]+")
 
@@ -39,13 +40,20 @@ class Extract(msgspec.Struct, frozen=True):
 
     file: DropFile
     table: Table
-    columns: dict[str, tuple[str, str]]  # by lower-case name: the file's own spelling, and the DuckDB type
+    columns: dict[str, tuple[str, ColumnType]]  # by lower-case name: the file's own spelling, and the type
     years: dict[int, str] = {}  # in a wide population table: column name by year
+    misread: frozenset[str] = frozenset()  # of the columns that are read, those that DuckDB reads as another type
 
     @property
     def used(self) -> set[str]:
         """The columns that are read, by lower-case name."""
         return {*self.table.column_names, *self.years.values()} & set(self.columns)
+
+    @property
+    def read(self) -> list[str]:
+        """The columns whose values are read, as the file spells them."""
+        columns = (self.columns[name] for name in sorted(self.used | self.dated))
+        return [own for own, held in columns if held is not PARTITION]
 
     @property
     def dated(self) -> set[str]:
@@ -71,42 +79,29 @@ def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
     findings: list[Finding] = list(drop.findings)
     for file in drop.files:
         try:
-            columns, twice = _columns(connection, file)
+            columns = read_columns(connection, file)
         except duckdb.Error as error:
-            findings.append(_unreadable(file.label, sql.reason(error)))
+            findings.append(_unreadable(file, sql.reason(error)))
             continue
-        extract, problem = _match(file, columns)
+        extract, problem = _match(file, columns.types)
         if problem is not None:
             findings.append(problem)
-        if extract is not None and (ambiguous := sorted(twice & extract.used)):
+        if extract is None:
+            continue
+        if ambiguous := sorted(columns.twice & extract.used):
             findings.append(_ambiguous(extract, ambiguous))
-        elif extract is not None:
-            extracts.append(extract)
+        elif encrypted := encrypted_columns(connection, file.path, extract.read):
+            findings.append(_encrypted(extract, encrypted))
+        else:
+            misread = frozenset(columns.misread & (extract.used | extract.dated))
+            extracts.append(msgspec.structs.replace(extract, misread=misread))
             findings.extend(_notes(extract))
     return Recognised(tuple(extracts), tuple(findings))
 
 
-def _columns(connection: duckdb.DuckDBPyConnection, file: DropFile) -> tuple[dict[str, tuple[str, str]], set[str]]:
-    """Returns the columns by lower-case name, and the names that the file has more than once."""
-    pattern = sql.pattern(file.path)
-    written = {name for (name,) in connection.execute(sql.statement("column_names"), [pattern]).fetchall()}
-    columns: dict[str, tuple[str, str]] = {}
-    twice: set[str] = set()
-    for name, kind, *_ in connection.execute(sql.statement("describe_extract"), [pattern]).fetchall():
-        # if two names differ only in case, DuckDB describes the second as name_1
-        known = (name if name in written else name.rpartition("_")[0]).strip().lower()
-        if known in columns:
-            twice.add(known)
-        columns.setdefault(known, (name, kind))
-    # a folder named key=value adds a text column that the file itself lacks
-    for key in file.partitions:
-        columns.setdefault(key, ("", "PARTITION"))
-    return columns, twice
-
-
-def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract | None, Finding | None]:
+def _match(file: DropFile, columns: dict[str, tuple[str, ColumnType]]) -> tuple[Extract | None, Finding | None]:
     years = _year_columns(columns)
-    own = [name for name, (_, kind) in columns.items() if kind != "PARTITION"]
+    own = [name for name, (_, held) in columns.items() if held is not PARTITION]
     if all(_HEADERLESS.fullmatch(name) for name in own):
         message = f"{file.label} has no column names ({', '.join(own[:3])}, ...)"
         return None, make_finding("unrecognised-file", message, file=file.label)
@@ -116,15 +111,15 @@ def _match(file: DropFile, columns: dict[str, tuple[str, str]]) -> tuple[Extract
     missing = _missing(table, columns, years)
     if not missing:
         return Extract(file, table, columns, wide), None
+    misspelt = _misspelt(file, columns)
+    if misspelt is not None:
+        return None, misspelt
     if table is HOUSING and set(missing) < set(HOUSING_FIGURES):
         return Extract(file, table, columns, wide), _missing_figure(file, missing)
-    disguised = {name: own for own in columns if own not in missing and (name := _undisguised(own)) in missing}
-    if set(disguised) == set(missing):
-        return None, _disguised(file, table, disguised)
     similar = _similar(missing, set(own) - set(table.column_names))
-    if not similar and sum(name in _KNOWN_COLUMNS for name in own) < _FEWEST_COLUMNS and not years:
+    if not similar and sum(name in KNOWN_COLUMNS for name in own) < _FEWEST_COLUMNS and not years:
         return None, _foreign(file, own)
-    rule = "missing-column" if score >= 0.5 else "unrecognised-file"
+    rule = "missing-column" if score >= LEAST_SCORE else "unrecognised-file"
     message = (
         f"{file.label} looks like {table.name} but lacks {_listed(missing)}"
         if rule == "missing-column"
@@ -233,7 +228,7 @@ def _similar(missing: list[str], columns: Iterable[str]) -> list[str]:
 
 def _foreign(file: DropFile, columns: list[str]) -> Finding:
     """Returns the finding on a file that is probably no table of a drop. The nearest table would not help."""
-    fitting = [name for name in columns if name in _KNOWN_COLUMNS]
+    fitting = [name for name in columns if name in KNOWN_COLUMNS]
     fits = f"only its column {fitting[0]} fits any" if fitting else "none of its columns fits any"
     return make_finding(
         "unrecognised-file",
@@ -245,25 +240,28 @@ def _foreign(file: DropFile, columns: list[str]) -> Finding:
     )
 
 
-def _undisguised(name: str) -> str:
-    return _ADDED.sub("", name).strip()
-
-
-def _disguised(file: DropFile, table: Table, disguised: dict[str, str]) -> Finding:
-    """Returns the finding on column names with added characters. `disguised` has the file's own spelling by name."""
-    marked = any(own.startswith(_BYTE_ORDER_MARKS) for own in disguised.values())
-    cause = "byte-order mark" if marked else "quotation marks or invisible characters"
-    remedy = "export as UTF-8 without a byte-order mark" if marked else "export names without them"
+def _misspelt(file: DropFile, columns: dict[str, tuple[str, ColumnType]]) -> Finding | None:
+    """Returns the finding on a file that has the columns of a table in other spellings."""
+    spellings = respelled([name for name, (_, held) in columns.items() if held is not PARTITION])
+    ours = [spellings.get(name, name) for name in columns]
+    table, score = nearest_table(ours)
+    years = _year_columns(ours)
+    other = {our: name for name, our in spellings.items() if our in (*table.column_names, *years.values())}
+    if not other or score < LEAST_SCORE:
+        return None
+    cause, remedy = cause_of(other.values())
+    missing = [*other, *_missing(table, ours, years)]
+    renames = [f"{our} instead of {columns[name][0].strip()}" for our, name in list(other.items())[:_FEW_NAMES]]
     return make_finding(
         "missing-column",
-        f"{file.label} looks like {table.name}, but {_listed(list(disguised))} cannot be found; likely cause: {cause}",
+        f"{file.label} looks like {table.name}, but {_listed(missing)} cannot be found; likely cause: {cause}",
         table=table.name,
         file=file.label,
-        column=next(iter(disguised)) if len(disguised) == 1 else None,
-        count=len(disguised),
-        samples=tuple(f"has {own}" for own in list(disguised.values())[:5]),
+        column=missing[0] if len(missing) == 1 else None,
+        count=len(missing),
+        samples=tuple(f"has {name}" for name in list(other.values())[:5]),
         cause=cause,
-        remedy=remedy,
+        remedy=f"{remedy}: {', '.join(renames)}{', ...' if len(other) > _FEW_NAMES else ''}",
     )
 
 
@@ -278,5 +276,18 @@ def _ambiguous(extract: Extract, names: list[str]) -> Finding:
     )
 
 
-def _unreadable(label: str, reason: str) -> Finding:
-    return make_finding("unreadable-file", f"{label} cannot be read as Parquet: {reason}", file=label)
+def _encrypted(extract: Extract, columns: list[str]) -> Finding:
+    return make_finding(
+        "unreadable-file",
+        f"{extract.file.label} has encrypted columns: {', '.join(columns)}",
+        table=extract.table.name,
+        file=extract.file.label,
+        column=columns[0].lower() if len(columns) == 1 else None,
+        count=len(columns),
+        remedy="export it without encryption",
+    )
+
+
+def _unreadable(file: DropFile, reason: str) -> Finding:
+    fault = explain(file.path, "cannot be read as Parquet", reason)
+    return make_finding("unreadable-file", f"{file.label} {fault.what}", file=file.label, remedy=fault.remedy)

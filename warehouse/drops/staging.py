@@ -12,9 +12,11 @@ import duckdb
 from warehouse import sql
 from warehouse.drops import parquet_integrity
 from warehouse.drops.disk_budget import DiskBudget
+from warehouse.drops.file_faults import explain
 from warehouse.drops.recognition import Extract
 from warehouse.files.remedies import is_disk_full
 from warehouse.rules.all_rules import make_finding
+from warehouse.schema.column_types import PARTITION, ColumnType, type_named
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
 from warehouse.schema.tables import LONGEST_TEXT, POPULATION, ColumnKind, Table
@@ -22,39 +24,6 @@ from warehouse.schema.tables import LONGEST_TEXT, POPULATION, ColumnKind, Table
 _NO_BUDGET = DiskBudget(free=0, spill_limit=0, allowance=0)
 _YEAR = POPULATION.column("year")
 _FIRST_YEAR, _LAST_YEAR = int(_YEAR.minimum or 0), int(_YEAR.maximum or 9999)
-
-# DuckDB type -> family of types that are converted alike
-_FAMILIES = {
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"), "whole"),
-    **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "whole"),
-    **dict.fromkeys(("FLOAT", "DOUBLE", "DECIMAL"), "fraction"),
-    **dict.fromkeys(("VARCHAR", "ENUM", "PARTITION"), "text"),
-    **dict.fromkeys(("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS"), "date"),
-}
-
-# Types of which every value is a BIGINT.
-_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
-
-# (kind of the column, family of the type in the file) -> macro in staging.sql. Other combinations cannot be converted.
-_CONVERSIONS: dict[tuple[ColumnKind, str], str] = {
-    ("zip", "text"): "digits_of_text",
-    ("zip", "whole"): "digits_of_whole",
-    ("zip", "fraction"): "digits_of_fraction",
-    ("fips", "text"): "digits_of_text",
-    ("fips", "whole"): "digits_of_whole",
-    ("fips", "fraction"): "digits_of_fraction",
-    ("state", "text"): "state_of_text",
-    ("text", "text"): "short_text",
-    ("text", "whole"): "short_text",
-    ("integer", "whole"): "whole_of_whole",
-    ("integer", "fraction"): "whole_of_fraction",
-    ("integer", "text"): "whole_of_text",
-    ("real", "whole"): "real_of_number",
-    ("real", "fraction"): "real_of_number",
-    ("real", "text"): "real_of_text",
-    ("date", "date"): "date_of_any",
-    ("date", "text"): "date_of_any",
-}
 
 _SQL_TYPES: dict[ColumnKind, str] = {
     "zip": "VARCHAR",
@@ -92,13 +61,13 @@ def stage(
         label = extract.file.label
         progress(f"reading {label}")
         try:
-            damage = parquet_integrity.find_damage(extract.file.path, _read_columns(extract))
+            damage = parquet_integrity.find_damage(extract.file.path, extract.read)
         except MemoryError:
             message = f"{label} has values that unpack to more memory than a drop may use"
             findings.append(_file_finding(extract, "oversized-file", message))
             continue
         if damage is not None:
-            findings.append(_file_finding(extract, "unreadable-file", f"{label} is damaged: {damage}"))
+            findings.append(_unreadable_file(extract, "is damaged", damage))
             continue
         try:
             _insert(connection, extract)
@@ -110,8 +79,7 @@ def stage(
         except duckdb.Error as error:
             if is_disk_full(error):
                 raise  # the file is not to blame
-            message = f"{label} cannot be read completely: {sql.reason(error)}"
-            findings.append(_file_finding(extract, "unreadable-file", message))
+            findings.append(_unreadable_file(extract, "cannot be read completely", sql.reason(error)))
         findings.extend(_impossible_years(extract))
     connection.execute(sql.statement("trust_statistics"))
     return list(tables.values()), findings
@@ -135,7 +103,7 @@ def _rows(extract: Extract) -> str:
             continue
         own = f"_own_{column.name}"
         values.append(f"{expression} AS {own}")
-        unreadable.append(f"CASE WHEN {column.name} IS NULL THEN {text_present(own, held)} END")
+        unreadable.append(f"CASE WHEN {column.name} IS NULL THEN {text_present(column.kind, own, held)} END")
     return sql.statement(
         "extract_rows",
         names=", ".join(extract.table.column_names),
@@ -176,11 +144,11 @@ def _wide_rows(extract: Extract) -> str | None:
     )
 
 
-def _unreadable(kind: ColumnKind, expression: str, held: str) -> str:
+def _unreadable(kind: ColumnKind, expression: str, held: ColumnType) -> str:
     """Returns SQL for the text of a value that cannot be converted; NULL if it can, or if there is no value."""
     if _always_fits(kind, held):
         return "NULL"
-    return f"CASE WHEN {converted(kind, expression, held)} IS NULL THEN {text_present(expression, held)} END"
+    return f"CASE WHEN {converted(kind, expression, held)} IS NULL THEN {text_present(kind, expression, held)} END"
 
 
 def _numbering(extract: Extract) -> dict[str, str]:
@@ -189,58 +157,51 @@ def _numbering(extract: Extract) -> dict[str, str]:
     return {"row": row, "numbered": str(numbered).lower()}
 
 
-def source_of(extract: Extract, name: str) -> tuple[str, str]:
+def source_of(extract: Extract, name: str) -> tuple[str, ColumnType]:
     """Returns the SQL expression and type of a column. The value of a partition folder is a text literal."""
-    # an accepted missing figure is NULL in every row
-    own, kind = extract.columns.get(name, ("NULL", ""))
-    if not kind:
-        return "NULL::VARCHAR", "VARCHAR"
-    if kind == "PARTITION":
+    if name not in extract.columns:  # an accepted missing figure is NULL in every row
+        return "NULL::VARCHAR", type_named("VARCHAR")
+    own, held = extract.columns[name]
+    if held is PARTITION:
         literal = extract.file.partitions.get(name, "").replace("'", "''")
-        return f"'{literal}'::VARCHAR", kind
+        return f"'{literal}'::VARCHAR", held
     quoted = own.replace('"', '""')
-    return f'"{quoted}"', kind
+    return f'"{quoted}"', held
 
 
-def _family(held: str) -> str:
-    """Returns the family of a DuckDB type. Lists, structs and the like are \"other\": they cannot be converted."""
-    return "other" if held.endswith("]") else _FAMILIES.get(held.partition("(")[0], "other")
-
-
-def converted(kind: ColumnKind, expression: str, held: str) -> str:
+def converted(kind: ColumnKind, expression: str, held: ColumnType) -> str:
     """Returns SQL for an expression of type `held` as our type, or NULL. Needs the macros that `stage` creates."""
     if _always_fits(kind, held):
         return f"{expression}::BIGINT"
-    macro = _CONVERSIONS.get((kind, _family(held)))
-    return f"{macro}({expression})" if macro else f"NULL::{_SQL_TYPES[kind]}"
+    form = held.conversions.get(kind)
+    return form.format(expression) if form else f"NULL::{_SQL_TYPES[kind]}"
 
 
-def _always_fits(kind: ColumnKind, held: str) -> bool:
-    """Returns whether every value of a DuckDB type can be converted, so that none is unreadable."""
-    return kind == "integer" and held in _WHOLE
+def _always_fits(kind: ColumnKind, held: ColumnType) -> bool:
+    """Returns whether every value of a type can be converted, so that none is unreadable."""
+    return kind == "integer" and held.is_bigint
 
 
-def _present(expression: str, held: str) -> str:
+def _present(expression: str, held: ColumnType) -> str:
     """Returns SQL for whether there is a value. Blank text is not a value."""
-    return f"clean_text({expression}) IS NOT NULL" if _family(held) == "text" else f"{expression} IS NOT NULL"
+    return f"clean_text({held.text.format(expression)}) IS NOT NULL" if held.is_text else f"{expression} IS NOT NULL"
 
 
-def text_present(expression: str, held: str) -> str:
-    """Returns SQL for the beginning of a value as text; NULL if there is no value."""
-    text = f"left({expression}::VARCHAR, 60)"  # NULL stays NULL
-    return f"CASE WHEN {_present(expression, held)} THEN {text} END" if _family(held) == "text" else text
+def text_present(kind: ColumnKind, expression: str, held: ColumnType) -> str:
+    """Returns SQL for the beginning of a value as text; NULL if there is no value.
+
+    If no column of `kind` can be read from the type, it follows the value, as in `783.0::FLOAT16` (causes.py).
+    """
+    text = f"left({held.text.format(expression)}, 60)"  # NULL stays NULL
+    if kind not in held.conversions:
+        text = f"{text} || '::{held.name}'"
+    return f"CASE WHEN {_present(expression, held)} THEN {text} END" if held.is_text else text
 
 
 def _definition(table: Table) -> str:
     own = [f"{column.name} {_SQL_TYPES[column.kind]}" for column in table.columns]
     unreadable = [f"_unreadable_{column.name} VARCHAR" for column in table.columns]
     return ", ".join([*own, *unreadable, "_source VARCHAR", "_file VARCHAR", "_row BIGINT"])
-
-
-def _read_columns(extract: Extract) -> list[str]:
-    """Returns the columns to read, as the file spells them."""
-    read = sorted(extract.used | extract.dated)
-    return [own for own, kind in map(extract.columns.__getitem__, read) if kind != "PARTITION"]
 
 
 def _possible(years: dict[int, str]) -> dict[int, str]:
@@ -258,5 +219,11 @@ def _impossible_years(extract: Extract) -> list[Finding]:
     return [make_finding("out-of-range", message, count=len(columns), samples=tuple(columns[:5]), **found_in)]
 
 
-def _file_finding(extract: Extract, rule: str, message: str) -> Finding:
-    return make_finding(rule, message, table=extract.table.name, file=extract.file.label)
+def _unreadable_file(extract: Extract, prefix: str, reason: str) -> Finding:
+    fault = explain(extract.file.path, prefix, reason)
+    message = f"{extract.file.label} {fault.what}"
+    return _file_finding(extract, "unreadable-file", message, remedy=fault.remedy)
+
+
+def _file_finding(extract: Extract, rule: str, message: str, **members: str) -> Finding:
+    return make_finding(rule, message, table=extract.table.name, file=extract.file.label, **members)

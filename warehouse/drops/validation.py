@@ -152,8 +152,10 @@ def _value(column: Column | None) -> str:
 
 def _cause(column: Column) -> str:
     """Returns SQL for the likely cause of a failing value."""
+    typed = f"clean_text({_value(column)})"
+    value = f"regexp_replace({typed}, '::[A-Z0-9_ ]+$', '')"
     cases = (
-        f"WHEN regexp_full_match(clean_text({_value(column)}), '{sql.quoted(cause.pattern)}', 's')"
+        f"WHEN regexp_full_match({typed if cause.of_type else value}, '{sql.quoted(cause.pattern)}', 's')"
         f" THEN '{sql.quoted(cause.name)}'"
         for cause in causes_of(column.kind)
     )

@@ -3,6 +3,7 @@
 import msgspec
 
 from config.text import BYTE_ORDER_MARK, INVISIBLE, MARK_READ_AS_LATIN_1
+from warehouse.schema.column_types import TYPES, ColumnType
 from warehouse.schema.tables import ColumnKind
 
 _EVERY: tuple[ColumnKind, ...] = ("zip", "fips", "state", "text", "integer", "real", "date")
@@ -26,6 +27,7 @@ class Cause(msgspec.Struct, frozen=True):
     kinds: tuple[ColumnKind, ...]  # the kinds of columns that it applies to
     pattern: str  # regular expression (RE2) for the whole value, trimmed and cut to 60 characters
     remedy: str
+    of_type: bool = False  # the pattern also matches the type behind the value (`text_present` in staging.py)
 
 
 CAUSES: tuple[Cause, ...] = (
@@ -49,6 +51,7 @@ CAUSES: tuple[Cause, ...] = (
         "leave missing values empty (NULL)",
     ),
     Cause("infinity", _DIGITS, r"(?i)[+-]?inf(inity)?", "leave it empty: infinity often comes from a division by zero"),
+    Cause("text that is not UTF-8", _EVERY, r".*\\x[0-9A-F]{2}.*", "export text as UTF-8"),
     Cause("true or false", _EVERY, r"(?i)true|false", _SHIFTED),
     Cause(
         "several values in one",
@@ -127,8 +130,17 @@ CAUSES: tuple[Cause, ...] = (
 
 
 def causes_of(kind: ColumnKind) -> tuple[Cause, ...]:
-    """Returns the causes for a kind of column, in the order in which they are tried."""
-    return tuple(cause for cause in CAUSES if kind in cause.kinds)
+    """Returns the causes for a kind of column, in the order in which they are tried.
+
+    The types that cannot be read as this kind are causes, too: with a remedy of their own, they come first.
+    """
+    types = [one for one in TYPES if kind not in one.conversions]
+    first, last = ([_type_cause(kind, one) for one in types if bool(one.remedy) == own] for own in (True, False))
+    return (*first, *(cause for cause in CAUSES if kind in cause.kinds), *last)
+
+
+def _type_cause(kind: ColumnKind, held: ColumnType) -> Cause:
+    return Cause(f"the type {held.name}", (kind,), f".*::{held.name}", held.remedy_for(kind), of_type=True)
 
 
 def cause_named(kind: ColumnKind, name: str) -> Cause:

@@ -1,8 +1,10 @@
 -- name: conversions
 -- Macros that convert an exported value to our type, or to NULL if it does not fit.
 -- Text is trimmed, including no-break spaces; empty text is NULL. A fraction is never rounded. NaN and infinity are not
--- numbers. A date must have a year of four digits. A text that is too long does not fit.
+-- numbers. A date must have a year of four digits. A text that is too long does not fit, nor do bytes that are not UTF-8.
 CREATE OR REPLACE MACRO clean_text(v) AS nullif(trim(v::VARCHAR, E' \t\r\n' || chr(160)), '');
+CREATE OR REPLACE MACRO text_of_bytes(v) AS TRY(decode(v));
+CREATE OR REPLACE MACRO shown_bytes(v) AS coalesce(text_of_bytes(v), v::VARCHAR);
 CREATE OR REPLACE MACRO short_text(v) AS CASE WHEN length(clean_text(v)) <= {longest} THEN clean_text(v) END;
 CREATE OR REPLACE MACRO digits_of_text(v) AS
     CASE WHEN regexp_full_match(clean_text(v), '[0-9]{5}') THEN clean_text(v) END;
@@ -34,12 +36,30 @@ SET disabled_optimizers = 'filter_pushdown,statistics_propagation'
 RESET disabled_optimizers
 
 -- name: describe_extract
--- Columns and types of one file. Old writers declare text as bytes. We read key=value folders ourselves.
-DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning = false, binary_as_string = true)
+-- Columns and types of one file. We read key=value folders ourselves.
+DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning = false)
 
--- name: column_names
--- Every name in the schema of one file, as spelled there.
-SELECT name FROM parquet_schema(?)
+-- name: column_types
+-- Every name in the schema of one file, as spelled there, with the number of columns inside, and its type in the words of
+-- DuckDB if the file declares one that DuckDB may read as another: DuckDB has no FLOAT16, its DECIMAL has at most 38 digits,
+-- and it ignores some types of writers that leave out the older notation (converted_type).
+SELECT name, coalesce(num_children, 0), CASE
+    WHEN logical_type LIKE 'Float16%' THEN 'FLOAT16'
+    WHEN converted_type = 'DECIMAL' OR logical_type LIKE 'Decimal%' THEN printf('DECIMAL(%s,%s)',
+        coalesce(precision::VARCHAR, regexp_extract(logical_type, 'precision=([0-9]+)', 1)),
+        coalesce(scale::VARCHAR, nullif(regexp_extract(logical_type, 'scale=([0-9]+)', 1), ''), '0'))
+    WHEN converted_type IS NOT NULL THEN NULL
+    WHEN logical_type LIKE 'Date%' THEN 'DATE'
+    WHEN logical_type LIKE 'Json%' THEN 'JSON'
+    WHEN logical_type LIKE 'Bson%' THEN 'BSON'
+    WHEN logical_type LIKE 'Int%isSigned=0)' AND type = 'INT32' THEN 'UINTEGER'
+    WHEN logical_type LIKE 'Int%isSigned=0)' THEN 'UBIGINT'
+END
+FROM parquet_schema(?)
+
+-- name: first_row
+-- Reads something of each of these columns, which fails if one is encrypted.
+SELECT {columns} FROM read_parquet(?, hive_partitioning = false) LIMIT 1
 
 -- name: footer_marks
 -- The key-value metadata in the footer of one file.
@@ -56,7 +76,7 @@ SELECT min(day) FILTER (dated), max(day) FILTER (dated), count(DISTINCT day) FIL
 FROM (SELECT *, coalesce(day BETWEEN DATE '2000-01-01' AND DATE '2100-01-01', false) AS dated,
              coalesce(month BETWEEN 1 AND 12, false) AS numbered
       FROM (SELECT {day} AS day, {daytext} AS day_text, {month} AS month, {monthtext} AS month_text, {year} AS year
-            FROM read_parquet(?, hive_partitioning = false, binary_as_string = true)))
+            FROM read_parquet(?, hive_partitioning = false)))
 
 -- name: create_staged
 -- The staged form of a table: our columns, then for each the text that could not be converted, then
@@ -72,13 +92,13 @@ INSERT INTO {staged}
 -- The rows of one file as they are staged. The subquery converts each value once, and keeps the file's own beside it.
 SELECT {names}, {unreadable}, NULL AS _source, $file AS _file, _row
 FROM (SELECT {values}, {row} AS _row
-      FROM read_parquet($path, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered}))
+      FROM read_parquet($path, hive_partitioning = false, file_row_number = {numbered}))
 
 -- name: wide_rows
 -- The rows of one wide file: for each year column, those of {years}. ZIP codes are converted once, not for each year.
 WITH wide AS (
     SELECT {zip} AS _zip, {unreadable} AS _unreadable, {row} AS _row, {figures}
-    FROM read_parquet($path, hive_partitioning = false, binary_as_string = true, file_row_number = {numbered}))
+    FROM read_parquet($path, hive_partitioning = false, file_row_number = {numbered}))
 {years}
 
 -- name: year_rows

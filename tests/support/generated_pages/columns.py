@@ -8,13 +8,6 @@ from warehouse.rules.all_rules import RuleLimits
 from warehouse.rules.contract import open_data_contract
 from warehouse.schema.tables import HOUSING_FIGURES, POPULATION, PROJECTS, TABLES, Column, Table
 
-# What each type of the contract may also be in a file. `warehouse.drops.staging` converts it.
-_ALSO = {
-    "STRING": "integers, except in `state_code`; in ZIP and FIPS codes also `DECIMAL` and `DOUBLE` without a fraction",
-    "INT64": "other integers, `DECIMAL` and `DOUBLE` without a fraction, text of digits such as `1234`",
-    "DOUBLE": "integers, `FLOAT`, `DECIMAL`, text such as `31.5`",
-    "DATE": "`TIMESTAMP`, whose time is ignored, and text such as `2026-10-05`; not `10/05/2026` or `20261005`",
-}
 _HEAD = ("column", "type", "NULL allowed", "values")
 
 
@@ -37,8 +30,8 @@ def render_columns() -> str:
         "`updated_at` and `month_code` may be missing, a file of wide population has a column for each year instead of "
         "`year` and `tot_population`, and `--accept missing-figure` publishes a drop whose housing lacks a figure. The "
         "names of columns may be in any letter case and any order.",
-        "Export the type in the tables. These are read as well:",
-        written_table(("type", "also read"), list(_ALSO.items())),
+        "Export the type in the tables. [Types of columns](types.md) lists the others that are read, and the refused "
+        "ones.",
         "Text is trimmed, and empty text is NULL. ZIP and FIPS codes that are numbers get their leading zeros back. As "
         "text, they must have five digits.",
         *parts,

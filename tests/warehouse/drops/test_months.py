@@ -1,6 +1,7 @@
 """Of which month a drop is: what tables say of it is kept, and no drop of two months goes through unnoticed."""
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,14 @@ def with_column(rows: Rows, name: str, *values: Any) -> Rows:
         ("Updated_At", pa.string(), "2026-10-05T08:00:00", "2026-10-05", None, []),
         ("updated_at", pa.string(), " ", None, None, []),
         ("updated_at", pa.string(), "06/05/2026", None, None, ["06/05/2026"]),
-        ("updated_at", pa.int64(), 20261005, None, None, ["20261005"]),
-        ("updated_at", pa.list_(pa.int64()), [2026], None, None, ["[2026]"]),
+        ("updated_at", pa.int64(), 20261005, None, None, ["20261005::BIGINT"]),
+        ("updated_at", pa.list_(pa.int64()), [2026], None, None, ["[2026]::LIST"]),
         ("updated_at", pa.date32(), date(9999, 12, 31), None, None, ["9999-12-31"]),
+        ("updated_at", pa.timestamp("ns", "UTC"), datetime(2026, 10, 5, tzinfo=UTC), "2026-10-05", None, []),
+        ("updated_at", pa.uuid(), bytes(16), None, None, ["00000000-0000-0000-0000-000000000000::UUID"]),
         ("MONTH_CODE", pa.int32(), 10, None, 10, []),
+        ("month_code", pa.decimal256(76, 38), Decimal(10), None, 10, []),
+        ("month_code", pa.float16(), 10.0, None, None, ["10.0::FLOAT16"]),
         ("month_code", pa.string(), "10", None, 10, []),
         ("month_code", pa.float64(), 10.0, None, 10, []),
         ("month_code", pa.int32(), 13, None, None, ["13"]),

@@ -1,5 +1,6 @@
 """Which table a file is, by its columns."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -137,10 +138,52 @@ def test_a_file_of_other_columns_is_to_be_removed(tmp_path: Path, row: dict[str,
 
 
 def test_a_misspelt_column_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:
-    rows = [{("zipcode" if name == "zip_code" else name): value for name, value in row.items()} for row in HOUSING]
+    rows = [{("zip_cod" if name == "zip_code" else name): value for name, value in row.items()} for row in HOUSING]
     write_table(tmp_path / "a.parquet", rows)
     found = finding(make_report(list(recognised(tmp_path).findings)), "missing-column")
-    assert "zip_code: is it zipcode?" in (found.remedy or "")
+    assert "zip_code: is it zip_cod?" in (found.remedy or "")
+
+
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "table in front": lambda name: f"US_HOUSING_FORECAST.{name}",
+    "schema and table in front": lambda name: f"prod.us_housing_forecast.{name}",
+    "brackets": lambda name: f"[dbo].[{name}]",
+    "prefix": lambda name: f"h_{name}",
+    "spaces": lambda name: name.replace("_", " "),
+    "hyphens": lambda name: name.replace("_", "-"),
+    "two underscores": lambda name: f"__{name.replace('_', '__')}",
+    "no separators": lambda name: name.replace("_", ""),
+    "camel case": lambda name: name[0] + name.title().replace("_", "")[1:],
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(
+    ("rows", "table"), [(HOUSING, "housing"), (WIDE_POPULATION, "population"), (LOCATIONS, "locations")]
+)
+def test_columns_in_another_spelling_are_named_by_ours(tmp_path: Path, spelling: str, rows: Rows, table: str) -> None:
+    """Not by those of the table that happens to be nearest."""
+    spell = SPELLINGS[spelling]
+    write_table(tmp_path / "a.parquet", rows)
+    read = pq.read_table(tmp_path / "a.parquet")
+    pq.write_table(read.rename_columns([spell(name) for name in read.column_names]), tmp_path / "a.parquet")
+    found = recognised(tmp_path)
+    only = finding(make_report(list(found.findings)), "missing-column")
+    assert (only.severity, only.table, found.extracts) == ("error", table, ())
+    assert f": {read.column_names[0].lower()} instead of {spell(read.column_names[0])}" in (only.remedy or "")
+
+
+def test_a_column_in_another_spelling_and_one_that_is_missing_are_both_named(tmp_path: Path) -> None:
+    rows = [{("ZIP CODE" if name == "zip_code" else name): value for name, value in row.items()} for row in LOCATIONS]
+    write_table(tmp_path / "a.parquet", without(rows, "latitude"))
+    found = finding(make_report(list(recognised(tmp_path).findings)), "missing-column")
+    assert (found.table, found.count) == ("locations", 2)
+    assert "columns zip_code, latitude cannot be found" in found.message
+
+
+def test_an_unneeded_column_may_resemble_one_of_ours(tmp_path: Path) -> None:
+    write_table(tmp_path / "a.parquet", beside(HOUSING, {"ZIP CODE": "90028", "h.zip_code": "1", "city name": "x"}))
+    assert tables(tmp_path) == {"a.parquet": "housing"}
 
 
 def test_a_file_that_is_no_table_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:

@@ -150,7 +150,9 @@ def test_text_that_is_not_utf_8_is_an_error(tmp_path: Path) -> None:
     """Old writers mark text as bare bytes, which may be in any encoding."""
     row = {**location("36436", "x", "AL"), "city_name": "Doña Ana".encode("latin-1")}
     write_table(tmp_path / "a.parquet", [row], {"city_name": pa.binary()})
-    assert finding(examine(tmp_path).report, "unreadable-file").file == "a.parquet"
+    found = finding(examine(tmp_path).report, "unreadable-value")
+    assert (found.file, found.column, found.cause) == ("a.parquet", "city_name", "text that is not UTF-8")
+    assert found.samples == (r"row 1 36436 has Do\xF1a Ana",)
 
 
 @pytest.mark.parametrize(

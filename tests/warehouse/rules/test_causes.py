@@ -21,6 +21,7 @@ EXPLAINED: tuple[tuple[ColumnKind, str, str | None], ...] = (
     ("zip", "364360001", "ZIP+4"),
     ("zip", "36436 0001", "ZIP+4"),
     ("zip", "3.6436e4", "scientific notation"),
+    ("zip", "3\\xB26436", "text that is not UTF-8"),
     ("zip", "\ufeff36436", "byte-order mark"),
     ("zip", "ï»¿36436", "byte-order mark"),
     ("zip", "36436\u200b", "an invisible character"),
