@@ -60,8 +60,8 @@ class PopulationYear(msgspec.Struct, frozen=True, gc=False):
     year: Annotated[
         int,
         Meta(
-            description="2010 and 2020 are counts, other years to 2024 estimates, and later years forecasts. No member "
-            "has this kind."
+            description="2010 and 2020 are counts, other years to 2024 estimates, and later years forecasts. No other "
+            "member says which of these a figure is."
         ),
     ]
     tot_population: Annotated[
