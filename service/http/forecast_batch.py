@@ -215,9 +215,10 @@ BATCH = Endpoint(
     operation=Operation(
         id="getForecastBatch",
         description="Each ZIP code is answered like a request of its own, in the order of the query, and counts as one "
-        "request against rate and quota. One that is not valid (400), not known (404) or not available at the moment "
-        "(503) has its own status and code and changes nothing for the others. If fewer requests are left than there "
-        "are ZIP codes, none is answered: the whole batch is a 429. Only answers with status 200 are billable.",
+        "request against the rate. Against the quota, only those with status 200 count. One that is not valid (400), "
+        "not known (404) or not available at the moment (503) has its own status and code and changes nothing for the "
+        "others. If fewer requests are left than there are ZIP codes, none is answered: the whole batch is a 429. Only "
+        "answers with status 200 are billable.",
         body=BatchBody,
         matched="A result for each ZIP code. Without an ETag if none was found, or one has status 503.",
         examples={

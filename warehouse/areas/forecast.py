@@ -57,7 +57,13 @@ class Location(msgspec.Struct, frozen=True, gc=False):
 class PopulationYear(msgspec.Struct, frozen=True, gc=False):
     """The population of one year."""
 
-    year: Annotated[int, Meta(description="2010 and 2020 are counts, later years may be forecasts.")]
+    year: Annotated[
+        int,
+        Meta(
+            description="2010 and 2020 are counts, other years to 2024 estimates, and later years forecasts. No other "
+            "member says which of these a figure is."
+        ),
+    ]
     tot_population: Annotated[
         int,
         figure(

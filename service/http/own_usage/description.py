@@ -12,8 +12,8 @@ from service.quota.names import HOURS_KEPT_DAYS
 
 SCHEMAS = (Usage, UsageByHour, OwnErrors)
 _FREE = (
-    "Figures are at most 5 s old. Asking for them is neither counted nor limited by the key's terms; only far more "
-    "often than they change is a 429. An answer may be used again for two seconds."
+    "Figures are at most 5 s old. These requests are neither counted nor limited by the key's terms, but many in one "
+    "second get a 429. The service reuses an answer for two seconds."
 )
 _DAYS = Usage(
     "0B1zQmX4ktLw",
