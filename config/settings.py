@@ -113,8 +113,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     operator_write_token: Annotated[
         Annotated[str, _TOKEN] | None,
         Meta(
-            description="Bearer token for reading, revoking keys, rolling back and purging: 16 ASCII characters or "
-            "more, no white space, and not the read token; unset: no changes are possible.",
+            description="Bearer token for reading, revoking keys, rolling back, purging and setting the share of "
+            "logged requests: 16 ASCII characters or more, no white space, and not the read token; unset: no changes "
+            "are possible.",
             extra=_SECRET,
         ),
     ] = None

@@ -24,11 +24,17 @@ class Family(msgspec.Struct, frozen=True):
 
 REQUESTS = Family("forecast_requests", "Requests answered.", ("area", "status", "outcome"))
 TEST_REQUESTS = Family("forecast_test_requests", "Requests of test keys, in no other figure.", ("status", "outcome"))
-LOOKUPS = Family("forecast_cache_lookups", "Look-ups by tier.", ("tier", "outcome"))
+LOOKUPS = Family(
+    "forecast_cache_lookups",
+    "Look-ups in each tier; a request may make several. For the hit rate, use forecast_answers_total.",
+    ("tier", "outcome"),
+)
 STORES_FAILED = Family("forecast_cache_stores_failed", "Answers that the shared cache did not take.", ("reason",))
 NEAR_LEFT = Family("forecast_near_cache_left", "Entries that left the near cache.", ("reason",))
 ANSWERS = Family(
-    "forecast_answers", "Answers of data areas (200 and 304), by the tier that had them.", ("area", "tier", "release")
+    "forecast_answers",
+    "Answers of data areas (200 and 304), by the tier that had them. The hit rate comes from these.",
+    ("area", "tier", "release"),
 )
 OLDER = "older"  # instead of the names of old releases
 KEY_CHECKS = Family("forecast_key_checks", "API key checks.", ("outcome",))

@@ -19,7 +19,6 @@ from service.base.telemetry import Snapshot
 from service.operators.metrics import render_metrics
 from tests.service.operators.test_state import WELL, instance
 from tests.support.containerfile import ROOT
-from tests.support.markdown import anchors
 
 RULES_FILE = ROOT / "config" / "alerts.yml"
 RULES: list[dict[str, Any]] = [
@@ -28,7 +27,8 @@ RULES: list[dict[str, Any]] = [
 ALERTS = {rule["alert"]: rule for rule in RULES if "alert" in rule}
 RECORDED = {rule["record"] for rule in RULES if "record" in rule}
 DASHBOARD = json.loads((ROOT / "config" / "grafana" / "dashboard.json").read_text())
-RUNBOOKS = ROOT / "docs/operate/alerts.md"
+ALERTS_PAGE = ROOT / "docs/operate/alerts.md"
+RUNBOOKS = sorted(ALERTS_PAGE.parent.glob("alerts-*.md"))
 
 _DAY = 86_400
 _OURS = 'job="forecast",instance="a"'
@@ -248,10 +248,32 @@ def test_what_an_operator_reads_names_what_the_alert_knows(tmp_path: Path) -> No
 def test_every_alert_has_its_section_in_the_runbook() -> None:
     """Its address is in the alert; no section is of an alert that is no more."""
     named = {rule["alert"]: rule["annotations"]["runbook"] for rule in ALERTS.values()}
-    assert named == {alert: f"docs/operate/alerts.md#{alert.lower()}" for alert in ALERTS}
-    assert {alert.lower() for alert in ALERTS} <= anchors(RUNBOOKS)
-    headings = set(re.findall(r"^#+ (Forecast\w+)$", RUNBOOKS.read_text(), flags=re.MULTILINE))
-    assert headings == set(ALERTS)
+    assert named == {alert: f"docs/operate/{page.name}#{alert.lower()}" for alert, (page, _) in runbooks().items()}
+
+
+def test_every_runbook_begins_with_the_severity_of_its_alert() -> None:
+    severities = {alert: text.partition(".")[0].lower() for alert, (_, text) in runbooks().items()}
+    assert severities == {alert: rule["labels"]["severity"] for alert, rule in ALERTS.items()}
+
+
+def test_the_page_of_alerts_lists_every_alert_under_its_severity() -> None:
+    """Each with a link to its runbook."""
+    listed = {}
+    for section in re.split(r"^## ", ALERTS_PAGE.read_text(), flags=re.MULTILINE):
+        for alert, link in re.findall(r"^\| \[(\w+)\]\((\S+)\) \|", section, flags=re.MULTILINE):
+            listed[alert] = section.partition("\n")[0].lower(), f"docs/operate/{link}"
+    assert listed == {
+        alert: (rule["labels"]["severity"], rule["annotations"]["runbook"]) for alert, rule in ALERTS.items()
+    }
+
+
+def runbooks() -> dict[str, tuple[Path, str]]:
+    """The page and the text of every runbook, by alert."""
+    found = {}
+    for page in RUNBOOKS:
+        for alert, text in re.findall(r"^## (Forecast\w+)\n\n(.*?)(?=^## |\Z)", page.read_text(), re.M | re.S):
+            found[alert] = page, text
+    return found
 
 
 def asked() -> dict[str, str]:

@@ -91,7 +91,9 @@ def terms_options(command: F) -> F:
         click.option("--warn-at", callback=_share, help="Share of the quota at which answers begin to warn: 80%."),
         click.option("--quota", help="Most billable answers in a UTC day or month: 100000/day, 5000000/month."),
         click.option(
-            "--burst", type=click.IntRange(1, _MOST_BURST), help="Most requests at once after a pause, with --rate."
+            "--burst",
+            type=click.IntRange(1, _MOST_BURST),
+            help="Most requests at once after a pause, with --rate. Default: the requests of one second.",
         ),
         click.option("--rate", help="Most requests on average: 500/s, 30/min, 1000/h."),
         click.option("--areas", callback=_areas, help="Data areas that the key opens, separated by commas."),

@@ -57,9 +57,9 @@ def find(request_id: str, url: str | None) -> Output:
     """Show the log lines of one request.
 
     REQUEST_ID is the X-Request-Id of an answer, or the request_id of an error. Queries the instances on the data
-    folder.
+    folder and on the key store.
 
-    Exit codes: 0 found, 1 no instance has the request, or one did not answer, 2 wrong usage.
+    Exit codes: 0 found; 1 no instance has the request, or one did not answer: the message says which; 2 wrong usage.
 
     \b
     Examples:
@@ -88,8 +88,8 @@ def find(request_id: str, url: str | None) -> Output:
 def sample(rate: float, url: str | None) -> Output:
     """Set the share of requests that are logged, until the restart.
 
-    RATE is a share like 0.01 or 1%. 0 logs only errors and slow requests. Applies to the instances on the data folder.
-    The token is FORECAST_OPERATOR_WRITE_TOKEN.
+    RATE is a share like 0.01 or 1%. 0 logs only errors and slow requests. Applies to the instances on the data folder
+    and on the key store. The token is FORECAST_OPERATOR_WRITE_TOKEN.
 
     Exit codes: 0 set, 1 failed, 2 wrong usage.
 

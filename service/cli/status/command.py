@@ -29,9 +29,9 @@ def status(url: str | None) -> Output:
     """Show health, hit rates and latency.
 
     One screen: problems with their start times; hit rate by tier, requests, errors and latency of the last minute and
-    hour; release, workers, both Redis, warehouse, inbox. Queries the instances on the data folder, each for at most
-    2 s, with the token in FORECAST_OPERATOR_READ_TOKEN or FORECAST_OPERATOR_WRITE_TOKEN. Shows one line
-    per instance if there are several; together they are unavailable only if no instance serves partners.
+    hour; release, workers, both Redis, warehouse, inbox. Queries the instances on the data folder and on the key store,
+    each for at most 2 s, with the token in FORECAST_OPERATOR_READ_TOKEN or FORECAST_OPERATOR_WRITE_TOKEN. Shows one
+    line per instance if there are several; together they are unavailable only if no instance serves partners.
 
     Exit codes: 0 all is well, 1 no instance runs or none is reachable, 2 wrong usage, 4 degraded, 5 unavailable.
 

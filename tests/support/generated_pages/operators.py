@@ -4,12 +4,60 @@ from collections.abc import Mapping
 
 from prometheus_client.core import Metric
 
-from service.base.telemetry import Telemetry
+from service.base.telemetry import OLDER, Telemetry
+from service.operators.gauges import EVENT_KINDS
 from service.operators.metrics import metric_families
 from service.operators.state import InstanceState
 from tests.support.markdown import written_page, written_table
 from warehouse.rules.all_rules import RULES
 from warehouse.rules.rule import Needs, Rule
+
+_TIERS = (
+    "`near` (the worker's memory), `shared` (Redis) or `warehouse` (DuckDB)",
+    "`previous`: the previous release answered in place of the current one",
+)
+# Rows of a table: label, metrics, values.
+_LABEL_VALUES = (
+    ("`tier`", "`forecast_answers_total`", f"{_TIERS[0]}; {_TIERS[1]}"),
+    ("`tier`", "`forecast_cache_lookups_total`", _TIERS[0]),
+    ("`tier`", "`forecast_cache_lookup_seconds`", "`shared` or `warehouse`"),
+    (
+        "`outcome`",
+        "`forecast_cache_lookups_total`",
+        "near: `hit`, `miss`; shared: `hit`, `miss`, `damaged`, `unavailable`; warehouse: `hit`, `error`",
+    ),
+    (
+        "`outcome`",
+        "`forecast_requests_total`, `forecast_test_requests_total`",
+        "`answered`, `answered_empty` (a 200 without figures), `not_modified`, or the code of the error",
+    ),
+    (
+        "`outcome`",
+        "`forecast_key_checks_total`",
+        "`accepted`, `missing`, `invalid`, `expired`, `revoked`, `unknown` (the key store is unreachable or not ours)",
+    ),
+    (
+        "`reason`",
+        "`forecast_cache_stores_failed_total`",
+        "`full`, `read_only`, `away` (unreachable), `slow` (too many waited) or `other`",
+    ),
+    (
+        "`reason`",
+        "`forecast_near_cache_left_total`",
+        "`size` (no room), `expired`, `retired` (of an old release), `purged`",
+    ),
+    ("`area`", "requests and answers", "`forecast`, `projects`, `bulk`; `none` for a request outside every area"),
+    ("`status`", "requests", "the HTTP status"),
+    ("`code`", "`forecast_connections_rejected_total`", "the [code of the error](../partners/error-codes.md)"),
+    ("`release`", "answers and workers", f"the id of a release; `{OLDER}` for answers of much older releases"),
+    ("`illustrative`", "`forecast_release`", "`true` if the figures are made up, else `false`"),
+    ("`store`", "`forecast_store_…`", "`keys` or `cache`"),
+    ("`node`", "`forecast_cache_node_…`", "the address of a node of the cache's cluster"),
+    ("`kind`", "`forecast_events_total`", ", ".join(f"`{kind}`" for kind in EVENT_KINDS)),
+    ("`within`", "`forecast_keys_expiring`", "`7d` or `30d`"),
+    ("`task`", "`forecast_task_failures_total`", "the name of the background task, as in the log"),
+    ("`pid`", "`forecast_worker_…`", "the process of a worker"),
+)
 
 
 def exported_metrics() -> list[Metric]:
@@ -24,11 +72,19 @@ def name_in_scrape(metric: Metric) -> str:
 
 def render_metrics_page() -> str:
     rows = [(f"`{name_in_scrape(one)}`", one.type, _labels(one), one.documentation) for one in exported_metrics()]
+    explained = {label for label, _, _ in _LABEL_VALUES}
+    assert explained == {label for _, _, labels, _ in rows for label in labels.split(", ") if label}
     return written_page(
         "Metrics",
-        "Every metric at `/metrics` of the operators' listener. [Watch an instance](../operate/watch.md) says which to "
-        "look at first, and [alerts](../operate/alerts.md) are rules on them. A label `store` is `keys` or `cache`; "
-        "`pid` is a worker's process.",
+        "This page lists, for operators, every metric at `/metrics` of the operators' listener and the values of its "
+        "labels. [Watch an instance](../operate/watch.md) says which to look at first, and "
+        "[alerts](../operate/alerts.md) are rules on them.",
+        "The **hit rate** is the share of answers that came from a cache. Calculate it from "
+        "`forecast_answers_total`, not from `forecast_cache_lookups_total`: "
+        "[The hit rate](../operate/watch.md#the-hit-rate) has the queries.",
+        "## Values of labels",
+        written_table(("label", "of", "values"), _LABEL_VALUES),
+        "## All metrics",
         written_table(("metric", "type", "labels", "meaning"), rows),
     )
 
