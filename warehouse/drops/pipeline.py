@@ -121,6 +121,10 @@ def _read(
             failures = tuple(write_faults(connection, validated, Path(request.failures)))
         except duckdb.IOException as error:
             return ReadResult(failure=f"the failing rows cannot be written: {sql.reason(error)}")
+    repeated = {finding.table for finding in validated.findings if finding.rule == "duplicate-key"}
+    for table in (one for one in tables if one.name in repeated):
+        parts = {"staged": staged_name(table), "key": ", ".join(table.key)}
+        connection.execute(sql.statement("keep_first_rows", **parts))
     writable = _writable(tables, locations)
     infos = write_tables(connection, out, writable, recognised.extracts, locations or "", progress)
     lines = (line for mark in marks[ATTRIBUTION_MARK] for line in mark.split("|") if line)

@@ -27,6 +27,10 @@ CREATE OR REPLACE MACRO real_of_text(v) AS
 CREATE OR REPLACE MACRO date_of_any(v) AS
     CASE WHEN TRY_CAST(v AS DATE) BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN TRY_CAST(v AS DATE) END;
 
+-- name: keep_first_rows
+-- Removes rows that share their key with an earlier one. Their drop is refused; its comparison counts each key once.
+DELETE FROM {staged} WHERE rowid NOT IN (SELECT min(rowid) FROM {staged} GROUP BY {key})
+
 -- name: distrust_statistics
 -- The statistics in a raw file may be wrong, so DuckDB must not skip rows or comparisons because of them.
 SET disabled_optimizers = 'filter_pushdown,statistics_propagation'

@@ -106,7 +106,7 @@ def held(folder: str | None) -> Output:
         if not drops:
             click.echo(f"No drop is held in {printable_message(str(inbox))}.")
         for drop in drops:
-            _print(drop, current, settings.inbox_hold)
+            _print(drop, current, settings.inbox_hold, folder)
 
     return Output([_as_json(drop, current) | data_folder_member(settings) for drop in drops], show)
 
@@ -212,7 +212,8 @@ def _as_json(drop: HeldDrop, current: Manifest | None) -> dict[str, object]:
     }
 
 
-def _print(drop: HeldDrop, current: Manifest | None, hold: tuple[str, ...]) -> None:
+def _print(drop: HeldDrop, current: Manifest | None, hold: tuple[str, ...], folder: str | None) -> None:
+    """Prints a held drop, with commands to paste. `folder` is the inbox if an option names it."""
     out = stdout()
     waited = in_words((datetime.now(UTC) - drop.since).total_seconds())
     out.print(f"[bold]{plain(drop.name)}[/], held since {drop.since:%Y-%m-%d %H:%M} UTC ({waited})")
@@ -231,7 +232,8 @@ def _print(drop: HeldDrop, current: Manifest | None, hold: tuple[str, ...]) -> N
         out.print(f"  [yellow]a newer drop went live meanwhile[/]: {current.id}; to replace it, add --over-newer")
     if remedy is not None and not live:
         out.print(f"  {plain(remedy)}", soft_wrap=True)
-    name = ("-- " if drop.id.startswith("-") else "") + shlex.quote(drop.id)
+    inbox = f"--inbox {shlex.quote(folder)} " if folder else ""
+    name = inbox + ("-- " if drop.id.startswith("-") else "") + shlex.quote(drop.id)
     for label, text, useful in (
         ("report", str(drop.path.parent / "report.txt"), True),
         ("approve", f"forecast extracts approve --reason TEXT {name}", live or remedy is None),

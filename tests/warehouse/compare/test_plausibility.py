@@ -141,6 +141,15 @@ def test_there_are_sixty_implausible_drops_and_twenty_five_real_changes_each_nam
         assert len(set(kinds)) == len(kinds)
 
 
+def test_a_row_that_is_there_twice_counts_once_in_the_comparison(served: Catalog, made: Made) -> None:
+    drop = made(lambda _: None)
+    once = checked(served, drop).report.comparison
+    shutil.copy(drop / "population.parquet", drop / "again.parquet")
+    outcome = checked(served, drop)
+    assert errors(outcome) == ["duplicate-key"]
+    assert outcome.report.comparison == once
+
+
 def test_cities_that_are_spelled_otherwise_are_a_warning(served: Catalog, made: Made) -> None:
     """Queries match both spellings; answers show the new one."""
     outcome = checked(served, made(edit("city_name", str.upper, "VT")))

@@ -62,6 +62,7 @@ def test_held_drops_are_listed_with_all_that_a_decision_needs_also_of_a_named_in
     assert Path(one["path"]).is_dir()
     moved = inbox.rename(inbox.with_name("moved"))
     assert len(site("extracts", "held", "--inbox", str(moved), "--json").json) == 1
+    assert f"approve --reason TEXT --inbox {moved} {drop}" in site("extracts", "held", "--inbox", str(moved)).out
     assert site("extracts", "held").code == 1
     assert site("extracts", "approve", "2026-10", "--reason", REASON, "--inbox", str(moved)).code == 0
 
