@@ -137,7 +137,7 @@ def publish_drop(
     options = _options(settings, paths, withdrawn, accepted, reason, strict=strict)
     options = msgspec.structs.replace(options, failures=_failures_folder(failures, paths))
     releases = open_releases(settings)
-    with explain_interruption(releases), terminal.progress(stderr()) as progress:
+    with explain_interruption(releases), terminal.progress(stderr(), terminal.PUBLISH) as progress:
         published = publish_and_wait(settings, paths, options, progress, leave_behind=leave_behind)
     warn_behind(releases, published.behind)
 
@@ -214,7 +214,7 @@ def check_drop(
         options, failures=_failures_folder(failures, paths), compared=not alone, partial=partial
     )
     releases = FolderReleases(settings) if alone else open_releases(settings)
-    with terminal.progress(stderr()) as progress, releases.reading(to_compare=True) as reader:
+    with terminal.progress(stderr(), terminal.CHECK) as progress, releases.reading(to_compare=True) as reader:
         outcome = dry_run(reader.catalog, paths, options, progress)
     if html is not None:
         terminal.write_html(html, outcome, " ".join(paths))

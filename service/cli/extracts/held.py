@@ -135,7 +135,7 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Out
     """
     settings, inbox = _inbox(folder)
     releases = open_releases(settings)
-    with explain_interruption(releases), terminal.progress(stderr()) as progress:
+    with explain_interruption(releases), terminal.progress(stderr(), terminal.PUBLISH) as progress:
         decided = decisions.approve(
             settings, inbox, name, _check_reason(reason), report_text, progress, over_newer=over_newer
         )
