@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -85,9 +86,9 @@ def test_while_no_worker_can_start_requests_get_a_503_at_once_and_operators_read
         assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
         assert answer.json()["code"] == "unavailable"
         assert instance.metric(refused) >= 1
-        reasons = instance.ready().json()["reasons"]
-        assert len(reasons) == 1
-        assert reasons[0].startswith("no worker can start: exit code 1, ")
+        (reason,) = instance.ready().json()["reasons"]
+        # without memory, Python raises, or waits for good while a thread starts (python/cpython#140746)
+        assert re.match("no worker can start: (exit code 1, |signal 9, because it did not respond)", reason)
         for process in (forks, instance.process.pid):
             resource.prlimit(process, resource.RLIMIT_AS, enough)
         until(lambda: instance.zip_code(published.key).status_code == 200)

@@ -167,7 +167,7 @@ def test_a_drifting_total_is_reported_with_its_largest_movers() -> None:
 def test_many_drifting_figures_are_one_finding_worst_first() -> None:
     """A state that is lost takes every year along; ten equal errors would hide the eleventh."""
     years = [figure(f"population {year}", new_total=1000 + year - 1900, lost=year - 2000) for year in range(2010, 2020)]
-    coverage, totals, _ = drift_findings(compared(figures=tuple(years)), RuleLimits(), FIRST_OPEN_YEAR)
+    coverage, _, totals, _ = drift_findings(compared(figures=tuple(years)), RuleLimits(), FIRST_OPEN_YEAR)
     assert (coverage.rule, coverage.count, totals.rule, totals.count) == ("coverage-lost", 10, "total-drift", 10)
     assert coverage.message == "10 figures lost more than 2.0% of their ZIP codes"
     assert coverage.samples[0] == "population 2019: 19 of 100 (19.0%)"

@@ -99,7 +99,7 @@ def test_check_as_json_has_findings_and_comparison(cli: Cli, release: str, tmp_p
     assert mover == {"zip_code": "36436", "figure": "population 2023", "old": 783, "new": 784, "others": 0, **place}
     assert {one["state"] for one in comparison["states"]} == {"AE", "AL", "CA", "MO", "ND", "NY"}
     assert comparison["answers"]["examples"][0]["zip_code"] == "36436"
-    assert [one["rule"] for one in done.json["findings"]] == ["changed-figures"]
+    assert [one["rule"] for one in done.json["findings"]] == ["lost-figures", "changed-figures"]
 
 
 @pytest.mark.usefixtures("release")
