@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import publishing as publisher
 from tests.support.drops import HOUSING, LOCATIONS, POPULATION, location, people, project, write_drop
-from tests.warehouse.comparisons import UNCHANGED, compared, figure, places
+from tests.warehouse.comparisons import ANSWERS, UNCHANGED, compared, figure, places
 from tests.warehouse.helpers import ATTRIBUTION, NO_LIMITS, errors, finding
 from tests.warehouse.helpers import publish as publish_unlimited
 from tests.warehouse.publishing.test_publish_partial import illustrative
@@ -140,6 +140,11 @@ def test_every_figure_that_is_lost_is_reported_to_the_data_engineer() -> None:
     assert found.samples == ("population 2023: 1 of 100",)
 
 
+def test_figures_of_zip_codes_that_are_gone_are_not_reported_as_lost() -> None:
+    comparison = compared(figures=(figure(lost=1, new_count=99),), answers=msgspec.structs.replace(ANSWERS, without=0))
+    assert [one.rule for one in drift_findings(comparison, RuleLimits(), FIRST_OPEN_YEAR)] == ["changed-figures"]
+
+
 def test_new_places_are_named_with_their_share_and_the_limit() -> None:
     found = drift_findings(AT_AND_ABOVE["zip-codes-gained"][1], RuleLimits(), FIRST_OPEN_YEAR)[0]
     assert found.message == "3 ZIP codes are new; the current release has 100 (3.0%, limit 2.0%)"
@@ -167,7 +172,7 @@ def test_a_drifting_total_is_reported_with_its_largest_movers() -> None:
 def test_many_drifting_figures_are_one_finding_worst_first() -> None:
     """A state that is lost takes every year along; ten equal errors would hide the eleventh."""
     years = [figure(f"population {year}", new_total=1000 + year - 1900, lost=year - 2000) for year in range(2010, 2020)]
-    coverage, totals, _ = drift_findings(compared(figures=tuple(years)), RuleLimits(), FIRST_OPEN_YEAR)
+    coverage, _, totals, _ = drift_findings(compared(figures=tuple(years)), RuleLimits(), FIRST_OPEN_YEAR)
     assert (coverage.rule, coverage.count, totals.rule, totals.count) == ("coverage-lost", 10, "total-drift", 10)
     assert coverage.message == "10 figures lost more than 2.0% of their ZIP codes"
     assert coverage.samples[0] == "population 2019: 19 of 100 (19.0%)"
