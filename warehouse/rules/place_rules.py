@@ -222,7 +222,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         name="alias-moved",
         among="(SELECT DISTINCT state, city FROM old_aliases)",
         limit=0.0005,
-        about="Share of the city names among the aliases that lead to other ZIP codes, and to none of the former ones.",
+        about="Share of the city names among the aliases that lead to other ZIP codes, and to none of the former ones "
+        "that still exist.",
         finding="lead to other ZIP codes",
         cause="aliases may be shifted among ZIP codes",
         explains=("aliases-gained", "aliases-lost"),

@@ -428,10 +428,11 @@ SELECT n.state, n.zip_code, 'usps_status' AS "column", format('{} is {}, was {}'
 FROM old_aliases o JOIN new_aliases n ON n.zip_code = o.zip_code AND n.city = o.city WHERE n.status <> o.status
 
 -- name: alias_moved
--- Names of cities that lead to other ZIP codes than before, and to none of the former ones.
+-- Names of cities that lead to other ZIP codes than before, and to none of the former ones that still exist.
 SELECT state, was AS zip_code, 'city_name' AS "column", format('{}, now in {}', city, now) AS value
 FROM (SELECT o.state, o.city, min(o.zip_code) AS was, min(n.zip_code) AS now, bool_or(o.zip_code = n.zip_code) AS stays
-      FROM old_aliases o JOIN new_aliases n ON n.state = o.state AND n.city = o.city GROUP BY o.state, o.city)
+      FROM old_aliases o SEMI JOIN new_places p ON p.zip_code = o.zip_code
+      JOIN new_aliases n ON n.state = o.state AND n.city = o.city GROUP BY o.state, o.city)
 WHERE NOT stays
 
 -- name: aliases_lost
