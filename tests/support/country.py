@@ -7,6 +7,7 @@ of at least 20 larger ZIP codes of a state.
 import math
 import random
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -57,6 +58,7 @@ class Country(msgspec.Struct):
     places: Columns  # of the locations
     figures: Columns  # of people, named as in the wide shape, and of homes
     aliases: Columns
+    projects: Columns
     updated_at: str = "2026-10-05"
     month_code: int = 10
 
@@ -64,9 +66,9 @@ class Country(msgspec.Struct):
         return len(self.places["zip_code"])
 
     def copy(self) -> Self:
-        tables = (self.places, self.figures, self.aliases)
-        places, figures, aliases = ({name: list(values) for name, values in table.items()} for table in tables)
-        return msgspec.structs.replace(self, places=places, figures=figures, aliases=aliases)
+        tables = {name: getattr(self, name) for name in ("places", "figures", "aliases", "projects")}
+        copies = {name: {key: list(values) for key, values in table.items()} for name, table in tables.items()}
+        return msgspec.structs.replace(self, **copies)
 
     def column(self, name: str) -> list[Any]:
         """The values of a figure, or else of a column of the locations."""
@@ -90,13 +92,14 @@ class Country(msgspec.Struct):
         self.aliases = {name: [values[row] for row in rows] for name, values in self.aliases.items()}
 
     def write(self, folder: Path, shape: Shape = "long") -> Path:
-        """The drop as four files. The long shape is read faster."""
+        """The drop as five files. The long shape is read faster."""
         folder.mkdir(parents=True, exist_ok=True)
         population = self._with_figures(self.years) if shape == "wide" else self._long_population()
         population["month_code"] = [self.month_code] * len(population["zip_code"])
         homes = self._with_figures((*HOMES, DEMAND))
         homes["updated_at"] = [self.updated_at] * len(homes["zip_code"])
         tables = {"locations": self.places, "population": population, "housing": homes, "aliases": self.aliases}
+        tables["projects"] = self.projects
         for name, columns in tables.items():
             pq.write_table(pa.table(columns), folder / f"{name}.parquet")
         return folder
@@ -134,11 +137,13 @@ def make_country() -> Country:
     next(place for place in places if place["state_code"] == "FL")["city_name"] = _LONGEST_CITY
     figures = [_figures_of(place, rng) for place in places]
     aliases = [alias for place in places for alias in _aliases_of(place, rng)]
+    projects = [project for place in places if place["state_code"] == "CA" for project in _projects_of(place)]
     names = (*PEOPLE, *HOMES, DEMAND)
     return Country(
         {name: [place[name] for place in places] for name in places[0]},
         {name: [one[name] if one else None for one in figures] for name in names},
         {name: [alias[name] for alias in aliases] for name in aliases[0]},
+        {name: [project[name] for project in projects] for name in projects[0]},
     )
 
 
@@ -201,3 +206,20 @@ def _aliases_of(place: dict[str, Any], rng: random.Random) -> Iterator[dict[str,
     for name in (f"North {city}", f"{city} Heights"):
         if rng.random() < 0.4:
             yield {**same, "city_name": name, "usps_status": rng.choice(("acceptable", "unacceptable"))}
+
+
+def _projects_of(place: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for at, status in enumerate(("Proposed", "Construction", "Completed")):
+        yield {
+            "project_id": f"{place['zip_code']}-{at}",
+            "project_name": f"{place['city_name']} Lofts {at + 1}",
+            "address": f"{at + 1} Mill Street",
+            **{name: place[name] for name in ("city_name", "state_code", "zip_code", "latitude", "longitude")},
+            "project_type": "Housing",
+            "status": status,
+            "total_units": 12 + 8 * at,
+            "affordable_units": 3,
+            "start_date": date(2024, 1 + at, 2),
+            "completion_date": date(2026, 1 + at, 4),
+            "status_date": date(2026, 8, 1 + at),
+        }

@@ -1,6 +1,10 @@
 """Drops that are well-formed and wrong: each is the made-up country with one mistake, and what must be said of it."""
 
+import itertools
+import math
 import random
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -11,6 +15,7 @@ from tests.warehouse.altering import (
     POINT,
     Alter,
     added,
+    backwards,
     columns_late,
     copy,
     each,
@@ -134,6 +139,90 @@ def _primary_only(country: Country) -> None:
 def _total_everywhere(country: Country) -> None:
     total = sum(country.figures["tot_census_pop_2020"][row] or 0 for row in country.rows_in("NM"))
     fill("tot_census_pop_2020", total, "NM")(country)
+
+
+def _added_up(country: Country) -> None:
+    """The homes of each year are added to those of the years before."""
+    for before, name in itertools.pairwise(HOMES):
+        pairs = zip(country.figures[before], country.figures[name], strict=True)
+        country.figures[name] = [None if None in (one, other) else one + other for one, other in pairs]
+
+
+def _new_homes(country: Country) -> None:
+    """The homes that a year added instead of all."""
+    old = country.copy().figures
+    for before, name in itertools.pairwise(HOMES):
+        pairs = zip(old[before], old[name], strict=True)
+        country.figures[name] = [None if None in (one, other) else abs(other - one) for one, other in pairs]
+
+
+def _totals_of_counties(country: Country) -> None:
+    """Each ZIP code has the people of its county, as a join by county leaves them."""
+    counties = country.places["county_fips_code"]
+    for name in PEOPLE:
+        column, totals = country.figures[name], dict.fromkeys(counties, 0)
+        for county, figure in zip(counties, column, strict=True):
+            totals[county] += figure or 0
+        column[:] = [figure and totals[county] for county, figure in zip(counties, column, strict=True)]
+
+
+def _filled_from_above(country: Country) -> None:
+    """Unknown figures are those of the row before, as a program fills gaps."""
+    for column in country.figures.values():
+        for row in range(1, len(column)):
+            column[row] = column[row - 1] if column[row] is None else column[row]
+
+
+def _ends_early(country: Country) -> None:
+    """The year of 2020 ends at the first ZIP code with an 8."""
+    for row, zip_code in enumerate(country.places["zip_code"]):
+        if zip_code >= "8":
+            country.figures[census(2020)][row] = None
+
+
+def _padded_behind(country: Country) -> None:
+    """ZIP codes that lost their leading zero were padded at the wrong end."""
+    for table in (country.places, country.aliases):
+        table["zip_code"] = [
+            f"{zip_code[1:]}0" if state in ("CT", "VT") else zip_code
+            for zip_code, state in zip(table["zip_code"], table["state_code"], strict=True)
+        ]
+
+
+def _one_zip_code_for_each_name(country: Country) -> None:
+    """A name leads only to the first ZIP code of its city."""
+    named = list(zip(country.aliases["state_code"], country.aliases["city_name"], strict=True))
+    rows = [row for row, name in enumerate(named) if named.index(name) == row]
+    country.aliases = {name: [values[row] for row in rows] for name, values in country.aliases.items()}
+
+
+def _counties_with_their_state(country: Country) -> None:
+    country.places["county_name"] = [
+        name and f"{name}, {state}"
+        for name, state in zip(country.places["county_name"], country.places["state_code"], strict=True)
+    ]
+
+
+def _aliases_with_their_state(country: Country) -> None:
+    names, states = country.aliases["city_name"], country.aliases["state_code"]
+    names[:] = [f"{name} (NM)" if state == "NM" else name for name, state in zip(names, states, strict=True)]
+
+
+def _of_projects(name: str, change: Callable[[Any], Any]) -> Alter:
+    def alter(country: Country) -> None:
+        country.projects[name] = [change(value) for value in country.projects[name]]
+
+    return alter
+
+
+def _half_of_the_projects(country: Country) -> None:
+    country.projects = {name: values[: len(values) // 2] for name, values in country.projects.items()}
+
+
+def _demand_of_a_county_as_0(country: Country) -> None:
+    demand = country.figures[DEMAND]
+    for row, county in enumerate(country.places["county_fips_code"]):
+        demand[row] = 0 if county == "06003" and demand[row] is not None else demand[row]
 
 
 def _joined_twice(country: Country) -> None:
@@ -273,6 +362,23 @@ ORDER = _mistakes(
     ("a-county-with-two-codes", "county-code-differs", "is 48497, others in", _county_under_another_code),
     ("counties-of-two-years", "retired-county", "others in 09110", _half_the_regions),
     ("aliases-of-another-state", "alias-of-other-state", "aliases are in another state", _aliases_like(("FL", "OH"))),
+    (
+        "homes-late-by-a-year",
+        "figures-exchanged",
+        "in CA looks like the former tot_home_available_2021",
+        columns_late(HOMES),
+    ),
+    (
+        "counts-backwards",
+        "figures-exchanged",
+        "population 2015 in CA looks like the former population 2024",
+        backwards(COUNTED),
+    ),
+    ("homes-for-demand", "figures-exchanged", "looks like the former tot_home_available_2023", copy(HOMES[3], DEMAND)),
+    ("latitudes-shuffled-in-a-state", "moved-place", "in OH 37", shuffle("latitude", "OH")),
+    ("cities-for-counties", "county-name-differs", "others of 48001 in", copy("city_name", "county_name")),
+    ("zip-codes-for-county-codes", "county-of-other-state", "458 of 458", copy("zip_code", "county_fips_code")),
+    ("zip-codes-padded-behind", "zip-of-other-state", "ZIP codes may be changed", _padded_behind),
 )
 ORDER += _mistakes(
     (
@@ -331,6 +437,32 @@ SCALE = _mistakes(
     ("unknown-homes-as-0", "zeros-filled", "are 0 now", _filled((*HOMES, DEMAND))),
     ("small-figures-as-0", "zeros-gained", "became 0 in many", edit(HOMES[1], _nothing_if_small, "TX")),
     ("a-total-for-many", "repeated-value", "such as 87", _total_everywhere),
+    ("homes-added-up-over-years", "uniform-scale", "tot_home_available_2023 in CT: +297", _added_up),
+    ("new-homes-for-all", "figures-of-a-part", "tot_home_available_2021, tot_home_available_2022", _new_homes),
+    ("totals-of-counties", "figures-of-a-part", "of whole counties", _totals_of_counties),
+    ("households-for-people", "uniform-scale", "population 2018", noise(census(2018), 0.04, mean=1 / 2.6)),
+    ("cut-to-four-digits", "figures-wrapped", "lost their last digits", edit(COUNTED, lambda one: int(str(one)[:4]))),
+    (
+        "numbers-of-sixteen-bits",
+        "out-of-range",
+        "a negative number",
+        edit(PEOPLE, lambda one: one - 65_536 * (one > 32_767)),
+    ),
+    ("an-upper-bound", "repeated-value", "an upper bound", edit(COUNTED, lambda one: min(one, 10_000))),
+    (
+        "forecasts-that-stay",
+        "repeated-figure",
+        "2026 is population 2024",
+        each(*(copy(COUNTED[-1], one) for one in FORECAST)),
+    ),
+    ("unknown-as-the-one-before", "zeros-filled", "or those of the ZIP code before", _filled_from_above),
+    ("demand-of-a-county-as-0", "zeroed-figure", "est_total_home_demand_2030: 11 ZIP codes", _demand_of_a_county_as_0),
+    (
+        "units-of-projects-tenfold",
+        "leaping-record",
+        "total_units of 240",
+        _of_projects("total_units", lambda one: one * 10),
+    ),
 )
 SCALE += _mistakes(
     ("a-year-doubled-at-first", "series-drift", "in OH", scale(census(2018), 2, "OH")),
@@ -370,6 +502,13 @@ ABSENCE = _mistakes(
         "is unacceptable, was acceptable",
         edit_aliases("usps_status", {"acceptable": "unacceptable", "unacceptable": "acceptable"}.__getitem__),
     ),
+    ("large-places-hidden", "coverage-lost", "2019", edit(census(2019), lambda one: None if one > 15_000 else one)),
+    ("a-year-that-ends-early", "coverage-lost-in-state", "population 2020 in CA", _ends_early),
+    ("a-year-of-homes-empty", "vanished-figure", "tot_home_available_2021", lose(HOMES[1])),
+    ("homes-of-last-month", "delivered-before", "housing is that of", _of_last_month(*HOMES, DEMAND)),
+    ("one-zip-code-for-each-name", "aliases-lost", "are gone", _one_zip_code_for_each_name),
+    ("half-of-the-projects", "records-lost", "120 of 240", _half_of_the_projects),
+    ("every-project-completed", "records-changed", "another status", _of_projects("status", lambda _: "Completed")),
 )
 ABSENCE += _mistakes(
     ("counties-gone-at-first", "place-value-missing", "no county", lose(COUNTY, share=0.5)), first=True
@@ -418,6 +557,26 @@ NONSENSE = _mistakes(
     ("rows-of-tests", "placeholder-name", "words for tests", fill("city_name", "TEST", share=0.005)),
     ("mojibake", "garbled-name", "locations.city_name", edit("city_name", _mojibake, share=0.02)),
     ("nan-as-a-name", "placeholder-name", "locations.county_name", fill("county_name", "nan", share=0.02)),
+    ("points-in-radians", "place-outside-state", "another unit", edit(POINT, lambda one: round(math.radians(one), 5))),
+    ("points-of-whole-degrees", "moved-place", "rounded", edit(POINT, lambda one: float(round(one)))),
+    ("counties-with-their-state", "state-in-name", "locations.county_name", _counties_with_their_state),
+    (
+        "counties-of-a-state-in-full",
+        "state-in-name",
+        "locations.county_name",
+        edit("county_name", lambda one: f"{one}, Texas", "TX"),
+    ),
+    ("aliases-with-their-state", "state-in-name", "aliases.city_name", _aliases_with_their_state),
+    ("codes-for-county-names", "placeholder-name", "numbers", copy("county_fips_code", "county_name")),
+    ("escaped-names", "garbled-name", "are escaped", edit("city_name", lambda one: f"O&#39;{one}", share=0.02)),
+    ("states-for-cities", "renamed-city", "another column", copy("state_code", "city_name")),
+    ("one-city-for-a-state", "renamed-city", "in TX 100", fill("city_name", "Dallas", "TX")),
+    (
+        "every-alias-primary",
+        "alias-status-changed",
+        "filled in everywhere",
+        edit_aliases("usps_status", lambda _: "primary"),
+    ),
 )
 NONSENSE += _mistakes(("one-point-for-many", "same-place", "one point", added(520, "CA")), first=True)
 
@@ -433,5 +592,6 @@ WRONG_TOGETHER = (
     ("states-exchanged", "homes-of-a-state-doubled", "unknown-territory", "names-cut-off"),
     ("a-state-of-another-source", "county-codes-of-another-state", "another-state-nearby", "counties-cut-off"),
     ("a-name-for-another-town", "a-county-of-another-state", "counties-of-two-years", "rounded-to-fives"),
+    ("homes-late-by-a-year", "cut-to-four-digits", "one-zip-code-for-each-name", "half-of-the-projects"),
     ("a-year-shuffled-at-first", "homes-of-people-at-first", "demand-of-people-at-first", "counties-gone-at-first"),
 )

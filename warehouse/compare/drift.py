@@ -96,8 +96,10 @@ def _coverage(comparison: Comparison, limits: RuleLimits, first_open_year: int) 
 
 def _lost_figures(comparison: Comparison) -> Iterator[Finding]:
     losing = sorted((one for one in comparison.figures if one.lost and one.new_count), key=lambda one: -one.lost)
-    if losing:
-        number = comparison.answers.without if comparison.answers else losing[0].lost
+    answers = comparison.answers
+    # ZIP codes that are gone have no answer that could lose a figure
+    if losing and (answers is None or answers.without):
+        number = answers.without if answers else losing[0].lost
         yield make_finding(
             "lost-figures",
             f"{number:,} ZIP codes lose a figure that the current release has",

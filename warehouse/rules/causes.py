@@ -110,7 +110,18 @@ CAUSES: tuple[Cause, ...] = (
     Cause(
         "a letter in place of a digit", _CODES, r"[0-9OoIlSBZ]{5}", "replace letters by digits: O by 0, l and I by 1"
     ),
-    Cause("digits of another script", _DIGITS, r"[\p{Nd}.,+-]+", "export the digits 0 to 9"),
+    Cause(
+        "digits of another script",
+        _DIGITS,
+        r"[\p{Nd}.,+-]*[\x{0660}-\x{10FFFF}][\p{Nd}.,+-]*",
+        "export the digits 0 to 9",
+    ),
+    Cause(
+        "a negative number",
+        ("integer",),
+        r"-[0-9]+(\.0+)?",
+        "leave unknown figures empty (NULL); check whether a column of 16 or 32 bits is too small",
+    ),
     Cause("a state's FIPS number", ("state",), r"[0-9]{1,2}(\.0)?", "export the postal code of two letters"),
     Cause("country and state", ("state",), r"(?i)usa?[-_ .]+[a-z]{2}", "leave the country out"),
     Cause("an abbreviation with periods", ("state",), r"([A-Za-z]\. ?)+", "export the postal code of two letters"),

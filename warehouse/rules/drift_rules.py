@@ -32,6 +32,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
         about="New ZIP codes, as a share of those in the current release.",
         limit=0.02,
         override=True,
+        explains=("coverage-gained",),
     ),
     Rule(
         name="coverage-lost",

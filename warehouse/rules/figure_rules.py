@@ -47,9 +47,9 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     CellRule(
         name="figures-wrapped",
         limit=2,
-        about="ZIP codes whose figure lost a multiple of 65,536 or of 256.",
-        finding="figures are the rest of a division by 65,536 or 256",
-        cause="they may have been written into a column of too few bits",
+        about="ZIP codes whose figure lost a multiple of 65,536 or of 256, or its last digits.",
+        finding="figures are the rest of a division by 65,536 or 256, or lost their last digits",
+        cause="they may have been written into a column of too few bits or digits",
         explains=("repeated-value", *_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
     ),
     TotalRule(
@@ -57,7 +57,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         limit=0.85,
         about="Share of a state's larger ZIP codes whose figure shrank by over 30%, or grew as much.",
         finding="figures shrank, or grew, by over 30% in nearly every ZIP code",
-        cause="they may be those of one group, such as an age, or of all instead of one",
+        cause="they may be those of one group, such as an age, of all instead of one, or of whole counties",
         explains=("figures-levelled", "figures-shuffled", *_MOVED, *_SERIES, *_RATIOS),
     ),
     TotalRule(
@@ -154,9 +154,9 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     CellRule(
         name="zeros-filled",
         limit=20,
-        about="ZIP codes whose figure was unknown and is 0.",
-        finding="figures that were unknown are 0 now",
-        cause="a join may have filled them in; leave unknown figures empty",
+        about="ZIP codes whose figure was unknown and is 0, or that of the ZIP code before.",
+        finding="figures that were unknown are 0 now, or those of the ZIP code before",
+        cause="a join or a program may have filled them in; leave unknown figures empty",
         explains=("coverage-gained",),
     ),
     CellRule(
@@ -174,7 +174,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         limit=25,
         about="ZIP codes that share one figure of 1,000 or more.",
         finding="many ZIP codes have the same figure",
-        cause="they may be a default, or one total copied to all",
+        cause="they may be a default, an upper bound, or one total copied to all",
         explains=(*_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
     ),
     TotalRule(

@@ -43,7 +43,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         limit=0.005,
         about="Share of the ZIP codes whose coordinates are outside their state.",
         finding="have coordinates outside their state",
-        cause="latitude and longitude may be exchanged, 0, or without a sign, or the states may be wrong",
+        cause="latitude and longitude may be exchanged, 0, without a sign or in another unit, or states may be wrong",
         explains=("moved-place", "scattered-place", "same-place"),
     ),
     PlaceRule(
@@ -51,8 +51,10 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         limit=0.001,
         about="Share of the ZIP codes whose first three digits belong to another state.",
         finding="belong to another state by their first three digits",
-        cause="states may be exchanged or shuffled",
+        cause="states may be exchanged or shuffled, or ZIP codes may be changed",
         explains=(
+            "zip-codes-lost",
+            "zip-codes-gained",
             "state-changed",
             "county-of-other-state",
             "county-left-state",
@@ -190,7 +192,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         limit=0.01,
         about="Share of the ZIP codes whose coordinates moved by more than 25 km.",
         finding="moved by more than 25 km",
-        cause="coordinates may be shuffled, or belong to other places",
+        cause="coordinates may be shuffled, rounded, or belong to other places",
         explains=("scattered-place",),
     ),
     PlaceRule(
@@ -222,7 +224,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         name="alias-moved",
         among="(SELECT DISTINCT state, city FROM old_aliases)",
         limit=0.0005,
-        about="Share of the city names among the aliases that lead to other ZIP codes, and to none of the former ones.",
+        about="Share of the city names among the aliases that lead to other ZIP codes, and to none of the former ones "
+        "that still exist.",
         finding="lead to other ZIP codes",
         cause="aliases may be shifted among ZIP codes",
         explains=("aliases-gained", "aliases-lost"),
@@ -233,7 +236,8 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         limit=0.05,
         about="Share of the aliases that have another status than before.",
         finding="have another status",
-        cause="acceptable and unacceptable names may be exchanged",
+        cause="statuses may be exchanged, or one may have been filled in everywhere",
+        explains=("primary-alias-differs",),
     ),
     PlaceChangeRule(
         name="aliases-gained",

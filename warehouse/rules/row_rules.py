@@ -53,10 +53,6 @@ def _place_names(table: Table) -> Sequence[Column | None]:
     return _names(table) if table in (LOCATIONS, ALIASES) else []
 
 
-def _city_names(table: Table) -> Sequence[Column | None]:
-    return [table.column("city_name")] if table in (LOCATIONS, ALIASES) else []
-
-
 def _coordinates(table: Table) -> Sequence[Column | None]:
     return [column for column in table.columns if column.zero_within is not None]
 
@@ -154,14 +150,14 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="state-in-name",
-        about="City names must not end in their state, as in `Stowe, VT`: queries and answers have it beside the name.",
-        remedy="export the city alone",
+        about="City and county names must not end in their state, as in `Stowe, VT`: answers have it beside the name.",
+        remedy="export the name alone",
         limit=0,
         unit="rows",
         override=True,
         offends="offends_state_in_name",
         message="{count} value(s) of {table}.{column} end in their state",
-        concerns=_city_names,
+        concerns=_place_names,
         explains=_NAMES,
     ),
     Rule(

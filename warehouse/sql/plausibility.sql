@@ -227,19 +227,25 @@ SELECT * FROM placed_figures WHERE greatest(old, new) >= 500 AND abs(ln((new + 1
 SELECT * FROM placed_figures WHERE new >= 5000 AND new > 20 * old
 
 -- name: figures_wrapped
--- Figures that lost a multiple of 65,536 or 256, and are smaller than that now.
-SELECT * FROM placed_figures
-WHERE new < old AND (new < 65536 AND old >= 65536 AND (old - new) % 65536 = 0
-                     OR new < 256 AND old >= 256 AND new > 0 AND (old - new) % 256 = 0)
+-- Figures that lost a multiple of 65,536 or 256, or their last digits, if most of those that fell by over half did: a few
+-- do by chance.
+SELECT * EXCLUDE (is_wrapped)
+FROM (SELECT *, old >= 65536 AND (old - new) % 65536 = 0 OR new BETWEEN 1 AND 255 AND (old - new) % 256 = 0
+             OR old >= 10000 AND new IN (old // 10, old // 100) AS is_wrapped
+      FROM placed_figures WHERE new < old / 2)
+QUALIFY is_wrapped AND avg(is_wrapped::INTEGER) OVER (PARTITION BY ordinal) > 0.8
 
 -- name: zeroed_figure
 -- Figures of 200 or more that became 0.
 SELECT * FROM placed_figures WHERE new = 0 AND old >= 200
 
 -- name: zeros_filled
--- Figures that were unknown and are 0, of ZIP codes and figures that the old release has.
+-- Figures that were unknown and are 0, or that of the ZIP code before, of ZIP codes and figures that the old release has.
 SELECT p.* FROM placed_figures p SEMI JOIN old_places o ON o.zip_code = p.zip_code
-WHERE p.old IS NULL AND p.new = 0 AND p.figure IN (SELECT figure FROM state_figures GROUP BY figure HAVING sum(old_count) > 0)
+LEFT JOIN (SELECT zip_code, lag(zip_code::INTEGER) OVER (ORDER BY zip_code) AS before FROM new_places) b ON b.zip_code = p.zip_code
+LEFT JOIN placed_figures c ON c.zip = b.before AND c.ordinal = p.ordinal
+WHERE p.old IS NULL AND (p.new = 0 OR p.new = c.new)
+    AND p.figure IN (SELECT figure FROM state_figures GROUP BY figure HAVING sum(old_count) > 0)
 
 -- name: figures_levelled
 -- Numbers that too many ZIP codes with different figures have now. In real drops, at most 43 do.
@@ -408,9 +414,9 @@ LEFT JOIN (SELECT latitude, longitude FROM new_places GROUP BY latitude, longitu
 WHERE c.county IS NOT NULL OR p.latitude IS NOT NULL
 
 -- name: cut_to_length
--- ZIP codes whose city is as long as the longest one.
+-- ZIP codes whose city is as long as the longest one. Two letters are a state instead of a city.
 SELECT state, zip_code, 'city_name' AS "column", city_name AS value FROM new_places
-WHERE length(city_name) = (SELECT max(length(city_name)) FROM new_places)
+WHERE length(city_name) = (SELECT max(length(city_name)) FROM new_places) AND length(city_name) > 2
 
 -- name: alias_of_other_state
 -- Aliases in another state than their ZIP code.
@@ -428,10 +434,11 @@ SELECT n.state, n.zip_code, 'usps_status' AS "column", format('{} is {}, was {}'
 FROM old_aliases o JOIN new_aliases n ON n.zip_code = o.zip_code AND n.city = o.city WHERE n.status <> o.status
 
 -- name: alias_moved
--- Names of cities that lead to other ZIP codes than before, and to none of the former ones.
+-- Names of cities that lead to other ZIP codes than before, and to none of the former ones that still exist.
 SELECT state, was AS zip_code, 'city_name' AS "column", format('{}, now in {}', city, now) AS value
 FROM (SELECT o.state, o.city, min(o.zip_code) AS was, min(n.zip_code) AS now, bool_or(o.zip_code = n.zip_code) AS stays
-      FROM old_aliases o JOIN new_aliases n ON n.state = o.state AND n.city = o.city GROUP BY o.state, o.city)
+      FROM old_aliases o SEMI JOIN new_places p ON p.zip_code = o.zip_code
+      JOIN new_aliases n ON n.state = o.state AND n.city = o.city GROUP BY o.state, o.city)
 WHERE NOT stays
 
 -- name: aliases_lost

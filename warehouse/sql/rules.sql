@@ -59,8 +59,8 @@ regexp_full_match({column}, '(?i)nan|none|null|nil|n/?a|#n/a|undefined|unknown|m
                   || 'deleted|void|((grand|sub)[ -]?)?totals?|usa|united states|all( other)?|others?')
 
 -- name: offends_state_in_name
--- Whether a name ends in the state of its own row, as answers print it.
-regexp_extract(upper({column}), '[,(] *([A-Z]{2})[ )]*$', 1) = state_code
+-- Whether a name ends in the state of its own row, as answers print it, or after a comma in the full name of a state.
+(regexp_extract(upper({column}), '[,(] *([A-Z]{2})[ )]*$', 1) = state_code OR regexp_matches({column}, ', *[A-Z][A-Za-z. ]{2,}$'))
 
 -- name: offends_unassigned_zip
 -- Whether the Postal Service assigned the first three digits of a ZIP code to no state.

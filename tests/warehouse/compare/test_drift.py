@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import publishing as publisher
 from tests.support.drops import HOUSING, LOCATIONS, POPULATION, location, people, project, write_drop
-from tests.warehouse.comparisons import UNCHANGED, compared, figure, places
+from tests.warehouse.comparisons import ANSWERS, UNCHANGED, compared, figure, places
 from tests.warehouse.helpers import ATTRIBUTION, NO_LIMITS, errors, finding
 from tests.warehouse.helpers import publish as publish_unlimited
 from tests.warehouse.publishing.test_publish_partial import illustrative
@@ -138,6 +138,11 @@ def test_every_figure_that_is_lost_is_reported_to_the_data_engineer() -> None:
     (found, _) = drift_findings(compared(figures=(lost, figure("population 2010"))), RuleLimits(), FIRST_OPEN_YEAR)
     assert (found.rule, found.severity, found.count) == ("lost-figures", "warning", 1)
     assert found.samples == ("population 2023: 1 of 100",)
+
+
+def test_figures_of_zip_codes_that_are_gone_are_not_reported_as_lost() -> None:
+    comparison = compared(figures=(figure(lost=1, new_count=99),), answers=msgspec.structs.replace(ANSWERS, without=0))
+    assert [one.rule for one in drift_findings(comparison, RuleLimits(), FIRST_OPEN_YEAR)] == ["changed-figures"]
 
 
 def test_new_places_are_named_with_their_share_and_the_limit() -> None:

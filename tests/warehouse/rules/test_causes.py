@@ -89,6 +89,9 @@ EXPLAINED: tuple[tuple[ColumnKind, str, str | None], ...] = (
     ("text", "1.0", "was a float"),
     ("text", "x" * 60, "too long"),
     ("integer", "-666666666", "the Census Bureau's code for a missing estimate"),
+    ("integer", "-10261", "a negative number"),
+    ("integer", "1000001", None),
+    ("integer", "٧٨٣", "digits of another script"),
 )
 
 

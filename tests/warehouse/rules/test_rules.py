@@ -65,7 +65,7 @@ FAULTS = (
     fault("odd-name", "zip_locations.city_name", "row 10 36437 has Jack\u200bson", jackson("Jack\u200bson")),
     *(
         fault("state-in-name", "zip_locations.city_name", f"row 10 36437 has {name}", jackson(name))
-        for name in ("Jackson, AL", "Jackson (al)")
+        for name in ("Jackson, AL", "Jackson (al)", "Jackson, Alabama")
     ),
     fault("unassigned-zip", "zip_locations.zip_code", "row 10 has 00000", location("00000", "Jackson", "AL")),
     fault("zero-coordinate", "zip_locations.longitude", "row 10 36437 has 0.0", jackson(longitude=0.0)),
