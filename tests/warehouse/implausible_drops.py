@@ -308,6 +308,20 @@ def _an_alias_moved(country: Country) -> None:
             aliases["zip_code"][at] = next(others)
 
 
+def _middles_of_counties(country: Country) -> None:
+    points: dict[str, tuple[float, float]] = {}
+    for row, county in enumerate(country.places["county_fips_code"]):
+        if county is not None:
+            point = points.setdefault(county, tuple(country.places[name][row] for name in POINT))
+            for name, degrees in zip(POINT, point, strict=True):
+                country.places[name][row] = degrees
+
+
+def _interpolated(country: Country) -> None:
+    years = zip(country.figures[census(2018)], country.figures[census(2020)], strict=True)
+    country.figures[census(2019)] = [None if one is None else round((one + other) / 2) for one, other in years]
+
+
 ORDER = _mistakes(
     ("rows-shuffled-in-a-state", "figures-shuffled", "in TX: population 20", shuffle(PEOPLE, "TX")),
     ("rows-shuffled", "figures-shuffled", "in 8 of 9 states", shuffle(FIGURES)),
@@ -416,6 +430,7 @@ SCALE = _mistakes(
     ),
     ("some-in-thousands", "leaping-figure", "such as", scale(census(2016), 0.001, share=0.02)),
     ("people-for-homes", "figures-exchanged", "looks like the former population 2023", copy(census(2023), HOMES[3])),
+    ("a-year-interpolated", "interpolated-year", "population 2019: 100%", _interpolated),
     ("rounded-to-hundreds", "figures-rounded", "are multiples of 100", edit(FIGURES, lambda one: round(one, -2))),
     ("rounded-to-fives", "figures-rounded", "are multiples of 5", edit(HOMES, lambda one: 5 * round(one / 5))),
     (
@@ -517,6 +532,8 @@ ABSENCE += _mistakes(
 NONSENSE = _mistakes(
     ("longitude-without-sign", "place-outside-state", "without a sign", edit("longitude", abs)),
     ("longitude-without-sign-in-a-state", "place-outside-state", "DE 25", edit("longitude", abs, "DE")),
+    ("middles-of-counties", "shared-point", "at the point of another one", _middles_of_counties),
+    ("points-in-whole-degrees", "whole-degrees", "whole degrees", edit(POINT, lambda degrees: float(round(degrees)))),
     ("points-at-0", "zero-coordinate", "locations.latitude are 0", fill(POINT, 0.0, share=0.03)),
     ("points-exchanged", "place-outside-state", "VT", exchange(*POINT, "VT", "CT")),
     ("one-county-for-all", "county-of-other-state", "one may have been filled in", fill("county_fips_code", "48201")),
@@ -558,7 +575,6 @@ NONSENSE = _mistakes(
     ("mojibake", "garbled-name", "locations.city_name", edit("city_name", _mojibake, share=0.02)),
     ("nan-as-a-name", "placeholder-name", "locations.county_name", fill("county_name", "nan", share=0.02)),
     ("points-in-radians", "place-outside-state", "another unit", edit(POINT, lambda one: round(math.radians(one), 5))),
-    ("points-of-whole-degrees", "moved-place", "rounded", edit(POINT, lambda one: float(round(one)))),
     ("counties-with-their-state", "state-in-name", "locations.county_name", _counties_with_their_state),
     (
         "counties-of-a-state-in-full",

@@ -176,10 +176,11 @@ class _RuleRun:
 
 def _figures_finding(rule: PlausibilityRule, totals: list[_Total], limit: float, where: str) -> Finding:
     figures = list(dict.fromkeys(one.figure for one in totals))
+    twice = ", twice as many while they may be revised" if rule.checks == "cells" else ""
     tables = {POPULATION.name if figure.startswith("population ") else HOUSING.name for figure in figures}
     return make_finding(
         rule.name,
-        f"{rule.finding}{where}: {_listed(figures)} (limit {shown_limit(rule.unit, limit)}); {rule.cause}",
+        f"{rule.finding}{where}: {_listed(figures)} (limit {shown_limit(rule.unit, limit)}{twice}); {rule.cause}",
         table=tables.pop() if len(tables) == 1 else None,
         column=figures[0] if len(figures) == 1 else None,
         figures=tuple(figures),

@@ -25,7 +25,14 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="How much closer a figure is to the old values of another figure than to its own; 100%: it equals them.",
         finding="figures have the old values of other figures",
         cause="two columns or years may be exchanged, or one was exported twice",
-        explains=("figures-shuffled", "repeated-figure", *_MOVED, *_SERIES, *_RATIOS),
+        explains=(
+            "zeros-filled",
+            "figures-shuffled",
+            "repeated-figure",
+            *_MOVED,
+            *_SERIES,
+            *_RATIOS,
+        ),
     ),
     TotalRule(
         name="uniform-scale",
@@ -55,8 +62,8 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     TotalRule(
         name="figures-of-a-part",
         limit=0.85,
-        about="Share of a state's larger ZIP codes whose figure shrank by over 30%, or grew as much.",
-        finding="figures shrank, or grew, by over 30% in nearly every ZIP code",
+        about="Share of a state's larger ZIP codes whose figure shrank by over 10%, or grew as much.",
+        finding="figures shrank, or grew, by over 10% in nearly every ZIP code",
         cause="they may be those of one group, such as an age, of all instead of one, or of whole counties",
         explains=("figures-levelled", "figures-shuffled", *_MOVED, *_SERIES, *_RATIOS),
     ),
@@ -109,6 +116,16 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         finding="figures changed by the same share in some states and stayed in others",
         cause="some states may be from another quarter or version of the export",
         explains=("uniform-scale", "state-drift", "total-drift", "slow-drift", "series-drift", *_RATIOS),
+    ),
+    TotalRule(
+        name="interpolated-year",
+        by_state=False,
+        compares=False,
+        limit=0.5,
+        about="Share of the larger ZIP codes in which a counted year is the mean of the years before and after.",
+        finding="years are the mean of the years before and after in most ZIP codes",
+        cause="they may be interpolated instead of counted",
+        explains=("figures-rewritten", *_MOVED),
     ),
     TotalRule(
         name="figures-rewritten",

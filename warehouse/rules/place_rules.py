@@ -99,6 +99,22 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         explains=("other-county", "moved-place", "scattered-place", "county-name-differs"),
     ),
     PlaceRule(
+        name="shared-point",
+        limit=0.3,
+        about="Share of the ZIP codes at the same point as another one.",
+        finding="are at the point of another one",
+        cause="they may be the middles of counties or cities, or rounded",
+        explains=("place-outside-state", "moved-place", "scattered-place", "same-place"),
+    ),
+    PlaceRule(
+        name="whole-degrees",
+        limit=0.01,
+        about="Share of the ZIP codes whose coordinates are whole degrees.",
+        finding="have whole degrees as coordinates",
+        cause="coordinates may be rounded, or cast to integers",
+        explains=("shared-point", "place-outside-state", "moved-place", "scattered-place", "same-place"),
+    ),
+    PlaceRule(
         name="county-name-differs",
         limit=0,
         about="Share of the ZIP codes whose county has another name in most ZIP codes with its code.",
@@ -176,6 +192,14 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         finding="have another city name",
         cause="cities may come from another column or source",
         explains=("primary-alias-differs",),
+    ),
+    PlaceChangeRule(
+        name="renamed-county",
+        severity="warning",
+        limit=0,
+        about="Share of the ZIP codes whose county has the same code and another name, which answers show.",
+        finding="have another name of their county, with the same code",
+        cause="a county may be renamed, or its name spelled otherwise",
     ),
     PlaceChangeRule(
         name="respelled-city",

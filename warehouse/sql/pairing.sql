@@ -102,7 +102,7 @@ LEFT JOIN paired_places p USING (zip)
 
 -- name: figures_by_state
 -- For each state and figure, over ZIP codes that have it in both releases: totals, likeness (correlation of logarithms,
--- where there are 200 or more; 0 if all are the same), how many of those of 500 or more moved, shrank and grew by over a third,
+-- where there are 200 or more; 0 if all are the same), how many of those of 500 or more moved, shrank and grew,
 -- and by how much most moved. Figures that moved by more than 20 times do not count toward likeness: a few of them are absurd, many
 -- are in another unit.
 -- `lost` counts ZIP codes that only the old release has a figure for.
@@ -116,8 +116,8 @@ SELECT state, any_value(figure) AS figure, any_value(open) AS open, count(old) A
        coalesce(nullif(corr(ln(old), ln(new)) FILTER (is_pair), 'NaN'), 0) AS likeness,
        count(*) FILTER (greatest(old, new) >= 500 AND old + new IS NOT NULL) AS large,
        count(*) FILTER (greatest(old, new) >= 500 AND abs(ln((new + 1) / (old + 1))) > 0.3) AS moved,
-       count(*) FILTER (greatest(old, new) >= 500 AND new < 0.7 * old) AS shrunk,
-       count(*) FILTER (greatest(old, new) >= 500 AND old < 0.7 * new) AS grown,
+       count(*) FILTER (greatest(old, new) >= 500 AND new < 0.9 * old) AS shrunk,
+       count(*) FILTER (greatest(old, new) >= 500 AND old < 0.9 * new) AS grown,
        quantile_cont(ln(new / old), [0.1, 0.5, 0.9]) FILTER (greatest(old, new) >= 500 AND least(old, new) > 0) AS spread
 FROM (SELECT *, old >= 200 AND new >= 200 AND old <= 20 * new AND new <= 20 * old AS is_pair FROM placed_figures)
 WHERE state IS NOT NULL GROUP BY state, ordinal

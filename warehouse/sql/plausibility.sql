@@ -21,7 +21,7 @@ FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL
 GROUP BY state, figure HAVING count(*) >= 20 AND measured > {limit} ORDER BY measured DESC, state, figure
 
 -- name: figures_of_a_part
--- States where nearly every figure of 500 or more shrank by over 30%, or nearly every one grew from under 70%.
+-- States where nearly every figure of 500 or more shrank by over 10%, or nearly every one grew from under 90%.
 SELECT state, figure, greatest(shrunk, grown) / large AS measured, greatest(shrunk, grown) AS count,
        format('{} in {}: {} of {} ZIP codes', figure, state, greatest(shrunk, grown), large) AS detail
 FROM state_figures WHERE large >= 20 AND measured > {limit} ORDER BY measured DESC, state, figure
@@ -190,6 +190,15 @@ SELECT NULL AS state, figure, count(*) FILTER (new % 5 = 0) / count(*) AS measur
 FROM placed_figures WHERE new >= 200 GROUP BY figure HAVING count(*) >= 100 AND measured > {limit}
 ORDER BY measured DESC, figure
 
+-- name: interpolated_year
+-- Counted years of 1,000 people or more that are the mean of the years before and after. In real drops, 0.6% are.
+SELECT NULL AS state, p.figure, avg((abs(2 * p.new - b.new - a.new) <= 1)::INTEGER) AS measured, count(*) AS count,
+       format('{}: {:.0f}% of ZIP codes', p.figure, 100 * measured) AS detail
+FROM placed_figures p JOIN placed_figures b ON b.zip = p.zip AND b.ordinal = p.ordinal - 1
+JOIN placed_figures a ON a.zip = p.zip AND a.ordinal = p.ordinal + 1
+WHERE p.new >= 1000 AND NOT p.open AND p.ordinal < 10000 AND b.new IS NOT NULL AND a.new IS NOT NULL
+GROUP BY p.figure HAVING count(*) >= 100 AND measured > {limit} ORDER BY measured DESC, p.figure
+
 -- name: figures_rewritten
 -- Figures of past years that moved unevenly in many states, if most figures did. A revision changes a few of them.
 WITH uneven AS (
@@ -302,6 +311,11 @@ FROM changed_places c SEMI JOIN old_places known ON known.state = c.state AND kn
 SELECT was_state AS state, zip_code, 'city_name' AS "column", format('{}, was {}', city_name, was_city_name) AS value
 FROM changed_places WHERE city <> was_city
 
+-- name: renamed_county
+-- ZIP codes whose county has the same code and another name.
+SELECT was_state AS state, zip_code, 'county_name' AS "column", format('{}, was {}', county_name, was_county_name) AS value
+FROM changed_places WHERE county = was_county AND county_name <> was_county_name
+
 -- name: respelled_city
 -- ZIP codes whose city has another spelling: case, accents, spaces or punctuation.
 SELECT was_state AS state, zip_code, 'city_name' AS "column", format('{}, was {}', city_name, was_city_name) AS value
@@ -412,6 +426,17 @@ LEFT JOIN (SELECT county FROM new_places GROUP BY county HAVING count(*) > 1500)
 LEFT JOIN (SELECT latitude, longitude FROM new_places GROUP BY latitude, longitude HAVING count(*) > 500) p
     ON p.latitude = n.latitude AND p.longitude = n.longitude
 WHERE c.county IS NOT NULL OR p.latitude IS NOT NULL
+
+-- name: shared_point
+-- ZIP codes at the point of another one. In real drops, 9% are: post office boxes beside their town.
+SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.4f}, {:.4f}', city_name, latitude, longitude) AS value
+FROM new_places WHERE latitude IS NOT NULL AND longitude IS NOT NULL
+QUALIFY count(*) OVER (PARTITION BY latitude, longitude) > 1
+
+-- name: whole_degrees
+-- ZIP codes whose coordinates are whole degrees.
+SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.0f}, {:.0f}', city_name, latitude, longitude) AS value
+FROM new_places WHERE latitude = trunc(latitude) AND longitude = trunc(longitude)
 
 -- name: cut_to_length
 -- ZIP codes whose city is as long as the longest one. Two letters are a state instead of a city.

@@ -49,7 +49,7 @@ abs({column}) < {zero}
 -- name: offends_garbled_name
 -- Whether a name has traces of text in the wrong encoding (UTF-8 read as Latin-1, characters that were replaced), or of
 -- an escape (HTML, URL, JSON).
-regexp_matches({column}, '\x{FFFD}|[ÃÂ]|â€|[?]|&(#x?)?[0-9a-zA-Z]+;|%[0-9A-F]{2}|[a-zA-Z][+][a-zA-Z]|\\[ux][0-9a-fA-F]{2}|^["“''].*["”'']$')
+regexp_matches({column}, '\x{FFFD}|[ÃÂ]|â€|[?]|&(#x?)?[0-9a-zA-Z]+;|%[0-9A-F]{2}|[a-zA-Z][+][a-zA-Z]|''''|\\[ux][0-9a-fA-F]{2}|^["“''].*["”'']$')
 
 -- name: offends_placeholder_name
 -- Whether a name is a word that programs write for "none", for a test or for a total, or a number of three or more digits.

@@ -150,10 +150,11 @@ def test_a_row_that_is_there_twice_counts_once_in_the_comparison(served: Catalog
     assert outcome.report.comparison == once
 
 
-def test_cities_that_are_spelled_otherwise_are_a_warning(served: Catalog, made: Made) -> None:
-    """Queries match both spellings; answers show the new one."""
-    outcome = checked(served, made(edit("city_name", str.upper, "VT")))
-    found = finding(outcome, "respelled-city")
+@pytest.mark.parametrize(("name", "rule"), [("city_name", "respelled-city"), ("county_name", "renamed-county")])
+def test_names_that_are_spelled_otherwise_are_a_warning(served: Catalog, made: Made, name: str, rule: str) -> None:
+    """Answers show the new spelling. Queries for a city match both."""
+    outcome = checked(served, made(edit(name, str.upper, "VT")))
+    found = finding(outcome, rule)
     assert (outcome.result, found.severity, found.count) == ("passed", "warning", 30)
 
 

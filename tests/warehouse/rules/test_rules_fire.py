@@ -67,8 +67,9 @@ ELSEWHERE = {
     "slow-drift",
     "slow-loss",
     "unreadable-baseline",
-    # in compare/test_plausibility.py, as a warning
+    # in compare/test_plausibility.py, as warnings
     "respelled-city",
+    "renamed-county",
     # in compare/test_drift.py, with more projects than others need
     "records-changed",
     "records-gained",
