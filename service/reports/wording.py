@@ -185,10 +185,11 @@ def _lost_figures(comparison: Comparison) -> list[tuple[str, str]]:
             groups.setdefault((one.lost, one.old_count), []).append(one.figure)
     ranked = sorted(groups.items(), reverse=True)
     lines = [
-        (f"Lost in {lost:,} of {old:,} ZIP codes", listed_figures(names)) for (lost, old), names in ranked[:_LOSSES]
+        (f"Figures lost in {lost:,} of {old:,} ZIP codes", listed_figures(names))
+        for (lost, old), names in ranked[:_LOSSES]
     ]
     more = sum(len(names) for _, names in ranked[_LOSSES:])
-    return [*lines, ("Lost in fewer ZIP codes", f"{more:,} more figures")] if more else lines
+    return [*lines, ("Figures lost in fewer ZIP codes", f"{more:,} more")] if more else lines
 
 
 def places_of(numbers: Mapping[str, int], samples: Sequence[str]) -> str:

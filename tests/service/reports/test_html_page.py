@@ -184,10 +184,10 @@ def test_the_colours_of_the_map_are_explained() -> None:
 
 def test_every_state_has_a_row_and_changed_ones_a_row_for_each_table() -> None:
     rows = rows_of(page(comparison=STATES))
-    assert "GA 0 → 3 0 0 0 0" in rows
-    assert "NV 100 → 40 0 60 0 0" in rows
-    assert "TX population 2023 12.3% 0% 100 0 0 40 0" in rows
-    assert "WY 100 0 0 0 0" in rows
+    assert "GA new 0 → 3 0 0 0 0" in rows
+    assert "NV 60.0% 100 → 40 0 60 0 0" in rows
+    assert "TX population 2023 12.3% 12.3% 0% 100 0 0 40 0" in rows
+    assert "WY 0% 100 0 0 0 0" in rows
     assert "NV locations 100 → 40" in rows
     assert "NV population population 2023 100 → 40 100 1,000 0% 0%" in rows
     assert "TX population population 2023 100 100 1,000 0% 12.3%" in rows
@@ -209,8 +209,20 @@ def test_losses_come_before_the_findings() -> None:
     assert section(text, "losses") == (
         "Losses for partners Figures that no ZIP code has any more population 2035 "
         "ZIP codes gone 3: AL 2, NY 1; such as 36436 ZIP codes that lose a figure 3: NY 2, AL 1 "
-        "Lost in 7 of 100 ZIP codes population 2034 development_projects gone 4 of 9"
+        "Figures lost in 7 of 100 ZIP codes population 2034 development_projects gone 4 of 9"
     )
+
+
+def test_figures_lost_alike_share_a_line_and_lines_are_few() -> None:
+    alike = [figure(f"population {year}", lost=3) for year in range(2020, 2024)]
+    others = [figure(f"tot_home_available_{year}", lost=year - 1999) for year in range(2000, 2012) if year != 2002]
+    shown = section(page(comparison=compared(figures=(*alike, *others))), "losses")
+    assert "Figures lost in 12 of 100 ZIP codes tot_home_available_2011 Figures lost in 11" in shown
+    assert shown.endswith(
+        "Figures lost in 5 of 100 ZIP codes tot_home_available_2004 Figures lost in fewer ZIP codes 7 more"
+    )
+    few = section(page(comparison=compared(figures=tuple(alike))), "losses")
+    assert few == "Losses for partners Figures lost in 3 of 100 ZIP codes population 2020 to 2023"
 
 
 def test_a_drop_without_losses_has_a_sentence_for_it() -> None:
