@@ -161,7 +161,7 @@ def losses_lines(comparison: Comparison) -> list[tuple[str, str]]:
     """Returns the losses of partners as (name, line): figures, ZIP codes, cities, then rows of tables with ids."""
     places, answers = comparison.places, comparison.answers
     lines: list[tuple[str, str | int]] = [
-        ("Figures that no ZIP code has any more", listed_figures(vanished_figures(comparison))),
+        ("Figures gone from every ZIP code", listed_figures(vanished_figures(comparison))),
         ("ZIP codes gone", places_of(places.lost, places.lost_samples)),
     ]
     if answers is not None:
@@ -178,7 +178,7 @@ def losses_lines(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def _lost_figures(comparison: Comparison) -> list[tuple[str, str]]:
-    """Returns the figures that some ZIP codes lose. Those with equal numbers share a line; most lines are 8."""
+    """Returns the figures that some ZIP codes lose. Those with equal numbers share a line, and 8 lines are shown."""
     groups: dict[tuple[int, int], list[str]] = {}
     for one in comparison.figures:
         if one.lost and one.new_count:

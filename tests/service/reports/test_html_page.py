@@ -207,7 +207,7 @@ def test_losses_come_before_the_findings() -> None:
     text = page(ERROR, comparison=LOSING)
     assert text.index('<h2 id="losses">') < text.index('<h2 id="findings">')
     assert section(text, "losses") == (
-        "Losses for partners Figures that no ZIP code has any more population 2035 "
+        "Losses for partners Figures gone from every ZIP code population 2035 "
         "ZIP codes gone 3: AL 2, NY 1; such as 36436 ZIP codes that lose a figure 3: NY 2, AL 1 "
         "Figures lost in 7 of 100 ZIP codes population 2034 development_projects gone 4 of 9"
     )
