@@ -1,97 +1,146 @@
-"""The report of a checked drop as one self-contained page, with small charts of the drift.
+"""The report of a checked drop as one self-contained page: report.html and its parts, in Jinja.
 
-The page loads no other files and runs no script, so it can be mailed, stored beside a drop, and printed.
+The page loads no other files and runs no script, so it can be mailed, stored beside a drop, and printed. The Jinja
+environment makes every value printable, then escapes it: text of a drop is harmless.
 """
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from html import escape
-from importlib import resources
-from string import Template
+from pathlib import Path
 
-from service.reports import html_parts, wording
-from service.reports.html_comparison import render_comparison
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from config.text import printable
+from service.reports import charts, wording
+from warehouse.files.atomic import write_atomically
 from warehouse.publishing.outcome import PublishOutcome
-from warehouse.schema.findings import Finding
+from warehouse.schema.comparison import CHANGE_STEPS, SIZE_STEPS, Comparison, Distribution, FigureChange, StateChange
+from warehouse.schema.errors import CatalogError
+from warehouse.schema.tables import HOUSING, POPULATION
 
-_SIGNS = {"error": "✕", "warning": "!", "info": "i"}
-_NAMES = {"error": "Error", "warning": "Warning", "info": "Note"}
-_TONE_SIGNS = {"good": "✓", "doubtful": "!", "bad": "✕"}
+_POPULATION = "population "
+Bars = dict[str, tuple[charts.Bar, ...]]
+
+
+class DistributionCharts(msgspec.Struct, frozen=True):
+    """The two charts of a figure: ZIP codes by its relative change, and by its size."""
+
+    figure: str
+    changes: Bars
+    sizes: Bars
+
+
+class Charts(msgspec.Struct, frozen=True):
+    """All charts of a comparison. Empty ones are not shown."""
+
+    population: charts.LineChart | None
+    years: dict[int, charts.Pair]  # the numbers of `population`
+    homes: Bars
+    tiles: dict[str, tuple[int, int]]  # by state: column and row on the map
+    absent: tuple[str, ...]  # states of the map that neither release has
+    distributions: tuple[DistributionCharts, ...]
+
+
+class ReportPage(msgspec.Struct, frozen=True):
+    """Everything that report.html shows."""
+
+    drop: str
+    contents: dict[str, str]  # by id: titles of the sections
+    verdict: wording.DropVerdict
+    facts: tuple[tuple[str, str], ...]
+    groups: tuple[wording.FindingGroup, ...]
+    comparison: Comparison | None
+    losses: tuple[tuple[str, str], ...]
+    charts: Charts | None  # None without a comparison
+
+
+def write_page(path: Path, outcome: PublishOutcome, drop: str) -> None:
+    """Writes the page about the `outcome` of checking `drop`. Raises CatalogError if it cannot be written."""
+    try:
+        write_atomically(path, render_page(outcome, drop).encode())
+    except OSError as error:
+        raise CatalogError(f"cannot write {path}: {error.strerror}") from None
 
 
 def render_page(outcome: PublishOutcome, drop: str, at: datetime | None = None) -> str:
     """Returns the page about the `outcome` of checking `drop` at the time `at` (default: now)."""
-    template = resources.files("service.reports").joinpath("html_page.html").read_text(encoding="utf-8")
-    verdict = wording.drop_verdict(outcome)
-    comparison = outcome.report.comparison
-    return Template(template).substitute(
-        drop=html_parts.text(drop),
-        tone=verdict.tone,
-        sign=_TONE_SIGNS[verdict.tone],
-        word=html_parts.text(verdict.word),
-        rest=html_parts.text(verdict.rest),
-        facts=_facts(outcome, at or datetime.now(UTC)),
-        findings=_findings(outcome.report.findings),
-        drift=render_comparison(comparison) if comparison else f"<p>{wording.NOT_COMPARED}</p>",
-    )
-
-
-def _facts(outcome: PublishOutcome, at: datetime) -> str:
     comparison, release = outcome.report.comparison, outcome.manifest
-    facts = [("Checked", f"{at:%Y-%m-%d %H:%M} UTC")]
+    facts = [("Checked", f"{at or datetime.now(UTC):%Y-%m-%d %H:%M} UTC")]
     if release:
         facts.append(("Current release", release.id))
     if comparison:
-        facts.append(("ZIP codes", wording.places_line(comparison)))
-        facts.append(("Figures", wording.figures_line(comparison)))
-    return "".join(f"<div><dt>{name}</dt><dd>{html_parts.text(value)}</dd></div>" for name, value in facts)
+        facts += [("ZIP codes", wording.places_line(comparison)), ("Figures", wording.figures_line(comparison))]
+    page = ReportPage(
+        drop=drop,
+        contents=_contents(comparison),
+        verdict=wording.drop_verdict(outcome),
+        facts=tuple(facts),
+        groups=tuple(wording.by_cause(outcome.report.findings)),
+        comparison=comparison,
+        losses=tuple(wording.losses_lines(comparison)) if comparison else (),
+        charts=_charts(comparison) if comparison else None,
+    )
+    return _environment().get_template("report.html").render(page=page)
 
 
-def _findings(findings: Sequence[Finding]) -> str:
-    if not findings:
-        return "<p>No findings.</p>"
-    heads = ("Severity", "Rule", "Finding, and what to do", "Where", "Count")
-    rows: list[str] = []
-    for group in wording.by_cause(findings):
-        if group.name is not None:
-            rows.append(
-                f'<tr><th scope="rowgroup" colspan="{len(heads)}">Cause: {html_parts.text(group.name)}</th></tr>'
-            )
-        rows += [_finding(finding) for finding in group.findings]
-    caption = "Worst first; consequences of a finding are below it, marked └"
-    return f'<div class="findings">{html_parts.table(caption, heads, rows, numeric=("Count",))}</div>'
+def _contents(comparison: Comparison | None) -> dict[str, str]:
+    if comparison is None:
+        return {"findings": "Findings", "changes": "Changes from the current release"}
+    sections: tuple[tuple[str, str, object], ...] = (
+        ("losses", "Losses for partners", True),
+        ("findings", "Findings", True),
+        ("answers", "Changes for partners", comparison.answers),
+        ("states", "States", comparison.states),
+        ("figures", "Figures", comparison.figures or comparison.distributions),
+        ("tables", "Tables", True),
+        ("movers", "Largest movers", comparison.movers),
+    )
+    return {name: title for name, title, contents in sections if contents}
 
 
-def _finding(finding: Finding) -> str:
-    kind = f"{finding.severity} follows" if finding.follows else finding.severity
-    return (
-        f'<tr class="{kind}">'
-        f'<td class="severity"><span class="sign" aria-hidden="true">{_SIGNS[finding.severity]}</span>'
-        f'{_NAMES[finding.severity]}</td><td class="rule">{_rule(finding)}</td>'
-        f"<td>{_details(finding)}</td><td>{_where(finding)}</td>"
-        f'<td class="number">{finding.count:,}</td></tr>'
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("service.reports", ""),
+        autoescape=True,
+        finalize=_printable,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(wording=wording, scale=charts.SCALE, level=charts.level, figures_of=_figures_of)
+    environment.filters.update(number=wording.number, share=wording.share)
+    return environment
+
+
+def _printable(value: object) -> object:
+    """Makes a value of a template printable. Markup is the output of a macro, whose values are printable already."""
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _charts(comparison: Comparison) -> Charts:
+    totals = {one.figure: (one.old_total, one.new_total) for one in comparison.figures}
+    years = {int(name.removeprefix(_POPULATION)): pair for name, pair in totals.items() if name.startswith(_POPULATION)}
+    tiles = charts.tile_places([state.state for state in comparison.states])
+    return Charts(
+        population=charts.population_lines(years) if years else None,
+        years=years,
+        homes=charts.bars({name: pair for name, pair in totals.items() if not name.startswith(_POPULATION)}),
+        tiles=tiles,
+        absent=tuple(sorted(tiles.keys() - {state.state for state in comparison.states})),
+        distributions=tuple(map(_distribution, comparison.distributions)),
     )
 
 
-def _rule(finding: Finding) -> str:
-    return f"{'└ ' if finding.follows else ''}<code>{html_parts.text(finding.rule)}</code>"
+def _distribution(one: Distribution) -> DistributionCharts:
+    changes = {step: (number,) for step, number in zip(CHANGE_STEPS, one.changes, strict=True)}
+    pairs = zip(one.old_sizes, one.new_sizes, strict=True)
+    sizes = dict(zip(SIZE_STEPS, pairs, strict=True))
+    return DistributionCharts(one.figure, charts.bars(changes, ("new",)), charts.bars(sizes))
 
 
-def _details(finding: Finding) -> str:
-    parts = [f'<p class="message">{html_parts.text(finding.message)}</p>']
-    samples = wording.samples_of(finding)
-    if samples:
-        row = " row" if wording.in_a_row(samples) else ""
-        items = "".join(f"<li>{escape(sample)}</li>" for sample in samples)
-        parts.append(f'<ul class="samples{row}">{items}</ul>')
-    if finding.accepted is not None:
-        parts.append(f'<p class="remedy">Accepted, reason given: {html_parts.text(finding.accepted)}</p>')
-    elif remedy := wording.remedy_of(finding):
-        parts.append(f'<p class="remedy">→ {html_parts.text(remedy)}</p>')
-    return "".join(parts)
-
-
-def _where(finding: Finding) -> str:
-    places = (("table", finding.table), ("column", finding.column), ("file", finding.file))
-    lines = [f"<dt>{name}</dt><dd>{html_parts.name(value)}</dd>" for name, value in places if value]
-    return f'<dl class="where">{"".join(lines)}</dl>' if lines else ""
+def _figures_of(state: StateChange, table: str) -> list[FigureChange]:
+    """Returns the figures of a state that `table` brings."""
+    if table not in (POPULATION.name, HOUSING.name):
+        return []
+    return [one for one in state.figures if one.figure.startswith(_POPULATION) == (table == POPULATION.name)]

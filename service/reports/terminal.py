@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
@@ -19,15 +18,13 @@ from rich.table import Table
 from rich.text import Text
 
 from config.text import printable
-from service.reports import html_page, wording
+from service.reports import wording
 from service.reports.terminal_comparison import print_comparison
 from service.reports.text_table import NARROW, TextTable, plain, text_table
-from warehouse.files.atomic import write_atomically
 from warehouse.publishing.outcome import PublishOutcome
 from warehouse.releases.catalog import Manifest, Origin
 from warehouse.releases.pointer import Pointer
 from warehouse.rules.failures import FailureFile
-from warehouse.schema.errors import CatalogError
 from warehouse.schema.findings import Acceptance, Finding, Severity, ValidationReport
 from warehouse.schema.progress import ProgressCallback
 
@@ -57,14 +54,6 @@ def headline(outcome: PublishOutcome) -> str:
 
 def severity_text(severity: Severity) -> Text:
     return Text(severity, _COLOURS[severity])
-
-
-def write_html(path: Path, outcome: PublishOutcome, drop: str) -> None:
-    """Writes the outcome as an HTML page. Raises CatalogError if it cannot be written."""
-    try:
-        write_atomically(path, html_page.render_page(outcome, drop).encode())
-    except OSError as error:
-        raise CatalogError(f"cannot write {path}: {error.strerror}") from None
 
 
 @contextmanager

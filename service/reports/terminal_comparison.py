@@ -1,7 +1,5 @@
 """Prints the changes from one release to another: totals first, then states and ZIP codes."""
 
-from collections.abc import Mapping
-
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -11,7 +9,6 @@ from service.reports.text_table import NARROW, TextTable, plain, text_table
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.tables import LOCATIONS
 
-_STATES = 12  # most states listed in a line
 _NOISE = 0.05  # states of which a smaller share changed are not shown
 _WORST_STATES = 8  # most states shown
 _MOST_TOTALS = 12  # most figures shown
@@ -24,7 +21,7 @@ def print_comparison(console: Console, comparison: Comparison, title: str) -> No
     heads.add_row("ZIP codes", wording.places_line(comparison))
     for label, by_state in (("  new in", comparison.places.gained), ("  gone from", comparison.places.lost)):
         if by_state:
-            heads.add_row(label, _by_state(by_state))
+            heads.add_row(label, wording.by_state(by_state))
     heads.add_row("figures", wording.figures_line(comparison))
     for name, line in (*wording.records_lines(comparison), *wording.answers_lines(comparison)):
         heads.add_row(name, line)
@@ -50,13 +47,6 @@ def print_comparison(console: Console, comparison: Comparison, title: str) -> No
     same = wording.unchanged_line(comparison)
     if same:
         console.print(f"[dim]{same}[/dim]\n")
-
-
-def _by_state(numbers: Mapping[str, int]) -> str:
-    ranked = sorted(numbers.items(), key=lambda entry: (-entry[1], entry[0]))
-    more = len(ranked) - _STATES
-    listed = ", ".join(f"{state} {number:,}" for state, number in ranked[:_STATES])
-    return f"{listed} and {more} more states" if more > 0 else listed
 
 
 def _table_rows(comparison: Comparison) -> Table:

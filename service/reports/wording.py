@@ -1,6 +1,6 @@
 """The words and numbers of a report, the same in the terminal and on the page."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -12,6 +12,8 @@ from warehouse.schema.comparison import Comparison, FigureChange, Mover, StateCh
 from warehouse.schema.findings import Finding, ValidationReport
 from warehouse.schema.tables import LOCATIONS, TABLES
 
+_STATES = 12  # most states listed in a line
+_LOSSES = 8  # most lines about figures that some ZIP codes lose
 SAMPLES_IN_A_ROW = 16  # characters; longer samples get a line each
 NOT_COMPARED = "Not compared: there is no comparable release, or a required table is missing."
 
@@ -147,6 +149,59 @@ def figures_line(comparison: Comparison) -> str:
     return f"changed in {many:,} ZIP code{'' if many == 1 else 's'}"
 
 
+def by_state(numbers: Mapping[str, int]) -> str:
+    """Returns the states with the largest numbers: "NY 41, TX 7 and 3 more states"."""
+    ranked = sorted(((state, number) for state, number in numbers.items() if number), key=lambda one: (-one[1], one[0]))
+    more = len(ranked) - _STATES
+    listed = ", ".join(f"{state or '(none)'} {number:,}" for state, number in ranked[:_STATES])
+    return f"{listed} and {more} more state{'s' if more > 1 else ''}" if more > 0 else listed
+
+
+def losses_lines(comparison: Comparison) -> list[tuple[str, str]]:
+    """Returns the losses of partners as (name, line): figures, ZIP codes, cities, then rows of tables with ids."""
+    places, answers = comparison.places, comparison.answers
+    lines: list[tuple[str, str | int]] = [
+        ("Figures gone from every ZIP code", listed_figures(vanished_figures(comparison))),
+        ("ZIP codes gone", places_of(places.lost, places.lost_samples)),
+    ]
+    if answers is not None:
+        where = by_state({one.state: one.without for one in comparison.states})
+        lines.append(
+            ("ZIP codes that lose a figure", answers.without and f"{answers.without:,}{where and f': {where}'}")
+        )
+    lines += _lost_figures(comparison)
+    if answers is not None:
+        lines.append(("Cities gone", answers.cities_lost and f"{answers.cities_lost:,}"))
+    for name, one in comparison.records.items():
+        lines.append((f"{name} gone", one.lost and f"{one.lost:,} of {one.old_count:,}{_such_as(one.lost_samples)}"))
+    return [(name, str(line)) for name, line in lines if line]
+
+
+def _lost_figures(comparison: Comparison) -> list[tuple[str, str]]:
+    """Returns the figures that some ZIP codes lose. Those with equal numbers share a line, and 8 lines are shown."""
+    groups: dict[tuple[int, int], list[str]] = {}
+    for one in comparison.figures:
+        if one.lost and one.new_count:
+            groups.setdefault((one.lost, one.old_count), []).append(one.figure)
+    ranked = sorted(groups.items(), reverse=True)
+    lines = [
+        (f"Figures lost in {lost:,} of {old:,} ZIP codes", listed_figures(names))
+        for (lost, old), names in ranked[:_LOSSES]
+    ]
+    more = sum(len(names) for _, names in ranked[_LOSSES:])
+    return [*lines, ("Figures lost in fewer ZIP codes", f"{more:,} more")] if more else lines
+
+
+def places_of(numbers: Mapping[str, int], samples: Sequence[str]) -> str:
+    """Returns the number of ZIP codes, by state, with samples; empty if there are none."""
+    total = sum(numbers.values())
+    return f"{total:,}: {by_state(numbers)}{_such_as(samples)}" if total else ""
+
+
+def _such_as(samples: Sequence[str]) -> str:
+    return f"; such as {', '.join(samples)}" if samples else ""
+
+
 def answers_lines(comparison: Comparison) -> list[tuple[str, str]]:
     """Returns the changes for partners as (name, line). Empty if an earlier version made the comparison."""
     answers = comparison.answers
@@ -178,6 +233,26 @@ def is_changed(state: StateChange) -> bool:
 
 def worst_first(states: Iterable[StateChange]) -> list[StateChange]:
     return sorted(states, key=lambda state: (-extent(state), state.state))
+
+
+def state_label(state: StateChange) -> str:
+    """Returns the share of a state that changed, or whether the whole state is new or gone."""
+    old, new = state.rows.get(LOCATIONS.name, (0, 0))
+    if old and not new:
+        return "gone"
+    return "new" if new and not old else share(extent(state))
+
+
+def before_now(old: int | None, new: int | None) -> str:
+    """Returns both numbers, or one if they are equal."""
+    return number(new) if old == new else f"{number(old)} → {number(new)}"
+
+
+def value(value: str | float | None) -> str:
+    """Returns a field of an answer."""
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else f"{value:,}"
 
 
 def place_of(mover: Mover) -> str:

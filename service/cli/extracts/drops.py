@@ -217,7 +217,9 @@ def check_drop(
     with terminal.progress(stderr(), terminal.CHECK) as progress, releases.reading(to_compare=True) as reader:
         outcome = dry_run(reader.catalog, paths, options, progress)
     if html is not None:
-        terminal.write_html(html, outcome, " ".join(paths))
+        from service.reports.html_page import write_page  # imports Jinja, which takes a tenth of a second
+
+        write_page(html, outcome, " ".join(paths))
 
     def show() -> None:
         print_outcome(outcome, failures)
