@@ -523,6 +523,12 @@ ABSENCE = _mistakes(
     ("homes-of-last-month", "delivered-before", "housing is that of", _of_last_month(*HOMES, DEMAND)),
     ("one-zip-code-for-each-name", "aliases-lost", "are gone", _one_zip_code_for_each_name),
     ("half-of-the-projects", "records-lost", "120 of 240", _half_of_the_projects),
+    (
+        "projects-with-other-ids",
+        "records-lost",
+        "ids may have changed",
+        _of_projects("project_id", lambda one: f"P{one}"),
+    ),
     ("every-project-completed", "records-changed", "another status", _of_projects("status", lambda _: "Completed")),
 )
 ABSENCE += _mistakes(

@@ -193,10 +193,15 @@ def _records_lost(comparison: Comparison, limits: RuleLimits) -> Iterator[Findin
     for name, records in comparison.records.items():
         share = records.lost / records.old_count if records.old_count else 0
         if share > limit:
+            others = (
+                "; about as many are new, so ids may have changed"
+                if abs(records.gained / records.lost - 1) < 0.1
+                else ""
+            )
             yield make_finding(
                 "records-lost",
                 f"{records.lost:,} of {records.old_count:,} records of {name} would be lost "
-                f"({share:.1%}, limit {limit:.1%})",
+                f"({share:.1%}, limit {limit:.1%}){others}",
                 table=name,
                 count=records.lost,
                 measured=share,
