@@ -23,6 +23,7 @@ def render_columns() -> str:
         rows = [(f"`{one.name}`", types[table.name, one.name], *_facts(one)) for one in table.columns]
         parts += [f"## {table.name}", _about(table), written_table(_HEAD, rows), *_more(table)]
     return written_page(
+        "warehouse/schema/tables.py",
         "Columns of a drop",
         "This page has the type and the range of every column of a drop. Read it when you write the export. [What "
         "a drop contains](../publish/drops.md) explains tables and files, and [rules for drops](rules.md) all checks.",

@@ -9,6 +9,7 @@ from service.cli.main import main
 from tests.support.markdown import written_page, written_table
 
 _PROGRAM = "forecast"
+_SOURCE = "service/cli/"
 _SUMMARY_WIDTH = 200  # of a command in the list of its group: longer ones are cut
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 _AS_IT_IS = "\b\n"  # click's mark before a paragraph that keeps its lines
@@ -21,6 +22,7 @@ def render_commands() -> Mapping[str, str]:
     single = [(name, command) for name, command in _commands_of(main, context) if name not in groups]
     pages = {
         f"{name}.md": written_page(
+            _SOURCE,
             f"{_PROGRAM} {name}",
             *_description(group, _context(group, f"{_PROGRAM} {name}", context)),
             *_sections(_commands_of(group, context), f"{_PROGRAM} {name}", context),
@@ -28,6 +30,7 @@ def render_commands() -> Mapping[str, str]:
         for name, group in groups.items()
     }
     pages["index.md"] = written_page(
+        _SOURCE,
         "Command line",
         "Every command, its options and its exit codes. In a checkout, the program is `.venv/bin/forecast`.",
         *_description(main, context),

@@ -75,6 +75,7 @@ def render_metrics_page() -> str:
     explained = {label for label, _, _ in _LABEL_VALUES}
     assert explained == {label for _, _, labels, _ in rows for label in labels.split(", ") if label}
     return written_page(
+        "service/base/telemetry.py and service/operators/",
         "Metrics",
         "This page lists, for operators, every metric at `/metrics` of the operators' listener and the values of its "
         "labels. [Watch an instance](../operate/watch.md) says which to look at first, and "
@@ -110,6 +111,7 @@ def render_rules() -> str:
         for rule in RULES.values()
     ]
     return written_page(
+        "warehouse/rules/",
         "Rules for drops",
         "Every rule that `forecast extracts check` and `publish` apply, with its default limit. A finding of severity "
         "error refuses the drop. Where the column *accept* has *yes*, "

@@ -21,6 +21,7 @@ def render_dictionary() -> str:
             text = " ".join(schema.get("description", "").replace("``", "`").split())  # Python 3.13 removes indents
             parts += [f"## {name}", text, written_table(("member", "type", "null", "meaning"), _members(schema))]
     return written_page(
+        "service/http/openapi.py",
         "Data dictionary",
         "Every member of every answer. [What the figures mean](figures.md) explains the sources, and what a figure is "
         "in each year.",

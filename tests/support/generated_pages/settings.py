@@ -6,10 +6,11 @@ from msgspec import inspect
 
 from config.loading import DURATIONS, load
 from config.settings import Settings, describe_setting, is_secret, is_url, names
-from tests.support.markdown import ROOT, written_table
+from tests.support.markdown import ROOT, generated_from, written_table
 
 SETTINGS_PAGE = ROOT / "docs/reference/settings.md"
-_TABLES = re.compile(r"(?<=<!-- generated from config/settings\.py -->\n).*(?=<!-- end -->)", re.DOTALL)
+_BEGINNING = generated_from("config/settings.py")
+_TABLES = re.compile(rf"(?<={re.escape(_BEGINNING)}\n).*(?=<!-- end -->)", re.DOTALL)
 # Each by its first setting.
 _GROUPS = {
     "data_dir": "Stores",

@@ -24,6 +24,7 @@ def render_types() -> str:
     rows = [(", ".join(names), *cells) for cells, names in alike.items()]
     instead = ColumnType("")
     return written_page(
+        "warehouse/schema/column_types.py",
         "Types of columns",
         "Every type that a column of a Parquet file can have, in the names of DuckDB, and the kinds of columns that "
         "can be read from it. Where the table says yes, every value that fits the column is read exactly, without "
