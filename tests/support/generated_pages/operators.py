@@ -133,7 +133,7 @@ def render_rules() -> str:
         "Rules for drops",
         "Every rule that `forecast extracts check` and `publish` apply, with its default limit. A finding of severity "
         "error refuses the drop. `FORECAST_LIMITS` and `FORECAST_SEVERITIES` change limits and severities; `forecast "
-        "extracts rules` lists those in force. A link to a rule ends in its name, such as `rules.md#total-drift`.",
+        "extracts rules` lists those in force. The anchor of a rule is its name, such as `#total-drift`.",
         "A limit without % is a number of rows, ZIP codes or figures. The column *accept* shows whether "
         "[`--accept`](../publish/refused.md#accept-a-finding) publishes a drop in spite of an error:",
         "- **no**: an error must be corrected. A warning or a note needs no acceptance.\n"
