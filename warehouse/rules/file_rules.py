@@ -54,7 +54,8 @@ FILE_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="mixed-months",
-        about="All tables of a drop, and all files and rows of a table, must be of the same month.",
+        about="All files and rows of a drop must have the same MONTH_CODE, the same year= and month= folders, and "
+        "days in UPDATED_AT that are at most ten days apart.",
         remedy="deliver files of one month only",
         override=True,
     ),

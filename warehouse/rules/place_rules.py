@@ -34,7 +34,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlaceRule(
         name="place-value-missing",
         limit=0.02,
-        about="Share of the ZIP codes without a county or coordinates, not counting military ones.",
+        about="Share of the ZIP codes without a county or coordinates, except in territories and military areas.",
         finding="have no county or coordinates",
         cause="a join may have lost them",
     ),

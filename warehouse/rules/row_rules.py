@@ -114,7 +114,7 @@ ROW_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         name="zero-coordinate",
-        about="A latitude or longitude of 0 is in no state. It stands for an unknown place.",
+        about="A latitude or longitude between -0.5 and 0.5 is in no state. A 0 stands for an unknown place.",
         remedy="leave unknown coordinates empty (NULL)",
         limit=0,
         unit="rows",

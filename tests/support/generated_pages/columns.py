@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.support.markdown import written_page, written_table
-from warehouse.rules.all_rules import RuleLimits
+from warehouse.rules.all_rules import RuleLimits, shown_limit
 from warehouse.rules.contract import open_data_contract
-from warehouse.schema.tables import HOUSING_FIGURES, POPULATION, PROJECTS, TABLES, Column, Table
+from warehouse.schema.tables import ALIASES, HOUSING_FIGURES, LOCATIONS, POPULATION, PROJECTS, TABLES, Column, Table
 
 _HEAD = ("column", "type", "NULL allowed", "values")
 
@@ -20,7 +20,7 @@ def render_columns() -> str:
     }
     parts: list[str] = []
     for table in TABLES:
-        rows = [(f"`{one.name}`", types[table.name, one.name], *_facts(one)) for one in table.columns]
+        rows = [(f"`{one.name}`", types[table.name, one.name], *_facts(table, one)) for one in table.columns]
         parts += [f"## {table.name}", _about(table), written_table(_HEAD, rows), *_more(table)]
     return written_page(
         "warehouse/schema/tables.py",
@@ -31,10 +31,11 @@ def render_columns() -> str:
         "`updated_at` and `month_code` may be missing, a file of wide population has a column for each year instead of "
         "`year` and `tot_population`, and `--accept missing-figure` publishes a drop whose housing lacks a figure. The "
         "names of columns may be in any letter case and any order.",
-        "Export the type in the tables. [Types of columns](types.md) lists the others that are read, and the refused "
-        "ones.",
+        "Export the type in the tables, which has the name that Parquet gives it. [Types of columns](types.md) has its "
+        "names in Snowflake, Spark, DuckDB and pyarrow, the other types that are read, and the refused ones.",
         "Text is trimmed, and empty text is NULL. ZIP and FIPS codes that are numbers get their leading zeros back. As "
-        "text, they must have five digits.",
+        "text, they must have five digits. A column that may be NULL, and has no value in any row, causes a warning "
+        "(`empty-column`). [Rules for drops](rules.md) has the rules that the tables name.",
         *parts,
         "## Columns of any table",
         "They date the table ([dates](../publish/drops.md#dates)). Both are optional.",
@@ -57,8 +58,20 @@ def _about(table: Table) -> str:
     return f"{needed}. No two rows may have the same {key}.{left_out}"
 
 
-def _facts(column: Column) -> tuple[str, str]:
-    return "no" if column.required else "yes", "; ".join(_values(column))
+def _facts(table: Table, column: Column) -> tuple[str, str]:
+    return "no" if column.required else f"yes{_effect_of_null(table, column)}", "; ".join(_values(column))
+
+
+def _effect_of_null(table: Table, column: Column) -> str:
+    """Returns the end of a sentence that begins with "yes"; empty if NULL has no effect on other values."""
+    if table is LOCATIONS:
+        allowed = shown_limit("share", RuleLimits()["place-value-missing"])
+        return f", in up to {allowed} of the ZIP codes (`place-value-missing`)"
+    if table is ALIASES and column.name == "city_name":
+        return ", but the row is left out, with a warning (`blank-alias`)"
+    if table is POPULATION and column.name == "tot_population":
+        return ", but the row is left out, with a warning (`empty-figure`)"
+    return ""
 
 
 def _values(column: Column) -> Iterator[str]:
@@ -77,7 +90,8 @@ def _values(column: Column) -> Iterator[str]:
     if column.maximum is not None:
         yield f"{_number(column.minimum)} to {_number(column.maximum)}"
     if column.zero_within is not None:
-        yield f"not between {-column.zero_within:g} and {column.zero_within:g}, because 0 stands for an unknown place"
+        near = f"{-column.zero_within:g} and {column.zero_within:g}"
+        yield f"not between {near}, because 0 stands for an unknown place (`zero-coordinate`)"
     if column.unknown_below is not None:
         yield "a negative number means unknown and becomes NULL, with a warning"
 
@@ -92,10 +106,10 @@ def _more(table: Table) -> Iterator[str]:
         yield (
             f"All years from {year.minimum:.0f} to {year.maximum:.0f} are allowed, and none is required. If the "
             "current release has a year that the drop has in no ZIP code, this is an error that can be accepted "
-            "(`vanished-figure`). Rows without a figure are left out, with a warning."
+            "(`vanished-figure`)."
         )
         yield "In the wide shape, a file has `zip_code` and at least one of these columns instead:"
-        wide = ("INT64", *_facts(figure))
+        wide = ("INT64", "yes", "; ".join(_values(figure)))
         yield written_table(
             _HEAD,
             [

@@ -1,6 +1,6 @@
 """The references of metrics and of rules for drops."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from prometheus_client.core import Metric
 
@@ -9,8 +9,12 @@ from service.operators.gauges import EVENT_KINDS
 from service.operators.metrics import metric_families
 from service.operators.state import InstanceState
 from tests.support.markdown import written_page, written_table
-from warehouse.rules.all_rules import RULES
-from warehouse.rules.rule import Needs, Rule
+from warehouse.rules.drift_rules import DRIFT_RULES
+from warehouse.rules.figure_rules import BASELINE_RULES, FIGURE_RULES
+from warehouse.rules.file_rules import COLUMN_RULES, FILE_RULES
+from warehouse.rules.place_rules import PLACE_RULES
+from warehouse.rules.row_rules import ROW_RULES
+from warehouse.rules.rule import CHECK_SOURCE, Needs, PlausibilityRule, Rule
 
 _TIERS = (
     "`near` (the worker's memory), `shared` (Redis) or `warehouse` (DuckDB)",
@@ -96,36 +100,61 @@ def _labels(metric: Metric) -> str:
 
 _NEEDS: Mapping[Needs, str] = {"drop": "", "release": "a release", "inbox": "the inbox", "publish": "a publish"}
 
+# The groups of rules: title, introduction, rules.
+_GROUPS: Sequence[tuple[str, str, Sequence[Rule]]] = (
+    ("Files", "Rules on the files of a drop, and on the dates of its tables.", FILE_RULES),
+    ("Columns", "Rules on the tables of a drop, and on their columns.", COLUMN_RULES),
+    ("Rows", "Rules on single rows and values.", ROW_RULES),
+    (
+        "Changes from the current release",
+        "Rules on totals, coverage and records, and on the build of a release.",
+        DRIFT_RULES,
+    ),
+    (
+        "Figures",
+        f"Rules on figures that are well-formed and may be wrong. For each of them: {CHECK_SOURCE}.",
+        (*FIGURE_RULES, *BASELINE_RULES),
+    ),
+    ("Places", f"Rules on locations and aliases. For each of them: {CHECK_SOURCE}.", PLACE_RULES),
+)
+
 
 def render_rules() -> str:
-    rows = [
-        (
-            f"`{rule.name}`",
-            rule.severity,
-            _limit(rule),
-            "yes" if rule.override else "no",
-            _NEEDS[rule.needs],
-            rule.about,
-            rule.remedy or "",
-        )
-        for rule in RULES.values()
-    ]
+    parts: list[str] = []
+    for title, about, rules in _GROUPS:
+        judged = [rule for rule in rules if isinstance(rule, PlausibilityRule)]
+        rows = [(*_row(rule), rule.cause if rule in judged else rule.remedy or "") for rule in rules]
+        head = ("rule", "severity", "limit", "accept", "needs", "what it checks")
+        parts += [
+            f"## {title}",
+            about,
+            written_table((*head, "likely cause" if judged else "what to do"), rows),
+        ]
     return written_page(
         "warehouse/rules/",
         "Rules for drops",
         "Every rule that `forecast extracts check` and `publish` apply, with its default limit. A finding of severity "
-        "error refuses the drop. Where the column *accept* has *yes*, "
-        "[`--accept`](../publish/refused.md#accept-a-finding) publishes all the same. `FORECAST_LIMITS` and "
-        "`FORECAST_SEVERITIES` change limits and severities; `forecast extracts rules` lists those in force.",
-        "A limit without % is a number of rows, ZIP codes or figures. The column *needs* shows what a rule needs "
-        "beside the drop:",
+        "error refuses the drop. `FORECAST_LIMITS` and `FORECAST_SEVERITIES` change limits and severities; `forecast "
+        "extracts rules` lists those in force. The anchor of a rule is its name, such as `#total-drift`.",
+        "A limit without % is a number of rows, ZIP codes or figures. The column *accept* shows whether "
+        "[`--accept`](../publish/refused.md#accept-a-finding) publishes a drop in spite of an error:",
+        "- **no**: an error must be corrected. A warning or a note needs no acceptance.\n"
+        "- **yes**: it can be accepted for the drop as a whole.\n"
+        "- **by state**: it can also be accepted for one state, as in `--accept state-drift:TX=9%`.",
+        "The column *needs* shows what a rule needs beside the drop:",
         "- **a release**: the rule compares the drop with releases. `check --no-release` and a first publish leave it "
         "out.\n"
         "- **the inbox**: only a drop of the inbox can break the rule.\n"
         "- **a publish**: the finding is made after the checks, while a release is built or goes live. `check` does "
         "not report it, and it neither refuses nor holds a drop.",
-        written_table(("rule", "severity", "limit", "accept", "needs", "what it checks", "what to do"), rows),
+        *parts,
     )
+
+
+def _row(rule: Rule) -> tuple[str, ...]:
+    accept = ("by state" if rule.by_state else "yes") if rule.override else "no"
+    name = f'<span id="{rule.name}">`{rule.name}`</span>'
+    return name, rule.severity, _limit(rule), accept, _NEEDS[rule.needs], rule.about
 
 
 def _limit(rule: Rule) -> str:

@@ -14,6 +14,25 @@ _KINDS: dict[ColumnKind, str] = {
     "date": "date",
 }
 
+# The names of the usual types: DuckDB's, then those of others.
+_NAMES = (
+    ("`VARCHAR`", "STRING", "`VARCHAR`", "`string`", "`string`"),
+    ("`BIGINT`", "INT64", "none: unloads `NUMBER(38,0)` as a decimal", "`bigint`", "`int64`"),
+    ("`INTEGER`", "INT32", "none", "`int`", "`int32`"),
+    ("`DOUBLE`", "DOUBLE", "`FLOAT`", "`double`", "`float64` (`double`)"),
+    ("`FLOAT`", "FLOAT", "none", "`float`", "`float32` (`float`)"),
+    ("`DECIMAL(p,s)`", "DECIMAL", "`NUMBER(p,s)`", "`decimal(p,s)`", "`decimal128(p, s)`"),
+    ("`DATE`", "DATE", "`DATE`", "`date`", "`date32`"),
+    ("`TIMESTAMP`", "TIMESTAMP, not adjusted to UTC", "`TIMESTAMP_NTZ`", "`timestamp_ntz`", "`timestamp('us')`"),
+    (
+        "`TIMESTAMP WITH TIME ZONE`",
+        "TIMESTAMP, adjusted to UTC",
+        "none: cast it to `DATE`",
+        "`timestamp`",
+        "`timestamp('us', 'UTC')`",
+    ),
+)
+
 
 def render_types() -> str:
     alike: dict[tuple[str, ...], dict[str, None]] = {}
@@ -30,6 +49,8 @@ def render_types() -> str:
         "can be read from it. Where the table says yes, every value that fits the column is read exactly, without "
         "rounding; a value that does not fit is an error with its row. Otherwise a column with any value is refused by "
         "the name of its type.",
+        "The same types have other names elsewhere. A decimal without a fraction is `DECIMAL(p,0)`:",
+        written_table(("here", "Parquet", "Snowflake", "Spark", "pyarrow"), _NAMES),
         written_table(
             ("type", *_KINDS.values(), "what to do"),
             [*rows, ("export instead", *map(instead.remedy_for, _KINDS), "")],
