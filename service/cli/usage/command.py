@@ -66,8 +66,9 @@ def usage(
 ) -> None:
     """Show partners' usage, for billing.
 
-    Billable answers are `answered` (200), `answered_empty` (200 without figures) and `not_modified` (304). Failures on
-    our side are not counted. Running workers add their counts every half second. All days are UTC.
+    Billable answers are `answered` (200, or 206 for a part of a file), `answered_empty` (200 without figures) and
+    `not_modified` (304). Failures on our side are not counted. Running workers add their counts every half second.
+    All days are UTC.
 
     Exit codes: 0 shown, 1 failed, or records are damaged (the figures of the listed keys are incomplete), 2 wrong
     usage.

@@ -27,7 +27,7 @@ class BillingRow(msgspec.Struct, frozen=True, kw_only=True):
     label: str  # empty if the key's record is gone
     area: str
     date: Day
-    answered: int  # 200 with figures
+    answered: int  # 200 with figures, and 206
     answered_empty: int  # 200 without figures
     not_modified: int  # 304
     not_found: int  # 404

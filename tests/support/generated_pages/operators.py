@@ -86,7 +86,7 @@ def render_metrics_page() -> str:
         "[alerts](../operate/alerts.md) are rules on them.",
         "The **hit rate** is the share of answers that came from a cache. Calculate it from "
         "`forecast_answers_total`, not from `forecast_cache_lookups_total`: "
-        "[The hit rate](../operate/watch.md#the-hit-rate) has the queries.",
+        "[The hit rate](../operate/watch.md#the-hit-rate) has the query.",
         "## Values of labels",
         written_table(("label", "of", "values"), _LABEL_VALUES),
         "## All metrics",
