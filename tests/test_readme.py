@@ -27,7 +27,7 @@ def test_it_is_read_in_a_minute() -> None:
 @pytest.mark.parametrize(
     ("said", "ours", "peer"),
     [
-        (r"(\d+\.\d+) times as many requests as nginx with Lua,", "near", "nginx with Lua"),
+        (r"(\d+\.\d+) times as many cached answers as nginx with Lua,", "near", "nginx with Lua"),
         (r"(\d+\.\d+) times as many as nginx with Lua as it is packaged", "near", "nginx with Lua, as packaged"),
         (r"(\d+\.\d+) times as many as a server in C on libh2o", "near", "libh2o"),
         (r"(\d+) times as many as FastAPI with fastapi-cache2", "near", "FastAPI + fastapi-cache2"),
