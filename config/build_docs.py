@@ -82,4 +82,4 @@ def _nav_of(nav: list[Any], pages: str) -> list[str]:
 
 if __name__ == "__main__":
     if not build():
-        sys.exit("the documentation needs its generator, which `make setup` installs (or: pip install zensical)")
+        sys.exit("the documentation needs its generator; to install it: rm .venv/.installed; make setup")

@@ -185,12 +185,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         Annotated[str, _PUBLIC_URL] | None,
         Meta(
             description="The partners' URL of the service, like https://api.example.com, without a slash at its end, "
-            "for the OpenAPI description; unset: relative to that description."
+            "for the OpenAPI description and /docs/; unset: relative to that description."
         ),
     ] = None
     contact: Annotated[
         Annotated[str, _CONTACT] | None,
-        Meta(description="Contact for partners, for the OpenAPI description: an e-mail address or a URL."),
+        Meta(description="Contact for partners, in the OpenAPI description and /docs/: an e-mail address or a URL."),
     ] = None
     docs: Annotated[bool, Meta(description="Whether /docs/ on the partners' listener shows the documentation.")] = False
 

@@ -48,8 +48,8 @@ if ! { install editables hatchling && install --no-build-isolation --editable ".
     fail "installation failed: $(grep -m 1 '^ERROR' "$log" || echo "see $log") (whole log: $log)"
 fi
 rm -f "$log"
-if wait $!; then rm -f "$log.docs"; else echo "setup: the documentation could not be built; see $log.docs, then try: make docs"; fi
+if wait $!; then rm -f "$log.docs"; else echo "setup: the documentation could not be built; see $log.docs. To try again: rm -f $venv/.runnable $venv/.installed; make setup"; fi
 [ -s service/operators/page/uplot/uPlot.iife.min.js ] ||
-    echo "setup: npm is not installed, or cannot reach its registry: the operators' page has tables, but no charts"
+    echo "setup: npm is not installed, or cannot reach its registry: no charts, API reference and diagrams, only tables and text"
 touch "$venv/.runnable"
 case $extras in *dev*) touch "$venv/.installed" ;; esac

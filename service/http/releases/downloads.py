@@ -14,8 +14,7 @@ from service.http.releases.ranges import Part
 from service.request.errors import ApiError
 from service.request.response import Header, Send
 
-# Block in memory, two per download at most; writing one takes the event loop some 30 µs. With the connection's deadline
-# for readers, it is also the minimum progress in closing.READ_SECONDS.
+# Block in memory, two per download at most; writing one takes the event loop some 30 µs.
 _BLOCK_BYTES = 128 << 10
 _THREADS = 4
 # A disk that needs longer for a block counts as hanging.
