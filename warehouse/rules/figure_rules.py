@@ -122,7 +122,8 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         by_state=False,
         compares=False,
         limit=0.5,
-        about="Share of the larger ZIP codes in which a counted year is the mean of the years before and after.",
+        about="Share of the larger ZIP codes in which a counted year is the mean of the years before and after, beyond "
+        "the average of all years.",
         finding="years are the mean of the years before and after in most ZIP codes",
         cause="they may be interpolated instead of counted",
         explains=("figures-rewritten", *_MOVED),
