@@ -572,7 +572,7 @@ NONSENSE = _mistakes(
         edit("city_name", lambda name: f"Port+{name}", share=0.02),
     ),
     (
-        "characters-that-nobody-sees",
+        "invisible-characters",
         "odd-name",
         "invisible",
         edit("city_name", lambda name: f"{name}\u200b", share=0.02),

@@ -298,7 +298,7 @@ def _post_offices_counted(country: Country) -> None:
 
 
 def _middle_of_people(country: Country) -> None:
-    """Points are where people live instead of in the middle of the land: up to 10 km away."""
+    """Points move from the middle of the land to where people live, up to 10 km."""
     rng = random.Random(20)
     edit(POINT, lambda degrees: round(degrees + rng.uniform(-0.07, 0.07), 5), "NM", "TX", "CA")(country)
 

@@ -6,7 +6,7 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -27,6 +27,8 @@ from warehouse.drops.file_kinds import (
     has_companion_name,
     is_unfinished,
     kind_of,
+    managed_at,
+    managed_by,
     may_hold_table,
     says_parquet,
 )
@@ -44,7 +46,6 @@ from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
 
 _MAGIC = b"PAR1"
-_ICEBERG = "an Iceberg table"
 _PERMISSIONS = "check its permissions"
 _COMMIT = "wait until the writer commits them; if it failed, export the table again and remove them"
 _MIN_FILE_BYTES = 12  # two markers and the length of the footer
@@ -153,7 +154,7 @@ def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
         return
     walk: Iterable[tuple[str, list[str], list[str]]] = os.walk(root, onerror=unreadable)
     for folder, folders, names in walk:
-        if _managed_by(Path(folder)):
+        if managed_by(Path(folder)):
             _is_managed(Path(folder), found)
             folders.clear()
             continue
@@ -190,7 +191,7 @@ def _named(path: Path, found: _Found) -> Iterator[DropFile]:
 
 def _is_managed(path: Path, found: _Found) -> bool:
     """Returns whether `path` is the folder of a managed table, or of its files. If so, adds one finding per table."""
-    found_at = _managed_at(path.absolute())
+    found_at = managed_at(path.absolute())
     if found_at is None:
         return False
     name, kind = _shown(Path(found_at[0].name)), found_at[1]
@@ -198,31 +199,6 @@ def _is_managed(path: Path, found: _Found) -> bool:
     if finding not in found.findings:
         found.findings.append(finding)
     return True
-
-
-def _managed_at(folder: Path) -> tuple[Path, str] | None:
-    """Returns the managed table that `folder` is or belongs to, and its format."""
-    kind = _managed_by(folder)
-    if kind is not None:
-        return folder, kind
-    for below, above in pairwise((folder, *folder.parents)):
-        kind = _managed_by(above)
-        # `metadata` is a common name: only the folders where Iceberg stores its files belong to it
-        if kind is not None and (kind != _ICEBERG or below.name == "data" or "=" in below.name):
-            return above, kind
-    return None
-
-
-def _managed_by(folder: Path) -> str | None:
-    """Returns the table format that decides which Parquet files of a folder are current, or None."""
-    try:
-        if (folder / "_delta_log").is_dir():
-            return "a Delta table"
-        if (folder / ".hoodie").is_dir():
-            return "a Hudi table"
-        return _ICEBERG if any((folder / "metadata").glob("*.metadata.json")) else None
-    except PermissionError:  # reading the folder or its files makes the finding
-        return None
 
 
 def _checked(path: Path, label: str, found: _Found, *, explicit: bool) -> Iterator[DropFile]:

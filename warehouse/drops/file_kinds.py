@@ -1,6 +1,10 @@
-"""Identifies files that are not readable Parquet, by their first bytes and their name, with a remedy for each kind."""
+"""Identifies files that are not readable Parquet, by their first bytes and their name, with a remedy for each kind.
+
+It also identifies the folders of table formats, whose Parquet files must not be read one by one.
+"""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -150,3 +154,33 @@ def _kind_of_text(text: bytes, name: str) -> FileKind:
     least = 1 if says_parquet(name) else 2
     delimited = any(least <= first.count(sign.encode()) == second.count(sign.encode()) for sign in _DELIMITERS)
     return _CSV if delimited or name.endswith((".csv", ".tsv", ".psv")) else _TEXT
+
+
+# --- folders of tables ---------------------------------------------------------------------------------------------
+
+_ICEBERG = "an Iceberg table"
+
+
+def managed_at(folder: Path) -> tuple[Path, str] | None:
+    """Returns the managed table that `folder` is or belongs to, and its format."""
+    kind = managed_by(folder)
+    if kind is not None:
+        return folder, kind
+    for below, above in pairwise((folder, *folder.parents)):
+        kind = managed_by(above)
+        # `metadata` is a common name: only the folders where Iceberg stores its files belong to it
+        if kind is not None and (kind != _ICEBERG or below.name == "data" or "=" in below.name):
+            return above, kind
+    return None
+
+
+def managed_by(folder: Path) -> str | None:
+    """Returns the table format that decides which Parquet files of a folder are current, or None."""
+    try:
+        if (folder / "_delta_log").is_dir():
+            return "a Delta table"
+        if (folder / ".hoodie").is_dir():
+            return "a Hudi table"
+        return _ICEBERG if any((folder / "metadata").glob("*.metadata.json")) else None
+    except PermissionError:  # reading the folder or its files makes the finding
+        return None

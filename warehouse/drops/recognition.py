@@ -10,8 +10,7 @@ import msgspec
 
 from warehouse import sql
 from warehouse.drops.collection import Drop, DropFile
-from warehouse.drops.column_names import KNOWN_COLUMNS, cause_of, respelled
-from warehouse.drops.file_columns import encrypted_columns, read_columns
+from warehouse.drops.file_columns import KNOWN_COLUMNS, cause_of, encrypted_columns, read_columns, respelled
 from warehouse.drops.file_faults import explain
 from warehouse.rules.all_rules import make_finding
 from warehouse.schema.column_types import PARTITION, ColumnType

@@ -1,7 +1,7 @@
 """forecast extracts: the commands for releases. Those for drops are in drops.py."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -26,7 +26,7 @@ from service.reports.text_table import plain
 from warehouse.compare.release_comparison import compare_releases, write_release_changes
 from warehouse.releases.catalog import Manifest
 from warehouse.releases.instances import InstanceRecord
-from warehouse.schema.errors import CatalogError
+from warehouse.schema.errors import CatalogError, WarehouseError
 
 _FORMS = (".csv", ".parquet")
 
@@ -232,9 +232,10 @@ def print_place(releases: ReleaseOperations) -> None:
 
 def print_switch(releases: ReleaseOperations, behind: Sequence[InstanceRecord]) -> None:
     """Prints that the release is current, and how to go back."""
-    with releases.reading() as reader:
+    back = None
+    with suppress(WarehouseError), releases.reading() as reader:  # the release is current even so
         pointer = reader.catalog.pointer()
-    back = pointer.previous if pointer else None
+        back = pointer.previous if pointer else None
     where = "" if behind else ", and every running instance serves it"
     undo = f"; `forecast extracts rollback` returns to {back}" if back else ""
     print_dimly(f"The release is current{where}{undo}.")

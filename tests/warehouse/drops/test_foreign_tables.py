@@ -83,7 +83,7 @@ def test_a_file_that_describes_tables_refuses_no_drop(
 
 
 def test_a_schema_with_the_columns_of_a_missing_table_is_that_table(tmp_path: Path) -> None:
-    """Columns tell more than names."""
+    """Columns identify a table better than names."""
     assert "the drop lacks housing" in reported(tmp_path, "schema.csv", HOUSING).message
 
 

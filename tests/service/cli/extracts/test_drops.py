@@ -103,6 +103,18 @@ def test_rollback_goes_back_and_forth(cli: Cli, release: str, tmp_path: Path) ->
     assert current(cli) == [first]
 
 
+def test_a_switch_ends_with_how_to_go_back_and_the_list_shows_what_was_rolled_back(
+    cli: Cli, release: str, tmp_path: Path
+) -> None:
+    done = cli("extracts", "publish", str(other_drop(tmp_path / "other")))
+    undo = "The release is current, and every running instance serves it; `forecast extracts rollback` returns to"
+    assert f"{undo} {release}." in done.err
+    second = done.out.strip()
+    assert f"{undo} {second}." in cli("extracts", "rollback").err
+    (line,) = [line for line in cli("extracts", "list").out.splitlines() if "rolled back" in line]
+    assert line.startswith(second)
+
+
 def failed(done: Done) -> str:
     assert done.code == 1
     return done.error()
