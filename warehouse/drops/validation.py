@@ -200,12 +200,15 @@ def _parts(table: Table, column: Column | None, locations: str) -> dict[str, str
         "zero": str(column.zero_within if column and column.zero_within is not None else 0),
         "choices": _listed(column.choices if column else ()),
         "words": _listed(column.meanings if column else ()),
-        "prefixes": _listed(prefix for state in STATES for prefix in state.zip_prefixes),
+        "prefixes": _PREFIXES,
     }
 
 
 def _listed(words: Iterable[str]) -> str:
     return ", ".join(f"'{sql.quoted(word)}'" for word in words)
+
+
+_PREFIXES = _listed(prefix for state in STATES for prefix in state.zip_prefixes)
 
 
 def _minimum(column: Column | None) -> float:
