@@ -165,6 +165,7 @@ def _places_of(state: State, number: int, rng: random.Random) -> Iterator[dict[s
     names = [first + last for first in _FIRST for last in _LAST]
     cities = rng.sample(names, len(names))
     south, west, north, east = state.box
+    saint = "Saint " if state.code == "NM" else ""
     middle = (0.0, 0.0)
     for at, zip_code in enumerate(zip_codes):
         county = at // ZIP_CODES_OF_A_COUNTY
@@ -172,7 +173,7 @@ def _places_of(state: State, number: int, rng: random.Random) -> Iterator[dict[s
             middle = rng.uniform(south + 0.4, north - 0.4), rng.uniform(west + 0.4, east - 0.4)
         yield {
             "zip_code": zip_code,
-            "city_name": cities[at * 2 // 3],  # every second city has two ZIP codes
+            "city_name": saint + cities[at * 2 // 3],  # every second city has two ZIP codes
             "state_code": state.code,
             "county_name": f"{cities[-1 - county]} County",
             "county_fips_code": f"{state.fips}{2 * county + 1:03}",
@@ -182,11 +183,11 @@ def _places_of(state: State, number: int, rng: random.Random) -> Iterator[dict[s
 
 
 def _figures_of(place: dict[str, Any], rng: random.Random) -> Figures | None:
-    """Growth is steady; counts have noise, which forecasts lack."""
+    """Growth is steady, and that of counties differs; counts have noise, which forecasts lack."""
     if place["latitude"] is None or rng.random() < PO_BOX:
         return None
     size = min(60_000.0, math.exp(rng.gauss(8.6, 1.0)))
-    growth = 1 + rng.gauss(0.008, 0.008)
+    growth = 1 + rng.gauss(0.008, 0.008) + (int(place["county_fips_code"]) // 2 % 5 - 2) * 0.005
     figures = {}
     for year, name in zip(COUNTED_YEARS, COUNTED, strict=True):
         figures[name] = round(size * growth ** (year - COUNTED_YEARS[0]) * math.exp(rng.gauss(0, 0.02)))

@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -317,18 +318,82 @@ def _middles_of_counties(country: Country) -> None:
                 country.places[name][row] = degrees
 
 
+def _rows_of_county(country: Country, county: str) -> list[int]:
+    return [row for row, code in enumerate(country.places["county_fips_code"]) if code == county]
+
+
+def _a_county_shifted(country: Country) -> None:
+    """Each ZIP code of a county has the homes of the one before."""
+    rows = [row for row in _rows_of_county(country, "48005") if country.figures[DEMAND][row] is not None]
+    for name in (*HOMES, DEMAND):
+        figures = country.figures[name]
+        for row, figure in zip(rows, [figures[rows[-1]], *(figures[row] for row in rows[:-1])], strict=True):
+            figures[row] = figure
+
+
+def _a_county_in_tens(country: Country) -> None:
+    figures = country.figures[census(2020)]
+    for row in _rows_of_county(country, "06005"):
+        figures[row] = figures[row] and round(figures[row] / 10)
+
+
+def _one_total_for_a_county(country: Country) -> None:
+    for row in _rows_of_county(country, "39003"):
+        country.figures[census(2018)][row] = 41_234
+
+
+def _two_counties_exchanged(country: Country) -> None:
+    one, other = (_rows_of_county(country, code) for code in ("48001", "48003"))
+    for name in COUNTY:
+        values = country.places[name]
+        first, second = values[one[0]], values[other[0]]
+        for rows, value in ((one, second), (other, first)):
+            for row in rows:
+                values[row] = value
+
+
+def _demand_that_shrinks(country: Country) -> None:
+    """The rate of growth was subtracted."""
+    for row in country.rows_in("TX"):
+        if country.figures[DEMAND][row]:
+            homes = country.figures[HOMES[3]][row]
+            country.figures[DEMAND][row] = round(homes * homes / country.figures[DEMAND][row] * 0.97)
+
+
+def _without_the_largest(country: Country) -> None:
+    people = country.figures[census(2023)]
+    largest = sorted(range(len(country)), key=lambda row: people[row] or 0)[-2:]
+    country.keep([row for row in range(len(country)) if row not in largest])
+
+
+def _at_a_namesake(country: Country) -> None:
+    """One ZIP code has the point of a town in another state."""
+    row, other = country.rows_in("OH")[7], country.rows_in("TX")[7]
+    for name in POINT:
+        country.places[name][row] = country.places[name][other]
+
+
+def _minutes(degrees: float) -> float:
+    return math.trunc(degrees) + math.fmod(degrees, 1) * 0.6
+
+
+def _next_year(country: Country) -> None:
+    later = datetime.now(UTC) + timedelta(days=370)
+    country.updated_at, country.month_code = f"{later:%Y-%m-%d}", later.month
+
+
 def _interpolated(country: Country) -> None:
     years = zip(country.figures[census(2018)], country.figures[census(2020)], strict=True)
     country.figures[census(2019)] = [None if one is None else round((one + other) / 2) for one, other in years]
 
 
 ORDER = _mistakes(
-    ("rows-shuffled-in-a-state", "figures-shuffled", "in TX: population 20", shuffle(PEOPLE, "TX")),
+    ("rows-shuffled-in-a-state", "figures-misplaced", "in TX: population 20", shuffle(PEOPLE, "TX")),
     ("rows-shuffled", "figures-shuffled", "in 8 of 9 states", shuffle(FIGURES)),
-    ("all-rows-shifted-by-one", "figures-shuffled", "tot_home_available_2021", shift((*HOMES, DEMAND))),
-    ("a-year-shuffled", "figures-shuffled", "in TX: population 2017", shuffle(census(2017), "TX")),
-    ("forecasts-shuffled", "figures-shuffled", "in OH: population 20", shuffle(FORECAST, "OH")),
-    ("demand-shuffled", "figures-shuffled", "in CA: est_total_home_demand_2030", shuffle(DEMAND, "CA")),
+    ("all-rows-shifted-by-one", "figures-misplaced", "tot_home_available_2021", shift((*HOMES, DEMAND))),
+    ("a-year-shuffled", "figures-misplaced", "in TX: population 2017", shuffle(census(2017), "TX")),
+    ("forecasts-shuffled", "figures-misplaced", "population 2025", shuffle(FORECAST, "OH")),
+    ("demand-shuffled", "figures-misplaced", "est_total_home_demand_2030", shuffle(DEMAND, "CA")),
     ("a-few-shuffled", "figures-shuffled", "likeness 0.8", shuffle(PEOPLE, share=0.04)),
     ("years-exchanged", "figures-exchanged", "like the former population 2020", exchange(census(2015), census(2020))),
     (
@@ -392,6 +457,8 @@ ORDER = _mistakes(
     ("latitudes-shuffled-in-a-state", "moved-place", "in OH 37", shuffle("latitude", "OH")),
     ("cities-for-counties", "county-name-differs", "others of 48001 in", copy("city_name", "county_name")),
     ("zip-codes-for-county-codes", "county-of-other-state", "458 of 458", copy("zip_code", "county_fips_code")),
+    ("homes-of-a-county-shifted", "figures-misplaced", "tot_home_available_2021", _a_county_shifted),
+    ("two-counties-exchanged", "counties-exchanged", "two counties may be exchanged", _two_counties_exchanged),
     ("zip-codes-padded-behind", "zip-of-other-state", "ZIP codes may be changed", _padded_behind),
 )
 ORDER += _mistakes(
@@ -445,6 +512,10 @@ SCALE = _mistakes(
         "-3.0% in nearly every ZIP code",
         scale(census(2022), 0.97, "TX", "OH", "CT", "FL"),
     ),
+    ("a-state-of-another-quarter", "states-apart", "-2.5% in nearly every ZIP code", scale(census(2022), 0.975, "TX")),
+    ("a-county-in-tens", "county-scale", "CA: -90.0% in nearly every ZIP code", _a_county_in_tens),
+    ("a-total-in-a-county", "repeated-value", "to 41,234", _one_total_for_a_county),
+    ("demand-that-shrinks", "demand-growth", "demand in TX", _demand_that_shrinks),
     ("noise-in-every-figure", "figures-rewritten", "changed nearly everywhere", noise(FIGURES, 0.02)),
     ("unknown-as-99999", "sentinel-figure", "to 99,999", fill(census(2019), 99_999, share=0.006)),
     ("unknown-as-9999", "sentinel-figure", "to 9,999", fill(HOMES[1], 9_999, share=0.02)),
@@ -452,9 +523,9 @@ SCALE = _mistakes(
     ("unknown-homes-as-0", "zeros-filled", "are 0 now", _filled((*HOMES, DEMAND))),
     ("small-figures-as-0", "zeros-gained", "became 0 in many", edit(HOMES[1], _nothing_if_small, "TX")),
     ("a-total-for-many", "repeated-value", "such as 87", _total_everywhere),
-    ("homes-added-up-over-years", "uniform-scale", "tot_home_available_2023 in CT: +297", _added_up),
+    ("homes-added-up-over-years", "uniform-scale", "tot_home_available_2023 in CT: +298", _added_up),
     ("new-homes-for-all", "figures-of-a-part", "tot_home_available_2021, tot_home_available_2022", _new_homes),
-    ("totals-of-counties", "figures-of-a-part", "of whole counties", _totals_of_counties),
+    ("totals-of-counties", "repeated-value", "one total copied to all", _totals_of_counties),
     ("households-for-people", "uniform-scale", "population 2018", noise(census(2018), 0.04, mean=1 / 2.6)),
     ("cut-to-four-digits", "figures-wrapped", "lost their last digits", edit(COUNTED, lambda one: int(str(one)[:4]))),
     (
@@ -470,6 +541,12 @@ SCALE = _mistakes(
         "2026 is population 2024",
         each(*(copy(COUNTED[-1], one) for one in FORECAST)),
     ),
+    (
+        "forecasts-of-a-state-that-stay",
+        "repeated-figure",
+        "in CA",
+        each(*(copy(COUNTED[-1], one, "CA") for one in FORECAST)),
+    ),
     ("unknown-as-the-one-before", "zeros-filled", "or those of the ZIP code before", _filled_from_above),
     ("demand-of-a-county-as-0", "zeroed-figure", "est_total_home_demand_2030: 11 ZIP codes", _demand_of_a_county_as_0),
     (
@@ -483,6 +560,7 @@ SCALE += _mistakes(
     ("a-year-doubled-at-first", "series-drift", "in OH", scale(census(2018), 2, "OH")),
     ("homes-of-people-at-first", "people-per-home", "people for each home", scale((*HOMES, DEMAND), 2.25)),
     ("demand-of-people-at-first", "demand-beside-homes", "demand may be another column", scale(DEMAND, 2.25)),
+    ("a-year-with-zeros-at-first", "zeros-in-series", "population 2015", fill(census(2015), 0, share=0.08)),
     ("a-default-at-first", "repeated-value", "2,500", fill(census(2020), 2_500, "CT")),
     ("some-in-another-unit-at-first", "series-leap", "ZIP codes", scale(census(2016), 0.001, share=0.18)),
     first=True,
@@ -492,6 +570,7 @@ ABSENCE = _mistakes(
     ("a-state-gone", "zip-codes-lost", "VT 30", without("VT")),
     ("a-small-state-gone", "zip-codes-lost", "AE 8", without("AE")),
     ("a-part-file-gone", "zip-codes-lost", "are gone", without(share=0.12)),
+    ("the-largest-places-gone", "people-lost", "in 2 ZIP codes of the country", _without_the_largest),
     ("places-made-up", "zip-codes-gained", "40 ZIP codes are new", added(40, "TX")),
     ("a-year-in-a-few-places", "sparse-figure", "population 2014 in 3 ZIP codes", _in_a_few(census(2014))),
     ("people-of-a-state-gone", "coverage-lost-in-state", "in NM: population 20", lose(PEOPLE, "NM")),
@@ -502,6 +581,7 @@ ABSENCE = _mistakes(
     ("last-month-again", "delivered-before", "was delivered before", last_month),
     ("people-of-last-month", "delivered-before", "population is that of", _of_last_month(*PEOPLE)),
     ("an-old-export", "older-than-current", "housing: 2026-10-01, after 2026-10-05", _earlier),
+    ("a-date-in-the-future", "future-date", "in the future", _next_year),
     ("counties-gone", "place-value-lost", "lost their county", lose(COUNTY, share=0.5)),
     ("points-of-a-state-gone", "place-value-lost", "DE 25", lose(POINT, "DE")),
     ("aliases-of-a-status-gone", "aliases-lost", "aliases are gone", _primary_only),
@@ -540,6 +620,8 @@ NONSENSE = _mistakes(
     ("longitude-without-sign-in-a-state", "place-outside-state", "DE 25", edit("longitude", abs, "DE")),
     ("middles-of-counties", "shared-point", "at the point of another one", _middles_of_counties),
     ("points-in-whole-degrees", "whole-degrees", "whole degrees", edit(POINT, lambda degrees: float(round(degrees)))),
+    ("a-namesake-in-another-state", "point-left-state", "same name in another state", _at_a_namesake),
+    ("degrees-and-minutes", "minutes-as-decimals", "in TX 100", edit(POINT, _minutes, "TX")),
     ("points-at-0", "zero-coordinate", "locations.latitude are 0", fill(POINT, 0.0, share=0.03)),
     ("points-exchanged", "place-outside-state", "VT", exchange(*POINT, "VT", "CT")),
     ("one-county-for-all", "county-of-other-state", "one may have been filled in", fill("county_fips_code", "48201")),
@@ -558,11 +640,17 @@ NONSENSE = _mistakes(
     ("aliases-multiplied", "aliases-gained", "", _aliases_multiplied),
     ("unknown-territory", "unknown-state", "locations.state_code", fill("state_code", "ZZ", share=0.02)),
     ("another-state-nearby", "zip-of-other-state", "in RI", fill("state_code", "RI", "CT", share=0.1)),
-    ("names-cut-off", "cut-to-length", "may have been cut off", edit("city_name", lambda name: name[:6])),
-    ("counties-cut-off", "name-cut", "only the beginning", edit("county_name", lambda name: name[:8])),
+    ("names-cut-off", "cut-to-length", "may have been cut off", edit("city_name", lambda name: name[:8])),
+    ("counties-cut-off", "name-cut", "only a part", edit("county_name", lambda name: name[:8])),
     ("counties-without-their-last-word", "name-cut", "lost a word", edit("county_name", lambda name: name.split()[0])),
     ("city-and-county-exchanged", "city-like-county", "named as a county", exchange("city_name", "county_name")),
     ("codes-for-cities", "renamed-city", "another city name", edit("city_name", lambda name: f"{name} CDP")),
+    (
+        "saint-as-street",
+        "word-replaced",
+        "Street",
+        edit("city_name", lambda name: name.replace("Saint ", "Street ")),
+    ),
     ("cities-with-their-state", "state-in-name", "locations.city_name end in their state", _with_their_state),
     ("a-row-for-the-total", "unassigned-zip", "has 00000", _a_total),
     (

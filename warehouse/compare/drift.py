@@ -207,6 +207,16 @@ def _records_lost(comparison: Comparison, limits: RuleLimits) -> Iterator[Findin
                 measured=share,
                 samples=records.lost_samples,
             )
+            continue
+        for state, number in records.emptied.items():
+            yield make_finding(
+                "records-lost",
+                f"all {number:,} records of {name} in {state} would be lost",
+                table=name,
+                count=number,
+                measured=1.0,
+                measured_in={state: 1.0},
+            )
 
 
 def _records_gained(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
@@ -231,7 +241,7 @@ def _records_leaping(comparison: Comparison, limits: RuleLimits) -> Iterator[Fin
                 yield make_finding(
                     "leaping-record",
                     f"{column} of {number:,} records of {name} grew or shrank more than fivefold; "
-                    "some may be in another unit, or multiplied by a join",
+                    "some may be in another unit, multiplied by a join, or exchanged with another column",
                     table=name,
                     column=column,
                     count=number,

@@ -52,7 +52,7 @@ def view_figures(connection: duckdb.DuckDBPyConnection, view: str, folder: Path 
 def total_figures(connection: duckdb.DuckDBPyConnection) -> None:
     """Creates the other tables that plausibility.sql queries, from the tables of `pair_releases`."""
     _create_states(connection)
-    for statement in ("figures_by_state", "series_by_state", "figure_sample"):
+    for statement in ("figures_by_state", "series_by_state", "moved_figures", "figure_sample"):
         connection.execute(sql.statement(statement))
 
 

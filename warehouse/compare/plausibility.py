@@ -12,9 +12,10 @@ from warehouse.compare.pairing import pair_baseline, pair_releases, total_figure
 from warehouse.files.remedies import is_disk_full
 from warehouse.rules.all_rules import RuleLimits, make_finding, shown_limit
 from warehouse.rules.failures import FailureFile, write_failures
-from warehouse.rules.figure_rules import BASELINE_RULES, FIGURE_RULES
+from warehouse.rules.figure_rules import FIGURE_RULES
 from warehouse.rules.place_rules import PLACE_RULES, STATES_LOST
 from warehouse.rules.rule import PlausibilityRule
+from warehouse.rules.total_rules import BASELINE_RULES, TOTAL_RULES
 from warehouse.schema.findings import COUNTRY, Finding
 from warehouse.schema.tables import ALIASES, HOUSING, POPULATION
 
@@ -91,7 +92,7 @@ def judge_plausibility(
     if _fewest_places(connection) < _FEWEST_ZIP_CODES:
         return run.result()
     total_figures(connection)
-    for rule in (*FIGURE_RULES, *PLACE_RULES):
+    for rule in (*FIGURE_RULES, *TOTAL_RULES, *PLACE_RULES):
         if rule is not STATES_LOST and (old is not None or not rule.compares):
             run.check(rule)
     if baseline is not None:

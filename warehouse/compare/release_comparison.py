@@ -175,6 +175,7 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
             columns=_count_columns(connection, "column_changes", table.column_names, **parts) if changed else {},
             leaps=_count_columns(connection, "column_leaps", table.number_names, **parts) if changed else {},
             lost_samples=tuple(samples),
+            emptied=dict(connection.execute(sql.statement("states_emptied", **parts)).fetchall()) if lost else {},
         )
     return found
 

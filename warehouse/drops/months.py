@@ -4,7 +4,7 @@ import re
 from calendar import monthrange
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import duckdb
 import msgspec
@@ -20,6 +20,8 @@ from warehouse.schema.tables import MONTH_CODE, UPDATED_AT
 
 # Tables of one month are exported within days of each other.
 _APART = timedelta(days=10)
+# How far a clock, or a date set in advance, may be ahead.
+_AHEAD = timedelta(days=31)
 # If a file has more dates than this, they are those of single rows, not of the export.
 _MOST_DAYS = 5
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}")
@@ -76,12 +78,12 @@ def read_dates(connection: duckdb.DuckDBPyConnection, extracts: Iterable[Extract
 
 
 def month_findings(files: Sequence[FileDates]) -> list[Finding]:
-    """Returns findings on mixed months of tables, files and rows, on wrong folders, and on unreadable dates."""
+    """Returns findings on mixed months of tables, files and rows, wrong folders, and future and unreadable dates."""
     by_table: dict[str, list[FileDates]] = defaultdict(list)
     for file in files:
         by_table[file.table].append(file)
     within = [_mixed(f"the rows of {name} are", parts, name) for name, parts in by_table.items() if _differ(parts)]
-    findings = [*within, *_wrong_folders(files)]
+    findings = [*within, *_wrong_folders(files), *_ahead(files)]
     for name, parts in by_table.items():
         findings += [*_unreadable(name, UPDATED_AT, parts), *_unreadable(name, MONTH_CODE, parts)]
     if not within and _differ(files):
@@ -200,6 +202,19 @@ def _wrong_folders(files: Sequence[FileDates]) -> Iterator[Finding]:
                 table=file.table,
                 file=file.file,
             )
+
+
+def _ahead(files: Sequence[FileDates]) -> Iterator[Finding]:
+    today = datetime.now(UTC).date()
+    late = [file for file in files if file.last is not None and file.last > today + _AHEAD]
+    if late:
+        yield make_finding(
+            "future-date",
+            f"{UPDATED_AT} is in the future: today is {today}",
+            column=UPDATED_AT,
+            count=len(late),
+            samples=tuple(file.described() for file in late[:5]),
+        )
 
 
 def _is_misplaced(file: FileDates) -> bool:

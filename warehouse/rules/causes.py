@@ -97,6 +97,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("a negative number", _CODES, r"-[0-9]+(\.0+)?", _SHIFTED),
     Cause("a fraction", _CODES, r"[+-]?[0-9]*\.[0-9]+", _SHIFTED),
     Cause("a fraction", ("integer",), r"[+-]?[0-9]*\.[0-9]+", _ROUND),
+    Cause("a year of two digits", ("integer",), r"[0-9]{2}", "export years of four digits"),
     Cause("negative in parentheses", _NUMBERS, r"\([0-9.,]+\)|[0-9.,]+-", "write a minus sign in front"),
     Cause("a range", ("integer",), r"[0-9,]+ ?(-|–|to) ?[0-9,]+", "export one figure"),
     Cause("an estimate", ("integer",), r"[<>~≈≤≥]=? ?[0-9].*|[0-9,]+ ?\+", "export the figure itself"),

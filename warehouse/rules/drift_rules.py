@@ -81,8 +81,10 @@ DRIFT_RULES: tuple[Rule, ...] = (
         name="records-lost",
         applies="release",
         remedy=CHECK_SOURCE,
-        about="Share of the current release's records (projects) that no query would find in the drop.",
+        about="Share of the current release's records (projects) that no query would find in the drop; or all of a "
+        "state.",
         limit=0.2,
+        by_state=True,
         override=True,
     ),
     Rule(

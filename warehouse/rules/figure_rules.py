@@ -1,11 +1,11 @@
-"""Rules on figures that are well-formed and may be wrong."""
+"""Rules on figures that are well-formed and may be wrong. total_rules.py has those on years, totals and ratios."""
 
 from warehouse.rules.rule import OPEN_FIGURES, CellRule, PlausibilityRule, TotalRule
+from warehouse.rules.total_rules import RATIOS, SERIES
 
 _MOVED = (
     "figures-moved",
     "figures-rewritten",
-    "states-apart",
     "leaping-figure",
     "absurd-figure",
     "zeroed-figure",
@@ -14,9 +14,7 @@ _MOVED = (
     "slow-drift",
 )
 # What more specific rules explain.
-_RESHAPED = ("figures-of-a-part", "figures-levelled", "figures-shuffled")
-_SERIES = ("series-drift", "series-shuffled", "series-leap")
-_RATIOS = ("people-per-home", "demand-beside-homes", "homes-unlike-people")
+_RESHAPED = ("figures-of-a-part", "figures-levelled", "figures-misplaced", "figures-shuffled")
 
 FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     TotalRule(
@@ -30,8 +28,8 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
             "figures-shuffled",
             "repeated-figure",
             *_MOVED,
-            *_SERIES,
-            *_RATIOS,
+            *SERIES,
+            *RATIOS,
         ),
     ),
     TotalRule(
@@ -41,7 +39,16 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         f"{OPEN_FIGURES} may change five times as much.",
         finding="figures changed by the same share everywhere",
         cause="they may be in another unit, scaled, or added up twice",
-        explains=("figures-exchanged", "figures-multiplied", *_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
+        explains=(
+            "figures-exchanged",
+            "figures-multiplied",
+            "county-scale",
+            "demand-growth",
+            *_RESHAPED,
+            *_MOVED,
+            *SERIES,
+            *RATIOS,
+        ),
     ),
     TotalRule(
         name="figures-multiplied",
@@ -49,7 +56,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of a state's ZIP codes whose figure became a whole multiple of what it was.",
         finding="figures became multiples of what they were",
         cause="a join may have multiplied rows before they were added up",
-        explains=(*_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
+        explains=(*_RESHAPED, *_MOVED, *SERIES, *RATIOS),
     ),
     CellRule(
         name="figures-wrapped",
@@ -57,15 +64,15 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="ZIP codes whose figure lost a multiple of 65,536 or of 256, or its last digits.",
         finding="figures are the rest of a division by 65,536 or 256, or lost their last digits",
         cause="they may have been written into a column of too few bits or digits",
-        explains=("repeated-value", *_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
+        explains=("repeated-value", *_RESHAPED, *_MOVED, *SERIES, *RATIOS),
     ),
     TotalRule(
         name="figures-of-a-part",
         limit=0.85,
         about="Share of a state's larger ZIP codes whose figure shrank by over 10%, or grew as much.",
         finding="figures shrank, or grew, by over 10% in nearly every ZIP code",
-        cause="they may be those of one group, such as an age, of all instead of one, or of whole counties",
-        explains=("figures-levelled", "figures-shuffled", *_MOVED, *_SERIES, *_RATIOS),
+        cause="they may be those of one group, such as an age, of all instead of one, or margins of error",
+        explains=("figures-levelled", "figures-shuffled", *_MOVED, *SERIES, *RATIOS),
     ),
     TotalRule(
         name="figures-shuffled",
@@ -73,7 +80,26 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="1 minus the correlation of a figure with its old values in a state, both as logarithms.",
         finding="figures no longer correlate with their old values",
         cause="they may be shuffled or shifted among ZIP codes",
-        explains=(*_MOVED, *_SERIES, *_RATIOS),
+        explains=(*_MOVED, *SERIES, *RATIOS),
+    ),
+    TotalRule(
+        name="figures-misplaced",
+        limit=5,
+        unit="ZIP codes",
+        about="ZIP codes of a state whose figure changed by over a third and is the former one of another ZIP code "
+        "there, if most such figures are.",
+        finding="figures have the old values of other ZIP codes",
+        cause="they may be shifted or shuffled among ZIP codes, or two counties may be exchanged",
+        explains=("figures-shuffled", *_MOVED, *SERIES, *RATIOS),
+    ),
+    TotalRule(
+        name="county-scale",
+        limit=0.15,
+        about="Share by which a figure changed uniformly in nearly every ZIP code of a county; "
+        f"{OPEN_FIGURES} may change twice as much.",
+        finding="figures changed by the same share in all of a county",
+        cause="they may be in another unit, added up twice, or those of one group",
+        explains=("figures-wrapped", "figures-multiplied", "figures-shuffled", *_MOVED, *SERIES, *RATIOS),
     ),
     TotalRule(
         name="figures-moved",
@@ -87,8 +113,8 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
             "state-drift",
             "total-drift",
             "slow-drift",
-            *_SERIES,
-            *_RATIOS,
+            *SERIES,
+            *RATIOS,
         ),
     ),
     TotalRule(
@@ -99,7 +125,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the larger figures that are multiples of 5.",
         finding="figures are rounded",
         cause="they may be rounded, or from a summary",
-        explains=("repeated-value", "figures-levelled", *_MOVED, *_SERIES),
+        explains=("repeated-value", "figures-levelled", *_MOVED, *SERIES),
     ),
     CellRule(
         name="figures-levelled",
@@ -107,7 +133,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="ZIP codes with different figures that all have the same figure now.",
         finding="figures became the same in many ZIP codes",
         cause="small figures may be replaced by one value, which stands for a range",
-        explains=("figures-shuffled", *_MOVED, *_SERIES, *_RATIOS),
+        explains=("figures-misplaced", "figures-shuffled", *_MOVED, *SERIES, *RATIOS),
     ),
     TotalRule(
         name="states-apart",
@@ -115,7 +141,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share by which a figure of a past year changed uniformly in some states, while it stayed in others.",
         finding="figures changed by the same share in some states and stayed in others",
         cause="some states may be from another quarter or version of the export",
-        explains=("uniform-scale", "state-drift", "total-drift", "slow-drift", "series-drift", *_RATIOS),
+        explains=("uniform-scale", "state-drift", "total-drift", "slow-drift", "series-drift", *RATIOS),
     ),
     TotalRule(
         name="interpolated-year",
@@ -135,15 +161,15 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of the states in which a figure of a past year changed unevenly, if as many figures did.",
         finding="figures of past years changed nearly everywhere",
         cause="noise may have been added, or they are from another source; a revision changes some of them",
-        explains=("state-drift", "total-drift", "slow-drift", *_SERIES),
+        explains=("state-drift", "total-drift", "slow-drift", *SERIES),
     ),
     CellRule(
         name="absurd-figure",
         limit=0,
         about="ZIP codes whose figure became more than twenty times as large, and 5,000 or more.",
         finding="figures became absurdly large",
-        cause="they may be in another unit, or measure something else",
-        explains=("leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift", *_SERIES, *_RATIOS),
+        cause="they may be in another unit, those of another place, or measure something else",
+        explains=("leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift", *SERIES, *RATIOS),
     ),
     CellRule(
         name="leaping-figure",
@@ -159,7 +185,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="ZIP codes whose figure was 200 or more and became 0.",
         finding="figures became 0",
         cause="0 may stand for an unknown figure, which must be empty",
-        explains=("leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift", *_SERIES, *_RATIOS),
+        explains=("leaping-figure", "figures-moved", "state-drift", "total-drift", "slow-drift", *SERIES, *RATIOS),
     ),
     TotalRule(
         name="zeros-gained",
@@ -167,7 +193,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="Share of a state's ZIP codes whose figure became 0, from any value.",
         finding="figures became 0 in many ZIP codes",
         cause="0 may stand for an unknown figure, which must be empty",
-        explains=("figures-exchanged", "repeated-figure", *_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
+        explains=("figures-exchanged", "repeated-figure", *_RESHAPED, *_MOVED, *SERIES, *RATIOS),
     ),
     CellRule(
         name="zeros-filled",
@@ -184,138 +210,15 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         about="ZIP codes with a new figure of 9999, 99999 or 999999.",
         finding="figures look like placeholders",
         cause="a number may stand for an unknown figure, which must be empty",
-        explains=("repeated-value", *_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
+        explains=("repeated-value", *_RESHAPED, *_MOVED, *SERIES, *RATIOS),
     ),
     CellRule(
         name="repeated-value",
         compares=False,
-        limit=25,
-        about="ZIP codes that share one figure of 1,000 or more.",
+        limit=8,
+        about="ZIP codes of a county that share one figure of 1,000 or more; three times as many in the country.",
         finding="many ZIP codes have the same figure",
         cause="they may be a default, an upper bound, or one total copied to all",
-        explains=(*_RESHAPED, *_MOVED, *_SERIES, *_RATIOS),
-    ),
-    TotalRule(
-        name="repeated-figure",
-        derived=True,
-        by_state=False,
-        compares=False,
-        limit=0.5,
-        about="Share of the larger ZIP codes in which two years or housing figures are equal.",
-        finding="figures are equal to others in most ZIP codes",
-        cause="one column may have been exported twice",
-        explains=_SERIES,
-    ),
-    TotalRule(
-        name="sparse-figure",
-        by_state=False,
-        compares=False,
-        limit=0.99,
-        about="Share of the ZIP codes that lack a year or a housing figure, which the others have.",
-        finding="hardly any ZIP code has the figure",
-        cause="a year may have been added for a few rows only",
-    ),
-    TotalRule(
-        name="state-drift",
-        limit=0.06,
-        about="Change of a state's total, up or down, as a share of the old total.",
-        finding="state totals changed a lot",
-        cause="some of the figures may be in another unit, stale, or from another source",
-        explains=("total-drift", "slow-drift", "series-drift", *_RATIOS),
-    ),
-    TotalRule(
-        name="coverage-lost-in-state",
-        limit=0.08,
-        about="Share of a state's ZIP codes that lost a figure.",
-        finding="figures are missing in many ZIP codes",
-        cause="a part of the export may be missing, or a join lost rows",
-        explains=("coverage-lost", "coverage-lost-in-county", "total-drift", "slow-loss"),
-    ),
-    TotalRule(
-        name="coverage-lost-in-county",
-        limit=0.5,
-        about="Share of a county's ZIP codes that lost a figure, in counties with ten or more of them.",
-        finding="figures are missing in most ZIP codes of a county",
-        cause="a part of the export may be missing, or a join lost rows",
-        explains=("coverage-lost", "total-drift", "slow-loss"),
-    ),
-    TotalRule(
-        name="series-drift",
-        derived=True,
-        compares=False,
-        limit=0.06,
-        about="Change of a state's total from one year to the next in the data, as a share for each calendar year.",
-        finding="state totals jump from one year to the next",
-        cause="a year may be in another unit, incomplete, or from another source",
-    ),
-    TotalRule(
-        name="series-shuffled",
-        derived=True,
-        compares=False,
-        limit=0.1,
-        about="1 minus the correlation of a year with the year before in a state, both as logarithms.",
-        finding="years do not correlate with the year before",
-        cause="a year may be shuffled among ZIP codes, or be another column",
-        explains=("series-drift", "series-leap", "homes-unlike-people"),
-    ),
-    TotalRule(
-        name="series-leap",
-        derived=True,
-        by_state=False,
-        compares=False,
-        limit=60,
-        unit="ZIP codes",
-        about="Larger ZIP codes whose figure grows or shrinks more than fivefold from one year to the next.",
-        finding="figures jump between years in many ZIP codes",
-        cause="a year may be shuffled, or partly in another unit",
-        explains=("series-drift",),
-    ),
-    TotalRule(
-        name="people-per-home",
-        derived=True,
-        compares=False,
-        limit=0.4,
-        about="How far a state is from 2.25 people per home, as a share of 2.25.",
-        finding="population and homes do not match",
-        cause="population and housing may be exchanged, or in another unit",
-    ),
-    TotalRule(
-        name="demand-beside-homes",
-        derived=True,
-        compares=False,
-        limit=0.3,
-        about="How far a state's demand for homes is from its homes, as a share of its homes.",
-        finding="demand and homes do not match",
-        cause="demand may be another column, or in another unit",
-    ),
-    TotalRule(
-        name="homes-unlike-people",
-        derived=True,
-        compares=False,
-        limit=0.35,
-        about="1 minus the correlation of homes with population, or of demand with homes, both as logarithms.",
-        finding="homes do not correlate with population, or demand with homes",
-        cause="one of them may be shuffled among ZIP codes",
-        explains=("people-per-home", "demand-beside-homes"),
-    ),
-)
-
-# Compared with the baseline: the oldest release kept, or the last one with an accepted change.
-BASELINE_RULES = (
-    TotalRule(
-        name="slow-drift",
-        state_factor=2,
-        limit=0.06,
-        about="Change of a national total since the baseline, the oldest release kept; twice as much in a state.",
-        finding="totals changed a lot",
-        cause="small monthly changes may add up",
-    ),
-    TotalRule(
-        name="slow-loss",
-        state_factor=5,
-        limit=0.02,
-        about="Share of the ZIP codes with a figure in the baseline that lack it now; five times as many in a state.",
-        finding="figures were lost",
-        cause="small monthly losses may add up",
+        explains=(*_RESHAPED, *_MOVED, *SERIES, *RATIOS),
     ),
 )

@@ -74,6 +74,13 @@ FILE_RULES: tuple[Rule, ...] = (
         "so that an old export is recognised",
     ),
     Rule(
+        name="future-date",
+        about="No UPDATED_AT may be more than a month after today.",
+        remedy="correct the date: later drops would be refused as older than this one",
+        override=True,
+        explains=("older-than-current",),
+    ),
+    Rule(
         name="missing-date",
         applies="release",
         severity="warning",

@@ -70,6 +70,7 @@ class RecordChanges(msgspec.Struct, frozen=True, kw_only=True):
     columns: dict[str, int] = {}  # by column: rows whose value changed; only columns with changes
     leaps: dict[str, int] = {}  # by column of numbers: rows whose value grew or shrank more than fivefold
     lost_samples: tuple[str, ...] = ()
+    emptied: dict[str, int] = {}  # by state: rows, all of which are gone
 
     @property
     def common(self) -> int:

@@ -147,6 +147,11 @@ SELECT count(o.id), count(*) FILTER (o.id IS NULL), count(*) FILTER (n.id IS NUL
 FROM (SELECT {id} AS id, hash({columns}) AS content FROM {old}) o
 FULL JOIN (SELECT {id} AS id, hash({columns}) AS content FROM {new}) n ON o.id = n.id
 
+-- name: states_emptied
+-- States with 50 or more records, all of which are gone.
+SELECT o.state_code, count(*) FROM {old} o LEFT JOIN {new} n ON n.{id} = o.{id}
+GROUP BY o.state_code HAVING count(*) >= 50 AND count(n.{id}) = 0 ORDER BY o.state_code
+
 -- name: columns_changed
 -- For each column, how many records were changed in it.
 SELECT {changes} FROM {old} o JOIN {new} n ON o.{id} = n.{id}

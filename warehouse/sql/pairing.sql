@@ -124,13 +124,14 @@ WHERE state IS NOT NULL GROUP BY state, ordinal
 
 -- name: series_by_state
 -- For each state, and each year of the new release with the year before it: totals and likeness over ZIP codes that have
--- both, and how many of those of 500 or more changed by more than five times.
+-- both, how many of those of 500 or more changed by more than five times, and how many are 0 in one of both years.
 CREATE OR REPLACE TEMP TABLE state_series AS
-SELECT s.state, f.figure, b.figure AS before, f.year - b.year AS gap, s.* EXCLUDE (state, ordinal, ordinal_before)
+SELECT s.state, f.figure, b.figure AS before, f.kind, f.year - b.year AS gap, s.* EXCLUDE (state, ordinal, ordinal_before)
 FROM (SELECT state, ordinal, ordinal_before, sum(before) AS old_total, sum(new) AS new_total,
              count(*) FILTER (is_pair) AS pairs,
              coalesce(nullif(corr(ln(before), ln(new)) FILTER (is_pair), 'NaN'), 0) AS likeness,
-             count(*) FILTER (greatest(before, new) >= 500 AND abs(ln((new + 1) / (before + 1))) > ln(5)) AS leaps
+             count(*) FILTER (greatest(before, new) >= 500 AND abs(ln((new + 1) / (before + 1))) > ln(5)) AS leaps,
+             count(*) FILTER (new = 0 AND before >= 500) AS zeros, count(*) FILTER (before = 0 AND new >= 500) AS zeros_before
       FROM (SELECT state, ordinal, new, lag(ordinal) OVER series AS ordinal_before, lag(new) OVER series AS before,
                    before >= 200 AND new >= 200 AND before <= 20 * new AND new <= 20 * before AS is_pair
             FROM placed_figures WHERE new IS NOT NULL AND state IS NOT NULL
@@ -138,6 +139,13 @@ FROM (SELECT state, ordinal, ordinal_before, sum(before) AS old_total, sum(new) 
       WHERE before IS NOT NULL GROUP BY state, ordinal, ordinal_before) s
 JOIN known_figures f ON f.ordinal = s.ordinal JOIN known_figures b ON b.ordinal = s.ordinal_before
 WHERE f.kind = b.kind AND f.ordinal > b.ordinal
+
+-- name: moved_figures
+-- The figures of 200 or more that changed by over 14%, with the county, and how far they moved as a logarithm.
+CREATE OR REPLACE TEMP TABLE moved_figures AS
+SELECT p.*, n.county, ln((p.new + 1) / (p.old + 1)) AS move
+FROM placed_figures p LEFT JOIN new_places n ON n.zip_code = p.zip_code
+WHERE greatest(p.old, p.new) >= 200 AND p.old + p.new IS NOT NULL AND abs(ln((p.new + 1) / (p.old + 1))) > 0.13
 
 -- name: figure_sample
 -- The figures of up to 60 ZIP codes of each state, small ones too, to compare each figure with all others.

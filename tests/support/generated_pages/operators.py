@@ -10,11 +10,12 @@ from service.operators.metrics import metric_families
 from service.operators.state import InstanceState
 from tests.support.markdown import written_page, written_table
 from warehouse.rules.drift_rules import DRIFT_RULES
-from warehouse.rules.figure_rules import BASELINE_RULES, FIGURE_RULES
+from warehouse.rules.figure_rules import FIGURE_RULES
 from warehouse.rules.file_rules import COLUMN_RULES, FILE_RULES
 from warehouse.rules.place_rules import PLACE_RULES
 from warehouse.rules.row_rules import ROW_RULES
 from warehouse.rules.rule import CHECK_SOURCE, Needs, PlausibilityRule, Rule
+from warehouse.rules.total_rules import BASELINE_RULES, TOTAL_RULES
 
 _TIERS = (
     "`near` (the worker's memory), `shared` (Redis) or `warehouse` (DuckDB)",
@@ -113,7 +114,7 @@ _GROUPS: Sequence[tuple[str, str, Sequence[Rule]]] = (
     (
         "Figures",
         f"Rules on figures that are well-formed and may be wrong. For each of them: {CHECK_SOURCE}.",
-        (*FIGURE_RULES, *BASELINE_RULES),
+        (*FIGURE_RULES, *TOTAL_RULES, *BASELINE_RULES),
     ),
     ("Places", f"Rules on locations and aliases. For each of them: {CHECK_SOURCE}.", PLACE_RULES),
 )

@@ -291,3 +291,9 @@ def test_illustrative_releases_are_never_compared_with(catalog: Catalog, tmp_pat
 
 def test_a_first_release_is_compared_with_nothing(catalog: Catalog, drop: Path) -> None:
     assert publish(catalog, drop, total_drift=0.0).report.comparison is None
+
+
+def test_a_state_that_loses_all_its_projects_is_named_at_any_share() -> None:
+    (lost, _) = drift_findings(projects(lost=20, emptied={"CA": 20}), RuleLimits(), FIRST_OPEN_YEAR)
+    assert lost.message == "all 20 records of development_projects in CA would be lost"
+    assert lost.measured_in == {"CA": 1.0}

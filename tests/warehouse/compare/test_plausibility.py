@@ -167,11 +167,11 @@ def test_the_country_is_plausible_by_itself(catalog: Catalog, made: Made) -> Non
 def test_two_mistakes_have_two_causes_and_what_follows_is_folded_below_its_own(served: Catalog, made: Made) -> None:
     """Whoever mends the cause mends all of it, so nothing else is suggested."""
     outcome = checked(served, made(each(shuffle(PEOPLE, "TX"), fill("longitude", -60.0, "CT"))))
-    assert set(causes(outcome)) == {"figures-shuffled", "place-outside-state"}
+    assert set(causes(outcome)) == {"figures-misplaced", "place-outside-state"}
     refused = [one for one in outcome.report.findings if one.severity == "error"]
     followers = [one for one in refused if one.follows is not None]
-    assert {"figures-moved", "leaping-figure"} <= {one.rule for one in followers if one.follows == "figures-shuffled"}
-    assert {one.follows for one in followers} == {"figures-shuffled", "place-outside-state"}
+    assert {"figures-moved", "leaping-figure"} <= {one.rule for one in followers if one.follows == "figures-misplaced"}
+    assert {one.follows for one in followers} == {"figures-misplaced", "place-outside-state"}
     assert {one.remedy for one in followers} == {None}
     listed = [one.rule for one in refused]
     assert all(listed.index(one.follows or "") < listed.index(one.rule) for one in followers)
@@ -183,7 +183,7 @@ def test_if_the_cause_is_accepted_what_follows_stands_for_itself(served: Catalog
     assert finding(outcome, "uniform-scale").accepted == "a new base"
     stands = causes(outcome)
     assert "uniform-scale" not in stands
-    assert "--accept" in (stands["figures-multiplied"].remedy or "")
+    assert "--accept" in (stands["county-scale"].remedy or "")
 
 
 def test_accepting_what_a_cause_suggests_accepts_its_consequences(served: Catalog, made: Made) -> None:

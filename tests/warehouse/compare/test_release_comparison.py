@@ -93,6 +93,16 @@ def test_projects_are_compared_by_their_ids(tmp_path: Path) -> None:
     }
 
 
+def test_states_that_lose_all_their_projects_are_counted(tmp_path: Path) -> None:
+    """If they had 50 or more."""
+    old = [project(f"A-{number}") for number in range(50)] + [project("B-1", state_code="NY", zip_code=None)]
+    new = [project("A-100"), project("B-2", state_code="NY", zip_code=None)]
+    with connections.connect() as connection:
+        folders = tables_of(tmp_path / "old", projects=old), tables_of(tmp_path / "new", projects=new)
+        (found,) = compare(connection, *folders, 2024).records.values()
+    assert found.emptied == {old[0]["state_code"]: 50}
+
+
 def test_a_table_that_only_one_of_both_has_is_not_compared(tmp_path: Path) -> None:
     assert differing(tmp_path, projects=[project("A-1")]).records == {}
 

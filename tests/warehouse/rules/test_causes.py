@@ -107,7 +107,13 @@ def test_a_value_is_explained_by_how_it_looks(kind: ColumnKind, value: str, caus
 
 
 def test_every_cause_explains_a_value_here() -> None:
-    assert {cause.name for cause in CAUSES} == {cause for _, _, cause in EXPLAINED if cause}
+    assert {cause.name for cause in CAUSES} == {cause for _, _, cause in EXPLAINED if cause} | {"a year of two digits"}
+
+
+def test_a_year_of_two_digits_is_named(tmp_path: Path) -> None:
+    write_drop(tmp_path, population=[people("36436", 24, 10_261)])
+    (found,) = (one for one in examine(tmp_path).report.findings if one.rule == "out-of-range")
+    assert found.message.endswith("likely cause: a year of two digits")
 
 
 def unreadable(folder: Path) -> list[Finding]:
