@@ -10,6 +10,9 @@ from tests.browser.conftest import SCHEMES
 
 # Rules of axe whose outcome colours can change.
 _OF_COLOURS = ["color-contrast", "link-in-text-block"]
+# The documentation's script lets blocks of code be focused once they scroll.
+_FOCUSABLE = """() => [...document.querySelectorAll("pre code")].every(
+    code => code.scrollWidth <= code.clientWidth || code.tabIndex >= 0)"""
 AXE = resources.files("axe_playwright_python").joinpath("axe.min.js").read_text()
 
 
@@ -19,6 +22,7 @@ def violations(page: Page, within: str, *sizes: tuple[int, int]) -> list[str]:
     for (width, height), scheme in product(sizes, SCHEMES):
         page.set_viewport_size({"width": width, "height": height})
         page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(_FOCUSABLE)
         options = {"resultTypes": ["violations"]}
         if scheme != SCHEMES[0]:
             options["runOnly"] = _OF_COLOURS
