@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from warehouse.places.names import fold_city
+from warehouse.schema.counties import COUNTY_NAMES
 from warehouse.schema.states import STATES
 
 _SIMILAR = 3
-_FIPS = {state.code: state.fips for state in STATES}
+FIPS = {state.code: state.fips for state in STATES}  # by code; None for military addresses
 # Words at the end of county names, which people often leave out.
 _KINDS = ("county", "co", "parish", "borough", "municipio", "municipality", "census", "area", "island")
 
@@ -43,7 +44,10 @@ class Regions:
         self._counties = {code: tuple(counties[code]) for code in sorted(counties)}
         self._codes = list(self._counties)
         self._states = {code: tuple(states[code]) for code in sorted(states)}
-        self._names = {(code[:2], _folded(name)): code for code, name in sorted(names.items(), reverse=True)}
+        self._names = names
+        self._named: dict[str, list[str]] = defaultdict(list)
+        for code, name in sorted(names.items()):
+            self._named[_folded(name)].append(code)
 
     @property
     def has_counties(self) -> bool:
@@ -59,9 +63,16 @@ class Regions:
         near = self._codes[at : at + _SIMILAR]
         return UnknownRegion(code, tuple(each for each in near if each[:2] == code[:2]))
 
-    def county_named(self, name: str, state_code: str) -> str | None:
-        """Returns the code of the county of this name, with or without the word County; None if there is none."""
-        return self._names.get((_FIPS.get(state_code) or "", _folded(name)))
+    def counties_named(self, name: str, state_code: str) -> list[str]:
+        """Returns the codes of the counties of this name, with or without the word County, in the state or, if that is
+        empty, in all states.
+        """
+        fips = (FIPS.get(state_code) or "none") if state_code else ""
+        return [code for code in self._named.get(_folded(name), ()) if code.startswith(fips)]
+
+    def name_of(self, code: str) -> str | None:
+        """Returns the name of the county with this code."""
+        return self._names.get(code) or COUNTY_NAMES.get(code)
 
     def state(self, code: str) -> Region | UnknownRegion:
         """Looks up a state by its code, two letters in upper case."""

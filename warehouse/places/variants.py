@@ -34,6 +34,9 @@ _QUEENS = (
     "Sunnyside", "Whitestone", "Woodhaven", "Woodside",
 )  # fmt: skip
 
+# Cities whose parts are cities of their own in some sources (nyc.gov: boroughs): there, the name stands for all parts.
+BOROUGHS = {("NY", "New York"): ("Bronx", "Brooklyn", "Manhattan", "Queens", "Staten Island")}
+
 VARIANTS: tuple[Variant, ...] = (
     _one("NY", "New York", "nyc.gov: the City of New York", "New York City", "NYC", "NY City", "NY"),
     _one("NY", "New York", "nyc.gov: boroughs; its postal city is New York", "Manhattan"),

@@ -1,0 +1,224 @@
+"""Corrects a query that failed: reads all its parameters together, and offers only queries that the release answers."""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from urllib.parse import unquote_to_bytes
+
+from rapidfuzz.distance import OSA
+
+from config.text import visible
+from service.base.masking import has_key, is_key_name
+from service.http.encodings import encoded_in
+from service.http.suggestions import city_in, county_in, is_unset, zips_in
+from service.request.errors import ApiError
+from service.request.parameters import LONGEST, MOST_NAMES, PLACE, echoed, nearest_parameter
+from warehouse.places.keyset import KeySet
+from warehouse.places.match import Match, UnknownCity
+from warehouse.places.names import fold_city, nearest_state, state_of, strip_state
+from warehouse.places.regions import FIPS
+from warehouse.schema.counties import related_counties
+
+COUNTY = "county_fips_code"
+OF_PLACES = ("zip_code", "city_name", "state_code", COUNTY, PLACE)
+_KEPT_OUT = (*OF_PLACES, "cursor")  # of a correction, which is the first page of its place
+_MOST_OFFERS = 3
+_NEXT_PARAMETER = re.compile(r"[&?;](?=[A-Za-z_]+[=:])")
+_REGION = re.compile(
+    r"(?:(?:new|upper|lower|central|pacific|mid|deep|greater|the) )*(?:england|midwest|north|south|east|west|northeast"
+    r"|northwest|southeast|southwest|.* (?:area|region|coast|metro|msa))|mid-?atlantic|sun ?belt|rust ?belt|appalachia",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(r"\s*[,;|]\s*")
+NEXT_PAGE = "Send the next_cursor of this page as the cursor of the next."
+_RANGE = re.compile(r"\s*([0-9]{5})\s*(?:-|–|\.\.+|:|to|bis)\s*([0-9]{5})\s*", re.IGNORECASE)
+# Texts that name no place, and what to request instead; {regions} are the endpoints for counties and states.
+_ADVICE = (
+    (re.compile(r"[*%?]+|all|any|every|everything|usa?|united states|nation(?:al|wide)?", re.IGNORECASE),
+     "One request answers one place.{regions}"),
+    (re.compile(r"[0-9]{1,4}[xX*%_?]+|[0-9]{1,3}"), "Parts of ZIP codes match nothing. Give all five digits.{regions}"),
+    (re.compile(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]"),
+     "It is a Canadian postal code; there are figures for the United States only."),
+    (_REGION, "It is no city or state.{regions}"),
+    (re.compile(r"-?[0-9]{1,3}\.[0-9]+(?:[ ,;]+-?[0-9]{1,3}\.[0-9]+)?"),
+     "Coordinates match nothing. Give the ZIP code, or city_name and state_code."),
+    (re.compile(r"(?:P\.? ?O\.? box|[0-9]+ [A-Za-z]).*", re.IGNORECASE | re.DOTALL),
+     "If it is an address, give its ZIP code alone, or its city as city_name with state_code."),
+)  # fmt: skip
+REGIONS = (
+    " Up to 100 ZIP codes: {batch}?zip_code=36436&zip_code=90210. All of a county: {county}?county_fips_code=01025. "
+    "All of a state: {state}?state_code=AL. The whole country: the files that GET /v1/releases lists."
+)
+
+
+Parameters = dict[str, str]
+# Returns the request for a place, with further parameters, as an error shows it; None if the release has no answer.
+Offer = Callable[[Parameters, Parameters], str | None]
+Texts = Mapping[str, Sequence[str]]  # by the parameter that each was probably meant for
+
+
+def correct(
+    query: bytes, error: ApiError, known: Sequence[str], keys: KeySet, offer: Offer, regions: str
+) -> str | None:
+    """Returns the remedy for a failed query: its likely corrections, or advice on its values; None without any.
+
+    `known` are the endpoint's parameters; `regions` says how to request more than a place.
+    """
+    pairs = list(_pairs_in(query))
+    if (warning := warn_of_key(pairs)) is not None:
+        return f"{error.remedy} {warning}".strip() if warning != error.remedy else warning
+    read = [
+        (name, name if name in known else nearest_parameter(name, (*known, *OF_PLACES)), value) for name, value in pairs
+    ]
+    for name, parameter, value in read:
+        if parameter is not None and (is_unset(value) or (not value and error.code == "missing_parameter")):
+            return unset(name, value)
+    if error.parameter in known and error.parameter not in OF_PLACES:
+        return None
+    texts, notes = _texts_of(read)
+    others = {one: value for _, one, value in read if one is not None and one in known and one not in _KEPT_OUT}
+    misnamed = {parameter for name, parameter, _ in read if name not in known}
+    offers: dict[str, None] = {}
+    for place in _places_in(texts, keys, prefers_county=COUNTY in known) if misnamed != {"cursor"} else ():
+        shown = offer(place, others)
+        name_of_county = keys.regions.name_of(place[COUNTY]) if COUNTY in place else None
+        if shown is not None:
+            offers[shown if name_of_county is None else f"{shown} ({name_of_county})"] = None
+        if len(offers) == _MOST_OFFERS or (shown is not None and "zip_codes" in place):
+            break
+    advice = f"Did you mean {' or '.join(offers)}?" if offers else _advice_on(texts, keys, regions)
+    return " ".join([*notes, *([NEXT_PAGE] if "cursor" in misnamed else []), *([advice] if advice else [])]) or None
+
+
+def unset(name: str, value: str) -> str:
+    """Returns the error for a value that `is_unset`."""
+    says = f"says {echoed(value)}" if value else "is empty"
+    return f"{echoed(name)} {says}: your program probably did not fill in a variable."
+
+
+def warn_of_key(pairs: Sequence[tuple[str, str]]) -> str | None:
+    """Returns the hint for an API key among parameters; None if there is none."""
+    if any(is_key_name(name) or has_key(value) for name, value in pairs[:MOST_NAMES]):
+        return "An API key belongs in the header x-api-key; in the address, logs keep it: ask for a new one."
+    return None
+
+
+def _pairs_in(query: bytes) -> Iterator[tuple[str, str]]:
+    """Yields names and values, also of parameters whose separator is part of a value."""
+    for pair in query.split(b"&")[:MOST_NAMES]:
+        text = unquote_to_bytes(pair.replace(b"+", b" ")).decode("utf-8", "replace")
+        for part in _NEXT_PARAMETER.split(text):
+            name, _, value = part.partition("=") if "=" in part else part.partition(":")
+            name = "".join(filter(str.isprintable, visible(name))).removeprefix("amp;").lstrip("?&")
+            value = visible(value)[: 2 * LONGEST].strip().strip("\"'`“”‘’")
+            if name:
+                yield name, value
+
+
+def _texts_of(read: Sequence[tuple[str, str | None, str]]) -> tuple[Texts, list[str]]:
+    """Returns the texts that name a place, decoded, by parameter; and how some were encoded once too often."""
+    texts, notes = defaultdict[str, list[str]](list), []
+    for name, parameter, value in read:
+        if parameter in OF_PLACES and value:
+            encoded = encoded_in(value)
+            texts[parameter].append(value if encoded is None else encoded[1])
+            notes += [f"The value of {echoed(name)} {encoded[0]}."] if encoded is not None else []
+    return texts, notes
+
+
+def _places_in(texts: Texts, keys: KeySet, *, prefers_county: bool) -> Iterator[Parameters]:
+    """Yields the places that the texts name together, the likeliest first."""
+    if prefers_county:
+        yield from _counties_in([*texts[COUNTY], *texts[PLACE]], texts, keys)
+    zip_codes = [code for name in OF_PLACES if name != COUNTY for text in texts[name] for code in zips_in(text)]
+    if len(set(zip_codes)) > 1:
+        yield {"zip_codes": ",".join(zip_codes)}
+    for zip_code in zip_codes:
+        if prefers_county and (county := keys.county_of(zip_code)) is not None:
+            yield {COUNTY: county}
+        yield {"zip_code": zip_code}
+    yield from _cities_in(texts, keys)
+    if not prefers_county:
+        yield from _counties_in(texts[COUNTY], texts, keys)
+    if not any(texts[name] for name in ("zip_code", "city_name", COUNTY)) and not (
+        texts["state_code"] and texts[PLACE]
+    ):
+        yield from ({"state_code": code} for code in _states_in(texts))
+
+
+def _states_in(texts: Texts) -> list[str]:
+    listed = [one for text in texts["state_code"] for one in (text, *_LISTED.split(text))]
+    found = [nearest_state(text.strip("\"'`“”‘’[](){}<>#.,; ")) for text in (*listed, *texts[PLACE])]
+    return list(dict.fromkeys(code for code in found if code is not None))
+
+
+def _cities_in(texts: Texts, keys: KeySet) -> Iterator[Parameters]:
+    """Yields cities as they were named, then those of the same name in other states, then those of similar names."""
+    codes = [code for text in texts["state_code"] if (code := nearest_state(text)) is not None]
+    names = [*texts["city_name"], *texts[PLACE], *texts["zip_code"]]
+    if not codes:  # city and state may be exchanged
+        names += texts["state_code"]
+        codes = [code for text in texts["city_name"] if (code := state_of(text)) is not None]
+    cities: dict[tuple[str, str], None] = {}
+    for name in names:
+        split = city_in(name)
+        for city, code in [
+            *([split] if split else []),
+            *((one, code) for code in codes for one in (name, split and split[0])),
+        ]:
+            if city and not any(map(str.isdigit, city)):
+                cities[city, code] = None
+    found = {(city, code): keys.resolve(None, city, code) for city, code in cities}
+    yield from (
+        {"city_name": city, "state_code": code} for (city, code), match in found.items() if isinstance(match, Match)
+    )
+    if Match in map(type, found.values()) or any(map(_REGION.fullmatch, names)):
+        return
+    misses = [miss for miss in found.values() if isinstance(miss, UnknownCity)]
+    yield from ({COUNTY: miss.county} for miss in misses if miss.county is not None)
+    elsewhere = [(name, state) for name in names for state in keys.states_with(name)] if not codes else []
+    elsewhere += [(miss.city_name, state) for miss in misses for state in miss.states]
+    if len({state for _, state in elsewhere}) <= _MOST_OFFERS:
+        yield from ({"city_name": city, "state_code": code} for city, code in elsewhere)
+    for miss in misses:
+        for label in miss.similar if miss.county is None else ():
+            city = strip_state(label, miss.state_code)
+            # any more different, and the same name in another state is likelier
+            if not elsewhere or OSA.distance(fold_city(city), fold_city(miss.city_name)) == 1:
+                yield {"city_name": city, "state_code": miss.state_code}
+
+
+def _counties_in(named: Sequence[str], texts: Texts, keys: KeySet) -> Iterator[Parameters]:
+    """Yields counties by their codes, then those that have the area of a code, then those of a name."""
+    states = _states_in(texts)
+    for text in named:
+        code = county_in(text)
+        split = city_in(text)
+        if code is not None:
+            found = [code, *related_counties(code)]
+        elif text.isdigit():
+            found = [f"{FIPS[state]}{text.zfill(3)}" for state in states if FIPS[state] is not None and len(text) < 4]
+        elif split is not None:
+            found = keys.regions.counties_named(*split)
+        else:
+            found = [one for state in states or ("",) for one in keys.regions.counties_named(text, state)]
+        yield from ({COUNTY: one} for one in found[: 2 * _MOST_OFFERS])
+
+
+def _advice_on(texts: Texts, keys: KeySet, regions: str) -> str | None:
+    """Returns what to do about texts that name no place of the release; None if they say nothing."""
+    for name in OF_PLACES:
+        for text in texts[name]:
+            between = _RANGE.fullmatch(text)
+            if between is not None:
+                return (
+                    f"Ranges match nothing. Name each ZIP code: {between[1]}, {between[2]} and those between.{regions}"
+                )
+            advice = next((advice for pattern, advice in _ADVICE if pattern.fullmatch(text)), None)
+            if advice is not None and name != COUNTY:
+                return advice.format(regions=regions)
+    for text in (*texts["city_name"], *texts[PLACE], *texts["zip_code"]):
+        states = keys.states_with((city_in(text) or (text,))[0])
+        if states:
+            return f"There is a city of that name in {', '.join(states)}: send its state_code."
+    return None
