@@ -23,13 +23,22 @@ COUNTY = "county_fips_code"
 OF_PLACES = ("zip_code", "city_name", "state_code", COUNTY, PLACE)
 _KEPT_OUT = (*OF_PLACES, "cursor")  # of a correction, which is the first page of its place
 _MOST_OFFERS = 3
+_WORDS = re.compile(r"(?!(?:zip|zipcode|code|and|or|usa?)\b)\b[^\W\d_]{2,}", re.IGNORECASE)
+_LONGEST_LIST = 700  # characters: a hundred ZIP codes
 _NEXT_PARAMETER = re.compile(r"[&?;](?=[A-Za-z_]+[=:])")
 _REGION = re.compile(
     r"(?:(?:new|upper|lower|central|pacific|mid|deep|greater|the) )*(?:england|midwest|north|south|east|west|northeast"
     r"|northwest|southeast|southwest|.* (?:area|region|coast|metro|msa))|mid-?atlantic|sun ?belt|rust ?belt|appalachia",
     re.IGNORECASE,
 )
-_LISTED = re.compile(r"\s*[,;|]\s*")
+_LISTED = re.compile(r"\s*[,;|/&]\s*|\s+and\s+")
+_MOST_CITIES = 6  # that are looked up: each costs a third of a millisecond if it is not there
+# Values of state_code that name another country, whose places may have the names of ours.
+_ABROAD = re.compile(
+    r"AB|BC|MB|NB|NL|NS|NT|NU|ON|PE|QC|SK|YT|canada|alberta|british columbia|manitoba|ontario|qu[eé]bec|mexico|uk"
+    r"|united kingdom|england",
+    re.IGNORECASE,
+)
 NEXT_PAGE = "Send the next_cursor of this page as the cursor of the next."
 _RANGE = re.compile(r"\s*([0-9]{5})\s*(?:-|–|\.\.+|:|to|bis)\s*([0-9]{5})\s*", re.IGNORECASE)
 # Texts that name no place, and what to request instead; {regions} are the endpoints for counties and states.
@@ -40,6 +49,7 @@ _ADVICE = (
     (re.compile(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]"),
      "It is a Canadian postal code; there are figures for the United States only."),
     (_REGION, "It is no city or state.{regions}"),
+    (_ABROAD, "It is not in the United States, and there are no figures for other countries."),
     (re.compile(r"-?[0-9]{1,3}\.[0-9]+(?:[ ,;]+-?[0-9]{1,3}\.[0-9]+)?"),
      "Coordinates match nothing. Give the ZIP code, or city_name and state_code."),
     (re.compile(r"(?:P\.? ?O\.? box|[0-9]+ [A-Za-z]).*", re.IGNORECASE | re.DOTALL),
@@ -73,11 +83,13 @@ def correct(
     for name, parameter, value in read:
         if parameter is not None and (is_unset(value) or (not value and error.code == "missing_parameter")):
             return unset(name, value)
-    if error.parameter in known and error.parameter not in OF_PLACES:
+    misnamed = {parameter for name, parameter, _ in read if name not in known}
+    if (error.parameter in known and error.parameter not in OF_PLACES) or (
+        error.code == "unknown_parameter" and misnamed == {None}
+    ):
         return None
     texts, notes = _texts_of(read)
     others = {one: value for _, one, value in read if one is not None and one in known and one not in _KEPT_OUT}
-    misnamed = {parameter for name, parameter, _ in read if name not in known}
     offers: dict[str, None] = {}
     for place in _places_in(texts, keys, prefers_county=COUNTY in known) if misnamed != {"cursor"} else ():
         shown = offer(place, others)
@@ -87,6 +99,9 @@ def correct(
         if len(offers) == _MOST_OFFERS or (shown is not None and "zip_codes" in place):
             break
     advice = f"Did you mean {' or '.join(offers)}?" if offers else _advice_on(texts, keys, regions)
+    states = tuple(_states_in(texts))
+    if offers and states and texts["city_name"] and not any(one.endswith(states) for one in offers):
+        advice = f"{advice} A neighborhood has no name here: send its ZIP code."
     return " ".join([*notes, *([NEXT_PAGE] if "cursor" in misnamed else []), *([advice] if advice else [])]) or None
 
 
@@ -110,7 +125,8 @@ def _pairs_in(query: bytes) -> Iterator[tuple[str, str]]:
         for part in _NEXT_PARAMETER.split(text):
             name, _, value = part.partition("=") if "=" in part else part.partition(":")
             name = "".join(filter(str.isprintable, visible(name))).removeprefix("amp;").lstrip("?&")
-            value = visible(value)[: 2 * LONGEST].strip().strip("\"'`“”‘’")
+            value = visible(value)[:_LONGEST_LIST].strip()
+            value = value.strip("\"'`“”‘’") or value
             if name:
                 yield name, value
 
@@ -130,7 +146,14 @@ def _places_in(texts: Texts, keys: KeySet, *, prefers_county: bool) -> Iterator[
     """Yields the places that the texts name together, the likeliest first."""
     if prefers_county:
         yield from _counties_in([*texts[COUNTY], *texts[PLACE]], texts, keys)
-    zip_codes = [code for name in OF_PLACES if name != COUNTY for text in texts[name] for code in zips_in(text)]
+    zip_codes = [
+        code
+        for name in OF_PLACES
+        if name != COUNTY
+        for text in texts[name]
+        for code in zips_in(text)
+        if _agrees(text, keys.city_of(code))
+    ]
     if len(set(zip_codes)) > 1:
         yield {"zip_codes": ",".join(zip_codes)}
     for zip_code in zip_codes:
@@ -146,6 +169,14 @@ def _places_in(texts: Texts, keys: KeySet, *, prefers_county: bool) -> Iterator[
         yield from ({"state_code": code} for code in _states_in(texts))
 
 
+def _agrees(text: str, city: str | None) -> bool:
+    """Returns whether the words around a ZIP code in a text may be its place; `city` is None if it is not there."""
+    words = _WORDS.findall(text[: 2 * LONGEST])
+    name, _, state = (city or "").rpartition(", ")
+    named = not words or state in map(state_of, words) or fold_city(name) in fold_city("".join(words))
+    return named and city is not None
+
+
 def _states_in(texts: Texts) -> list[str]:
     listed = [one for text in texts["state_code"] for one in (text, *_LISTED.split(text))]
     found = [nearest_state(text.strip("\"'`“”‘’[](){}<>#.,; ")) for text in (*listed, *texts[PLACE])]
@@ -154,25 +185,23 @@ def _states_in(texts: Texts) -> list[str]:
 
 def _cities_in(texts: Texts, keys: KeySet) -> Iterator[Parameters]:
     """Yields cities as they were named, then those of the same name in other states, then those of similar names."""
-    codes = [code for text in texts["state_code"] if (code := nearest_state(text)) is not None]
-    names = [*texts["city_name"], *texts[PLACE], *texts["zip_code"]]
+    if any(map(_ABROAD.fullmatch, texts["state_code"])):
+        return
+    codes = _states_in({**texts, PLACE: ()})
+    names = [text[: 2 * LONGEST] for name in ("city_name", PLACE, "zip_code") for text in texts[name]]
     if not codes:  # city and state may be exchanged
         names += texts["state_code"]
         codes = [code for text in texts["city_name"] if (code := state_of(text)) is not None]
-    cities: dict[tuple[str, str], None] = {}
+    cities = dict.fromkeys(split for name in names if (split := city_in(name)) is not None)
     for name in names:
         split = city_in(name)
-        for city, code in [
-            *([split] if split else []),
-            *((one, code) for code in codes for one in (name, split and split[0])),
-        ]:
-            if city and not any(map(str.isdigit, city)):
-                cities[city, code] = None
-    found = {(city, code): keys.resolve(None, city, code) for city, code in cities}
-    yield from (
-        {"city_name": city, "state_code": code} for (city, code), match in found.items() if isinstance(match, Match)
-    )
-    if Match in map(type, found.values()) or any(map(_REGION.fullmatch, names)):
+        written = [name, *([split[0]] if split is not None else []), *_LISTED.split(name)]
+        cities |= dict.fromkeys((one, code) for code in codes for one in written if not any(map(str.isdigit, one)))
+    found = {place: keys.resolve(None, *place) for place in list(cities)[:_MOST_CITIES]}
+    exact = [place for place, match in found.items() if isinstance(match, Match)]
+    yield from ({"city_name": city, "state_code": code} for city, code in exact)
+    yield from ({"state_code": code} for name in names for code in codes if not exact and state_of(name) == code)
+    if exact or any(map(_REGION.fullmatch, names)):
         return
     misses = [miss for miss in found.values() if isinstance(miss, UnknownCity)]
     yield from ({COUNTY: miss.county} for miss in misses if miss.county is not None)
@@ -181,7 +210,7 @@ def _cities_in(texts: Texts, keys: KeySet) -> Iterator[Parameters]:
     if len({state for _, state in elsewhere}) <= _MOST_OFFERS:
         yield from ({"city_name": city, "state_code": code} for city, code in elsewhere)
     for miss in misses:
-        for label in miss.similar if miss.county is None else ():
+        for label in miss.similar if miss.county is None and state_of(miss.city_name) != miss.state_code else ():
             city = strip_state(label, miss.state_code)
             # any more different, and the same name in another state is likelier
             if not elsewhere or OSA.distance(fold_city(city), fold_city(miss.city_name)) == 1:
@@ -191,7 +220,7 @@ def _cities_in(texts: Texts, keys: KeySet) -> Iterator[Parameters]:
 def _counties_in(named: Sequence[str], texts: Texts, keys: KeySet) -> Iterator[Parameters]:
     """Yields counties by their codes, then those that have the area of a code, then those of a name."""
     states = _states_in(texts)
-    for text in named:
+    for text in (one for each in named for one in (_LISTED.split(each) if each[:1].isdigit() else [each])):
         code = county_in(text)
         split = city_in(text)
         if code is not None:

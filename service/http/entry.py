@@ -14,6 +14,7 @@ from litestar.types import ASGIApp
 
 from service.base import tracing
 from service.http.areas import PARAMETERS
+from service.http.forecast import FORECAST
 from service.http.sandbox.app import Sandbox
 from service.http.suggestions import zip_in
 from service.request.errors import problem, problem_of
@@ -110,7 +111,9 @@ async def _with_body(request: Request, receive: Any) -> Response | None:
                 body, more = body + message.get("body", b""), message.get("more_body", False)
     except TimeoutError:
         return None
-    advice = advise_get(request, _query_in(body))
+    query = _query_in(body)
+    is_batch = query.count("zip_code=") > 1 and request.path.startswith(FORECAST.path)
+    advice = advise_get(request, query, "/batch" if is_batch else "")
     return problem("method_not_allowed", advice) if advice is not None else None
 
 

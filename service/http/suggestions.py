@@ -16,10 +16,11 @@ from service.request.parameters import LONGEST
 from warehouse.places.names import state_of
 from warehouse.places.spellings import split_state
 
-_MOST_LISTED = 10  # ZIP codes
+_MOST_LISTED = 100  # ZIP codes
 # Texts that programs send for a variable without a value, or that stand where a value has to be filled in.
 _UNSET = re.compile(
-    r"undefined|null|none|nan|nat|nil|na|n/?a|void|true|false|test|string|example|foo|unknown|x{3,}|your[ _-]?.*"
+    r"undefined|null|none|nan|nat|nil|na|n/?a|void|true|false|test|string|example|foo|x{3,}|your[ _-]?.*"
+    r"|empty|blank|missing|tbd|not (?:available|set|found|known)|[-_.\"']+"
     r"|\((?:null|none)\)|\[object object\]|#(?:n/a|ref!|value!|name\?|null!)|\$?\{.*\}|<.*>|\$\(?[\w.]+\)?"
     r"|%\(?\w*\)?[%sd]"
     r"|[:@][a-z_]\w*|\[[a-z_ -]+\]|(?:zip|postal|city|state|county)(?:[ _-]?(?:code|name|fips|fips[ _-]code))?",
@@ -28,14 +29,14 @@ _UNSET = re.compile(
 _PADDED = "".maketrans("OoIlL", "00111")
 _DIGITS = re.compile(r"[0-9]+")
 _QUOTED_ZIP = re.compile(r"[\"']?([0-9]{4,5})[\"']?")
-_PLUS_FOUR = re.compile(r"[0-9]{5} [0-9]{4}")
+_PLUS_FOUR = re.compile(r"[0-9]{5}.[0-9]{4}")
 # A ZIP code after or before its city or address.
 _ADDRESS = re.compile(
     r".*[A-Za-z].*?(?<![0-9])([0-9]{5})(?:-[0-9]{4})?|([0-9]{5})(?:-[0-9]{4})?[,\s]+[A-Za-z .,]+", re.DOTALL
 )
 _FIRST_ZIP = "00501"
 _AROUND_COUNTY = re.compile(r"^0500000US|^US|[\"'\s-]|\.0*$")
-_LISTED = re.compile(r"[\s,;|]+")
+_LISTED = re.compile(r"(?:[\s,;|/&+]|\band\b|\bor\b)+")
 _YEAR_FIRST = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})(?:[T ].*)?")
 _DIGITS_OF_A_DAY = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[T ].*)?")
 _MONTH = re.compile(r"([0-9]{4})[-/.]?([0-9]{1,2})")
@@ -49,7 +50,7 @@ def is_unset(text: str) -> bool:
 
 def zips_in(text: str) -> list[str]:
     """Returns the first ZIP codes of a list, or the one in a text that is no list."""
-    found = [_QUOTED_ZIP.fullmatch(part) for part in _LISTED.split(text[: 2 * LONGEST].strip("[](){} ")) if part]
+    found = [_QUOTED_ZIP.fullmatch(part) for part in _LISTED.split(text[: 7 * _MOST_LISTED].strip("[](){} ")) if part]
     several = [one[1].zfill(5) for one in found if one is not None] if all(found) else []
     if len(several) > 1 and not _PLUS_FOUR.fullmatch(text):
         return several[:_MOST_LISTED]
@@ -100,6 +101,8 @@ def zip_in(text: str) -> str | None:
     joined = "".join(parts).translate(_PADDED) if any(map(str.isdigit, bare)) else ""
     if not _DIGITS.fullmatch(joined):
         return None
+    if len(joined) in (6, 7):
+        joined = joined.removeprefix("0").removeprefix("0")
     found = joined.zfill(5) if len(joined) <= 5 else joined.zfill(9)[:5] if len(joined) in (8, 9) else ""
     return found if found >= _FIRST_ZIP else None
 

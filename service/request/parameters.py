@@ -14,11 +14,12 @@ _MOST_TYPOS = 3
 # Names of the same in other interfaces.
 _OTHER_NAMES = {
     "zip_code": ("zip", "zips", "zipcodes", "zip5", "zcta", "zcta5", "postalcode", "postcode", "postal", "plz", "zc"),
-    "city_name": ("city", "cities", "town", "municipality", "cityname", "placename", "cname", "ciudad", "village"),
+    "city_name": ("city", "cities", "town", "municipality", "cityname", "placename", "cname", "ciudad", "village",
+                  "borough"),
     "state_code": ("state", "states", "st", "statename", "stateabbr", "stateabbreviation", "stateid", "province",
                    "region", "regioncode", "usstate", "stusab"),
     "county_fips_code": ("county", "counties", "fips", "fipscode", "countycode", "countyfips", "geoid", "parish",
-                         "borough"),
+                         "countyname"),
     "status_date_from": ("statusdate", "since"),
     "start_date_from": ("startdate", "started", "startedafter"),
     "completion_date_from": ("completiondate", "completedafter"),
@@ -46,8 +47,8 @@ def nearest_parameter(name: str, known: Sequence[str]) -> str | None:
         return names[text]
     long = {other: one for other, one in names.items() if len(other) > 4 or other == folded(one)}
     near = nearest(text, long, min(_MOST_TYPOS, (len(text) + 1) // 3))
-    within = (other for other in long if len(text) > 3 and len(other) > 3 and (other in text or text in other))
-    return names.get(near or next(within, ""))
+    within = {names[other] for other in long if len(text) > 3 and (other in text or text in other)}
+    return names[near] if near is not None else within.pop() if len(within) == 1 else None
 
 
 def echoed(text: str, longest: int = LONGEST) -> str:

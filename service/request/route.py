@@ -94,7 +94,7 @@ class Router:
         return True
 
 
-def advise_get(request: Request, query: str) -> str | None:
-    """Returns the advice for another method: the GET with this query; None if it has none."""
-    shown = f"{request.path}?{echoed(query, _LONGEST_QUERY)}"
+def advise_get(request: Request, query: str, below: str = "") -> str | None:
+    """Returns the advice for another method: the GET with this query, `below` the path; None if it has none."""
+    shown = f"{request.path.removesuffix(below)}{below}?{echoed(query, _LONGEST_QUERY)}"
     return f"{CODES['method_not_allowed'][1]} Send GET {shown}" if query and request.route is not None else None

@@ -90,8 +90,8 @@ def nearest_path(path: str, known: tuple[str, ...]) -> tuple[str, str] | None:
     for length in range(len(parts), 0, -1):
         folded, last = _folded("/".join(parts[:length])), parts[length - 1]
         near = by_folded.get(nearest(folded, by_folded, min(_MOST_TYPOS, len(folded) // 3, (len(last) + 1) // 3)) or "")
-        words = sorted(_WORDS.split(last))
-        turned = (one for one in known if len(words) > 1 and sorted(_WORDS.split(one.rpartition("/")[2])) == words)
+        words = set(_WORDS.split(last))
+        turned = (one for one in known if len(words) > 1 and words <= set(_WORDS.split(one.rpartition("/")[2])))
         near = near or next(turned, None)
         if near is None and length == len(parts):
             near = _within(folded, by_folded, is_file="." in last)

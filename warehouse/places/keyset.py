@@ -174,6 +174,11 @@ class KeySet:
         known = self._zips.get(zip_code)
         return None if known is None else known.county
 
+    def city_of(self, zip_code: str) -> str | None:
+        """Returns the city of the ZIP code, as answers print it."""
+        known = self._zips.get(zip_code)
+        return None if known is None else known.city
+
     def has_figures(self, keys: tuple[str, ...]) -> bool:
         """Returns whether any entry of these ZIP codes has a figure. Unknown ZIP codes have none."""
         return any(known.has_figures for known in map(self._zips.get, keys) if known is not None)
