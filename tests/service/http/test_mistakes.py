@@ -73,7 +73,12 @@ SITES: list[tuple[str | None, str, str]] = [
     ("10451", "Bronx", "NY"),
     ("11201", "Brooklyn", "NY"),
 ]
-SITES += [("10001", "Manhattan", "NY"), ("10009", "Manhattan", "NY"), (None, "Queens", "NY")]
+SITES += [
+    ("10001", "Manhattan", "NY"),
+    ("10009", "Manhattan", "NY"),
+    ("11201", "Queens", "NY"),
+    ("10451", "Staten Island", "NY"),
+]
 MISTAKES = [
     tuple(part.strip() for part in line.rsplit(" | ", 2))
     for line in Path(__file__).with_name("mistakes.txt").read_text().splitlines()
@@ -126,6 +131,33 @@ def test_a_mistake_is_named_and_its_corrections_answer_the_place_meant(
         assert followed.status == 200, (detail, followed.body)
         found.append(_place(target, followed))
     assert set(found) == (set() if places == "*" else set(places.split("; "))), detail
+
+
+def test_the_name_of_a_city_whose_parts_sources_name_answers_all_of_them(country: tuple[Served, str]) -> None:
+    """The boroughs of New York City; a ZIP code beside the name is still looked up alone."""
+    worker, _ = country
+    for name in ("New+York", "New+York+City", "NYC", "City+of+New+York"):
+        answer = worker.ask(f"{PROJECTS}?city_name={name}&state_code=NY")
+        assert answer.json().get("total_matching") == 6, (name, answer.body)
+        cities = "Bronx, NY; Brooklyn, NY; Manhattan, NY; Queens, NY; Staten Island, NY"
+        assert answer.header("x-matched-city") == cities
+    page = worker.ask(f"{PROJECTS}?city_name=NYC&state_code=NY&limit=5").json()
+    rest = worker.ask(f"{PROJECTS}?city_name=New+York&state_code=NY&cursor={page['next_cursor']}").json()
+    assert (page["total_results"], rest["total_results"]) == (5, 1)
+    filtered = worker.ask(f"{PROJECTS}?city_name=NYC&state_code=NY&project_type=Housing").json()
+    assert filtered["total_matching"] == 3
+    assert worker.ask(f"{PROJECTS}?city_name=Manhattan&state_code=NY").json()["total_matching"] == 2
+    assert worker.ask(f"{PROJECTS}?zip_code=10001&city_name=NYC&state_code=NY").json()["total_matching"] == 1
+
+
+def test_a_body_is_read_only_if_it_is_short(country: tuple[Served, str]) -> None:
+    """And the connection is kept behind it."""
+    worker, _ = country
+    with worker.wire() as wire:
+        for body, named in (('{"zip_code": "36436"}', True), ("x" * 5_000, False)):
+            head = worker.head(FORECAST, "POST", content_length=str(len(body)))
+            answer = wire.send(head + body).answer()
+            assert (answer.status, "Send GET" in answer.json()["detail"]) == (405, named)
 
 
 def _whole(target: str) -> str:
