@@ -10,10 +10,10 @@ from rapidfuzz.distance import OSA
 from config.text import visible
 from service.base.masking import has_key, is_key_name
 from service.http.encodings import encoded_in
-from service.http.suggestions import city_in, county_in, is_unset, zips_in
+from service.http.suggestions import city_in, county_in, unset_in, zips_in
 from service.request.errors import ApiError
 from service.request.parameters import LONGEST, MOST_NAMES, PLACE, echoed, nearest_parameter
-from warehouse.places.keyset import KeySet
+from warehouse.places.keyset import KeySet, Zip
 from warehouse.places.match import Match, UnknownCity
 from warehouse.places.names import fold_city, nearest_state, state_of, strip_state
 from warehouse.places.regions import FIPS
@@ -40,11 +40,12 @@ _ABROAD = re.compile(
     re.IGNORECASE,
 )
 NEXT_PAGE = "Send the next_cursor of this page as the cursor of the next."
-_RANGE = re.compile(r"\s*([0-9]{5})\s*(?:-|–|\.\.+|:|to|bis)\s*([0-9]{5})\s*", re.IGNORECASE)
 # Texts that name no place, and what to request instead; {regions} are the endpoints for counties and states.
 _ADVICE = (
     (re.compile(r"[*%?]+|all|any|every|everything|usa?|united states|nation(?:al|wide)?", re.IGNORECASE),
      "One request answers one place.{regions}"),
+    (re.compile(r"[0-9]{5}\s*(?:-|–|\.\.+|:|to)\s*[0-9]{5}", re.IGNORECASE),
+     "Ranges match nothing. Name each ZIP code, the first and the last as well.{regions}"),
     (re.compile(r"[0-9]{1,4}[xX*%_?]+|[0-9]{1,3}"), "Parts of ZIP codes match nothing. Give all five digits.{regions}"),
     (re.compile(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]"),
      "It is a Canadian postal code; there are figures for the United States only."),
@@ -76,13 +77,14 @@ def correct(
     """
     pairs = list(_pairs_in(query))
     if (warning := warn_of_key(pairs)) is not None:
-        return f"{error.remedy} {warning}".strip() if warning != error.remedy else warning
+        return warning
     read = [
         (name, name if name in known else nearest_parameter(name, (*known, *OF_PLACES)), value) for name, value in pairs
     ]
     for name, parameter, value in read:
-        if parameter is not None and (is_unset(value) or (not value and error.code == "missing_parameter")):
-            return unset(name, value)
+        remedy = unset_in(name, value) if value or error.code == "missing_parameter" else None
+        if parameter is not None and remedy is not None:
+            return remedy
     misnamed = {parameter for name, parameter, _ in read if name not in known}
     if (error.parameter in known and error.parameter not in OF_PLACES) or (
         error.code == "unknown_parameter" and misnamed == {None}
@@ -103,12 +105,6 @@ def correct(
     if offers and states and texts["city_name"] and not any(one.endswith(states) for one in offers):
         advice = f"{advice} A neighborhood has no name here: send its ZIP code."
     return " ".join([*notes, *([NEXT_PAGE] if "cursor" in misnamed else []), *([advice] if advice else [])]) or None
-
-
-def unset(name: str, value: str) -> str:
-    """Returns the error for a value that `is_unset`."""
-    says = f"says {echoed(value)}" if value else "is empty"
-    return f"{echoed(name)} {says}: your program probably did not fill in a variable."
 
 
 def warn_of_key(pairs: Sequence[tuple[str, str]]) -> str | None:
@@ -146,35 +142,30 @@ def _places_in(texts: Texts, keys: KeySet, *, prefers_county: bool) -> Iterator[
     """Yields the places that the texts name together, the likeliest first."""
     if prefers_county:
         yield from _counties_in([*texts[COUNTY], *texts[PLACE]], texts, keys)
-    zip_codes = [
-        code
-        for name in OF_PLACES
-        if name != COUNTY
-        for text in texts[name]
-        for code in zips_in(text)
-        if _agrees(text, keys.city_of(code))
-    ]
+    written = [text for name in OF_PLACES if name != COUNTY for text in texts[name]]
+    zip_codes = [code for text in written for code in zips_in(text) if _agrees(text, keys.entry(code))]
     if len(set(zip_codes)) > 1:
         yield {"zip_codes": ",".join(zip_codes)}
     for zip_code in zip_codes:
-        if prefers_county and (county := keys.county_of(zip_code)) is not None:
-            yield {COUNTY: county}
+        known = keys.entry(zip_code)
+        if prefers_county and known is not None and known.county is not None:
+            yield {COUNTY: known.county}
         yield {"zip_code": zip_code}
     yield from _cities_in(texts, keys)
     if not prefers_county:
         yield from _counties_in(texts[COUNTY], texts, keys)
     if not any(texts[name] for name in ("zip_code", "city_name", COUNTY)) and not (
-        texts["state_code"] and texts[PLACE]
+        texts[PLACE] and texts["state_code"]
     ):
         yield from ({"state_code": code} for code in _states_in(texts))
 
 
-def _agrees(text: str, city: str | None) -> bool:
-    """Returns whether the words around a ZIP code in a text may be its place; `city` is None if it is not there."""
+def _agrees(text: str, known: Zip | None) -> bool:
+    """Returns whether the words around a ZIP code in a text may be its place."""
     words = _WORDS.findall(text[: 2 * LONGEST])
-    name, _, state = (city or "").rpartition(", ")
-    named = not words or state in map(state_of, words) or fold_city(name) in fold_city("".join(words))
-    return named and city is not None
+    if known is None or not words or known.state_code in map(state_of, words):
+        return known is not None
+    return fold_city(strip_state(known.city, known.state_code)) in fold_city("".join(words))
 
 
 def _states_in(texts: Texts) -> list[str]:
@@ -238,11 +229,6 @@ def _advice_on(texts: Texts, keys: KeySet, regions: str) -> str | None:
     """Returns what to do about texts that name no place of the release; None if they say nothing."""
     for name in OF_PLACES:
         for text in texts[name]:
-            between = _RANGE.fullmatch(text)
-            if between is not None:
-                return (
-                    f"Ranges match nothing. Name each ZIP code: {between[1]}, {between[2]} and those between.{regions}"
-                )
             advice = next((advice for pattern, advice in _ADVICE if pattern.fullmatch(text)), None)
             if advice is not None and name != COUNTY:
                 return advice.format(regions=regions)

@@ -18,7 +18,6 @@ from msgspec import Meta
 from service.base.masking import masked
 from service.cache.entry import CacheEntry, Found, Tier
 from service.http.area import BatchEndpoint, Endpoint, Operation, Parameter, keys_of
-from service.http.corrections import warn_of_key
 from service.http.forecast_examples import DICKINSON
 from service.http.query import read_repeated, read_value, read_zip, refuse_unknown
 from service.http.suggestions import zips_in
@@ -128,14 +127,9 @@ async def answer(answers: Answers, request: Request) -> Response:
 def read_batch(query: bytes) -> list[_Asked]:
     """Returns the values of the query, in their order. Raises ApiError (400) for errors of the batch as a whole."""
     values, unknown = read_repeated(query, _PARAMETER)
-    try:
-        refuse_unknown(unknown, (_PARAMETER,))
-    except ApiError as error:
-        listed = [
-            zip_code for name, text in unknown if nearest_parameter(name, (_PARAMETER,)) for zip_code in zips_in(text)
-        ]
-        remedy = _repeat(listed) if listed and not warn_of_key(unknown) else error.remedy
-        raise ApiError(error.code, error.problem, error.parameter, remedy=remedy) from None
+    meant = [text for name, text in unknown if nearest_parameter(name, (_PARAMETER,)) is not None]
+    listed = [zip_code for text in meant for zip_code in zips_in(text)]
+    refuse_unknown(unknown, (_PARAMETER,), _repeat(listed) if listed else "")
     if not values:
         raise ApiError("missing_parameter", "Give zip_code once for each: zip_code=36436&zip_code=90210.", _PARAMETER)
     if len(values) > MOST:

@@ -4,7 +4,7 @@ Frameworks take the last of two values and replace bytes that are not UTF-8; con
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from urllib.parse import unquote_to_bytes
 
@@ -12,9 +12,9 @@ import msgspec
 
 from config.text import invisible_in, visible
 from service.base.masking import masked
-from service.http.corrections import NEXT_PAGE, OF_PLACES, unset, warn_of_key
+from service.http.corrections import NEXT_PAGE, OF_PLACES, warn_of_key
 from service.http.encodings import encoded_in
-from service.http.suggestions import is_unset, suggest_day
+from service.http.suggestions import suggest_day, unset_in
 from service.request.errors import ApiError
 from service.request.parameters import MOST_NAMES, as_query, echoed, nearest_parameter
 
@@ -70,9 +70,7 @@ def read_parameters(query: bytes, known: Sequence[str]) -> tuple[dict[str, str],
     values: dict[str, str] = {}
     seen: set[str] = set()
     unknown: list[UnknownParameter] = []
-    for pair in query.split(b"&"):
-        raw_name, _, raw_value = pair.partition(b"=")
-        name = _decoded(raw_name)
+    for name, raw_value in _pairs_in(query):
         if name not in known:
             if name:
                 unknown.append((name, _decoded(raw_value)))
@@ -96,9 +94,9 @@ def read_value(name: str, raw: bytes) -> str:
     if _CONTROL.search(text):
         raise ApiError("invalid_parameter", f"{name} contains control characters.", name, remedy="Remove them.")
     text = (visible(masked(text)) if name == "city_name" else text).strip()
-    if name not in (*_FREE_TEXT, "status") and is_unset(text) and not _STATE.fullmatch(text):
-        code = "invalid_cursor" if name == "cursor" else "invalid_parameter"
-        raise ApiError(code, parameter=name, remedy=unset(name, text))
+    remedy = unset_in(name, text) if text and name not in (*_FREE_TEXT, "status") else None
+    if remedy is not None and not _STATE.fullmatch(text):
+        raise ApiError("invalid_cursor" if name == "cursor" else "invalid_parameter", parameter=name, remedy=remedy)
     if name == "cursor":  # checked elsewhere, whatever its length
         return text
     if len(text) > _MOST_CHARACTERS:
@@ -148,16 +146,9 @@ def read_state(text: str) -> str:
 
 def read_repeated(query: bytes, name: str) -> tuple[list[bytes], list[UnknownParameter]]:
     """Returns every raw value of the parameter `name`, in order, and the other parameters."""
-    values: list[bytes] = []
-    unknown: list[UnknownParameter] = []
-    for pair in query.split(b"&"):
-        raw_name, _, raw_value = pair.partition(b"=")
-        given = _decoded(raw_name)
-        if given == name:
-            values.append(raw_value)
-        elif given:
-            unknown.append((given, _decoded(raw_value)))
-    return values, unknown
+    pairs = list(_pairs_in(query))
+    unknown = [(given, _decoded(raw)) for given, raw in pairs if given not in ("", name)]
+    return [raw for given, raw in pairs if given == name], unknown
 
 
 def read_strictly(query: bytes, known: Sequence[str]) -> dict[str, str]:
@@ -167,16 +158,14 @@ def read_strictly(query: bytes, known: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def refuse_unknown(unknown: Sequence[UnknownParameter], known: Sequence[str]) -> None:
-    """Raises ApiError (400) if there are any, with the likely correction."""
+def refuse_unknown(unknown: Sequence[UnknownParameter], known: Sequence[str], likely: str = "") -> None:
+    """Raises ApiError (400) if there are any, with the `likely` correction, or that of the first name."""
     if not unknown:
         return
     near = next((one for name, _ in unknown[:MOST_NAMES] if (one := nearest_parameter(name, known)) is not None), None)
-    remedy = warn_of_key(unknown) or (f"Known here: {', '.join(known)}." if known else "This endpoint takes none.")
-    if near == "cursor":
-        remedy = NEXT_PAGE
-    elif near is not None:
-        remedy = f"Did you mean {near}?"
+    usual = f"Known here: {', '.join(known)}." if known else "This endpoint takes none."
+    nearest = NEXT_PAGE if near == "cursor" else f"Did you mean {near}?" if near is not None else usual
+    remedy = warn_of_key(unknown) or likely or nearest
     shown = echoed(unknown[0][0])
     raise ApiError("unknown_parameter", _name_unknown(unknown), shown or None, remedy=remedy)
 
@@ -191,3 +180,10 @@ def _name_unknown(unknown: Sequence[UnknownParameter]) -> str:
 
 def _decoded(raw: bytes) -> str:
     return unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8", "replace")
+
+
+def _pairs_in(query: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yields decoded names and raw values."""
+    for pair in query.split(b"&"):
+        name, _, value = pair.partition(b"=")
+        yield _decoded(name), value

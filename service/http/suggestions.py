@@ -6,13 +6,12 @@ more than a short one.
 
 import re
 from calendar import monthrange
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 from urllib.parse import unquote
 
 from config.text import visible
-from service.request.parameters import LONGEST
+from service.request.parameters import LONGEST, echoed
 from warehouse.places.names import state_of
 from warehouse.places.spellings import split_state
 
@@ -34,18 +33,27 @@ _PLUS_FOUR = re.compile(r"[0-9]{5}.[0-9]{4}")
 _ADDRESS = re.compile(
     r".*[A-Za-z].*?(?<![0-9])([0-9]{5})(?:-[0-9]{4})?|([0-9]{5})(?:-[0-9]{4})?[,\s]+[A-Za-z .,]+", re.DOTALL
 )
+_NUMBER = re.compile(r"[0-9]{3,5}\.0*|[0-9]\.[0-9]{1,4}[eE]\+?0?4|[0-9]{1,2},[0-9]{3}")
 _FIRST_ZIP = "00501"
 _AROUND_COUNTY = re.compile(r"^0500000US|^US|[\"'\s-]|\.0*$")
 _LISTED = re.compile(r"(?:[\s,;|/&+]|\band\b|\bor\b)+")
-_YEAR_FIRST = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})(?:[T ].*)?")
-_DIGITS_OF_A_DAY = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[T ].*)?")
-_MONTH = re.compile(r"([0-9]{4})[-/.]?([0-9]{1,2})")
-_YEAR_LAST = re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})")
+# Ways to write a day or a month, each with the groups of year, month and day: two readings if both are possible.
+_DAYS = (
+    (re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})(?:[T ].*)?"), ((0, 1, 2),)),
+    (re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})(?:[T ].*)?"), ((0, 1, 2),)),
+    (re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})"), ((2, 0, 1), (2, 1, 0))),
+    (re.compile(r"([0-9]{4})[-/.]?([0-9]{1,2})"), ((0, 1),)),
+)
 
 
-def is_unset(text: str) -> bool:
-    """Returns whether a program has probably sent the text for a variable without a value, or left a placeholder."""
-    return _UNSET.fullmatch(text.strip()[:LONGEST]) is not None
+def unset_in(name: str, text: str) -> str | None:
+    """Returns the error for a text that a program has probably sent for a variable without a value, or in which it has
+    not replaced a placeholder; None for any other.
+    """
+    if text and _UNSET.fullmatch(text[:LONGEST]) is None:
+        return None
+    says = f"says {echoed(text)}" if text else "is empty"
+    return f"{echoed(name)} {says}: your program probably did not fill in a variable."
 
 
 def zips_in(text: str) -> list[str]:
@@ -82,14 +90,10 @@ def zip_in(text: str) -> str | None:
     """Returns the ZIP code in `text`, if any: without its leading zeros, as a number, in quotes, after a state."""
     bare = visible(unquote(text[: 2 * LONGEST])).strip().strip("\"'`“”‘’[](){}#;,.* ")
     bare = re.sub(r"^(zip ?code|zip|[A-Za-z]{2})[\s:=-]+(?=[0-9OoIl])", "", bare, flags=re.IGNORECASE)
-    if bare.isdecimal() and not bare.isascii():  # other scripts' digits
-        bare = "".join(str(int(digit)) for digit in bare)
-    if re.fullmatch(r"[0-9]{3,5}\.0*", bare):
-        bare = bare.partition(".")[0]
-    if re.fullmatch(r"[0-9]\.[0-9]{1,4}[eE]\+?0?4", bare):
-        bare = str(round(float(bare)))
-    if re.fullmatch(r"[0-9]{1,2},[0-9]{3}", bare):
-        bare = bare.replace(",", "")
+    if bare.isdecimal():  # perhaps other scripts' digits
+        bare = str(int(bare)).zfill(len(bare))
+    if _NUMBER.fullmatch(bare):
+        bare = str(round(float(bare.replace(",", ""))))
     address = _ADDRESS.fullmatch(bare)
     if address is not None:
         return address[1] or address[2]
@@ -101,8 +105,7 @@ def zip_in(text: str) -> str | None:
     joined = "".join(parts).translate(_PADDED) if any(map(str.isdigit, bare)) else ""
     if not _DIGITS.fullmatch(joined):
         return None
-    if len(joined) in (6, 7):
-        joined = joined.removeprefix("0").removeprefix("0")
+    joined = joined.lstrip("0") if len(joined) in (6, 7) else joined
     found = joined.zfill(5) if len(joined) <= 5 else joined.zfill(9)[:5] if len(joined) in (8, 9) else ""
     return found if found >= _FIRST_ZIP else None
 
@@ -113,28 +116,12 @@ def suggest_day(name: str, text: str) -> str:
     For a month, that is the first day, or the last where a period ends. If day and month are ambiguous, both readings
     are named.
     """
-    days = _days_in(text.strip(), at_end=name == "to" or name.endswith("_to"))
+    at_end = name == "to" or name.endswith("_to")
+    days: dict[str, None] = {}
+    for pattern, orders in _DAYS:
+        found = pattern.fullmatch(text.strip())
+        for order in orders if found is not None else ():
+            with suppress(ValueError):
+                year, month, *day = (int(found.groups()[at]) for at in order)  # type: ignore[union-attr]
+                days[str(date(year, month, *(day or [monthrange(year, month)[1] if at_end else 1])))] = None
     return f"Did you mean {' or '.join(days)}?" if days else "Give one like 2026-11-01."
-
-
-def _days_in(text: str, *, at_end: bool) -> list[str]:
-    for pattern in (_YEAR_FIRST, _DIGITS_OF_A_DAY):
-        whole = pattern.fullmatch(text)
-        if whole is not None:
-            return _existing(whole.groups())
-    month = _MONTH.fullmatch(text)
-    if month is not None and 1 <= int(month[2]) <= 12:
-        last = monthrange(int(month[1]), int(month[2]))[1] if int(month[1]) else 1
-        return _existing((*month.groups(), str(last if at_end else 1)))
-    turned = _YEAR_LAST.fullmatch(text)
-    if turned is None:
-        return []
-    first, second, year = turned.groups()
-    found = [*_existing((year, first, second)), *_existing((year, second, first))]
-    return list(dict.fromkeys(found))
-
-
-def _existing(parts: Sequence[str]) -> list[str]:
-    with suppress(ValueError):
-        return [str(date(*map(int, parts)))]
-    return []

@@ -169,15 +169,8 @@ class KeySet:
         """Returns the states that have a city of that name."""
         return tuple(self._states.get(fold_city(city_name), ()))
 
-    def county_of(self, zip_code: str) -> str | None:
-        """Returns the code of the county that the ZIP code is in."""
-        known = self._zips.get(zip_code)
-        return None if known is None else known.county
-
-    def city_of(self, zip_code: str) -> str | None:
-        """Returns the city of the ZIP code, as answers print it."""
-        known = self._zips.get(zip_code)
-        return None if known is None else known.city
+    def entry(self, zip_code: str) -> Zip | None:
+        return self._zips.get(zip_code)
 
     def has_figures(self, keys: tuple[str, ...]) -> bool:
         """Returns whether any entry of these ZIP codes has a figure. Unknown ZIP codes have none."""

@@ -27,7 +27,7 @@ class UnknownRegion(msgspec.Struct, frozen=True):
     """The release has no ZIP code in the region."""
 
     code: str
-    similar: tuple[str, ...]  # up to three existing codes: for a county, the next ones in its state
+    similar: tuple[str, ...]  # up to three existing codes: of a county, the next ones in its state
 
 
 class Regions:
@@ -64,9 +64,7 @@ class Regions:
         return UnknownRegion(code, tuple(each for each in near if each[:2] == code[:2]))
 
     def counties_named(self, name: str, state_code: str) -> list[str]:
-        """Returns the codes of the counties of this name, with or without the word County, in the state or, if that is
-        empty, in all states.
-        """
+        """Returns the codes of the counties of this name, with or without the word County; of all states if empty."""
         fips = (FIPS.get(state_code) or "none") if state_code else ""
         return [code for code in self._named.get(_folded(name), ()) if code.startswith(fips)]
 
@@ -79,7 +77,7 @@ class Regions:
         zip_codes = self._states.get(code)
         if zip_codes is not None:
             return Region(f"state:{code}", zip_codes)
-        return UnknownRegion(code, tuple(each for each in self._states if each[0] == code[0])[:_SIMILAR])
+        return UnknownRegion(code, ())
 
 
 def _folded(name: str) -> str:

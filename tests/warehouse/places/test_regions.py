@@ -31,10 +31,13 @@ def test_an_unknown_county_gets_its_neighbours_as_suggestions() -> None:
     assert regions.county("99001") == UnknownRegion("99001", ())
 
 
-def test_an_unknown_state_gets_those_that_begin_alike_as_suggestions() -> None:
-    regions = Regions(PLACES, {})
-    assert regions.state("AX") == UnknownRegion("AX", ("AE", "AL"))
-    assert regions.state("ZZ") == UnknownRegion("ZZ", ())
+def test_a_county_is_found_by_its_name_in_a_state_or_in_all() -> None:
+    regions = Regions(PLACES, {"01025": "Clarke County", "13059": "Clarke County", "02261": "Valdez"})
+    assert regions.counties_named("clarke", "AL") == ["01025"]
+    assert regions.counties_named("Clarke County", "") == ["01025", "13059"]
+    assert regions.counties_named("Clarke", "AE") == regions.counties_named("Clark", "") == []
+    assert (regions.name_of("13059"), regions.name_of("09110")) == ("Clarke County", "Capitol Planning Region")
+    assert regions.name_of("99999") is None
 
 
 def test_a_key_set_keeps_its_regions_in_its_file() -> None:
