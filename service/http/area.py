@@ -1,6 +1,6 @@
 """A data area as partners see it: its endpoints, their routes, its part of the description. areas.py lists them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
@@ -14,7 +14,7 @@ from litestar.params import SkipValidation
 from msgspec import Meta
 
 from service.http.app import Checked
-from service.http.corrections import COUNTY, REGIONS, correct
+from service.http.corrections import Parameters, correct
 from service.request.errors import ApiError
 from service.request.parameters import as_header, as_query, echoed
 from service.request.pipeline import Answers
@@ -103,15 +103,8 @@ class Resolved(msgspec.Struct, frozen=True):
     ignored: tuple[str, ...] = ()  # names of parameters that changed nothing
 
 
-class Nothing(msgspec.Struct, frozen=True):
-    """No match: the reason, and what to do if no correction is known."""
-
-    problem: str
-    remedy: str
-
-
-# Reads a raw query string. Raises ApiError (400).
-Resolve = Callable[[KeySet, bytes, Cursors], Resolved | NoMatch | Nothing]
+# Reads a raw query string. Raises ApiError (400, 404).
+Resolve = Callable[[KeySet, bytes, Cursors], Resolved | NoMatch]
 
 
 class BatchEndpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,26 +140,19 @@ class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
     it.
 
     The first of its endpoints takes the location forms. `nothing` is the message for a ZIP code and for a city without
-    records, with `{}` for where. `coverage` is the remedy if the area does not cover the whole country.
+    records, with `{}` for where. `coverage` is the remedy if the area does not cover the whole country, and `regions`
+    says how to request more than a place.
     """
 
     name: str
     endpoints: tuple[Endpoint, ...]
     nothing: tuple[str, str]
     coverage: str = ""
+    regions: str = ""
 
     @property
     def path(self) -> str:
         return self.endpoints[0].path
-
-    @property
-    def regions(self) -> str:
-        """How to request more than one place; empty if the area has no endpoint for it."""
-        paths = {one.query_forms[0]: one.path for one in self.endpoints}
-        if (COUNTY,) not in paths:
-            return ""
-        batch = next(one.path for one in self.endpoints if isinstance(one.resolve, BatchEndpoint))
-        return REGIONS.format(batch=batch, county=paths[(COUNTY,)], state=paths[("state_code",)])
 
     @property
     def listed(self) -> AreaDescription:
@@ -204,12 +190,11 @@ def resolve_in(area: PartnerArea, endpoint: Endpoint, keys: KeySet, query: bytes
         found = endpoint.resolve(keys, query, cursors)
         if isinstance(found, Resolved):
             return found
-        nothing = found if isinstance(found, Nothing) else _explain(area, found)
-        error = ApiError("no_matching_records", nothing.problem, remedy=nothing.remedy)
+        error = _no_match(area, found)
     except ApiError as raised:
+        if raised.code == "not_found":
+            raise
         error = raised
-    if error.code == "not_found":
-        raise error
     offers = partial(_offer, area, endpoint, keys, cursors)
     known = {*endpoint.query_forms[0], *endpoint.query_forms[-1], *(one.name for one in endpoint.operation.parameters)}
     remedy = correct(query, error, sorted(known), keys, offers, area.regions)
@@ -218,12 +203,7 @@ def resolve_in(area: PartnerArea, endpoint: Endpoint, keys: KeySet, query: bytes
 
 
 def _offer(
-    area: PartnerArea,
-    asked: Endpoint,
-    keys: KeySet,
-    cursors: Cursors,
-    place: Mapping[str, str],
-    others: Mapping[str, str],
+    area: PartnerArea, asked: Endpoint, keys: KeySet, cursors: Cursors, place: Parameters, others: Parameters
 ) -> str | None:
     """Returns the request for a place as errors show it, at the endpoint that was asked if that has the form; None if
     the release does not answer it. `others` are the further parameters of the query.
@@ -271,16 +251,17 @@ def keys_of(release: OpenRelease, area: str) -> KeySet:
     return keys
 
 
-def _explain(area: PartnerArea, miss: NoMatch) -> Nothing:
-    """Returns why there is no match in `area`, and what to do if nothing similar is there."""
+def _no_match(area: PartnerArea, miss: NoMatch) -> ApiError:
+    """Returns the 404 that says why nothing matches in `area`, and what to do if nothing similar is there."""
     in_zip, in_city = area.nothing
     match miss:
         case UnknownZip(zip_code):
-            return Nothing(f"{in_zip.format(zip_code)}.", "Check its digits.")
+            problem, remedy = in_zip.format(zip_code), "Check its digits."
         case OtherCity(zip_code, city):
-            return Nothing(f"ZIP code {zip_code} is in {city}.", "Ask by zip_code alone, or correct the rest.")
-        case UnknownCity(city_name, state_code):
-            if state_code not in STATE_NAMES:
-                return Nothing(f"There is no state {state_code}.", "Give the two letters of one, like AL.")
-            nowhere = f"Check its spelling. Regions, neighborhoods and addresses match nothing.{area.regions}"
-            return Nothing(f"{in_city.format(echoed(city_name), state_code)}.", nowhere)
+            problem, remedy = f"ZIP code {zip_code} is in {city}", "Send zip_code alone."
+        case UnknownCity(city_name, state_code) if state_code in STATE_NAMES:
+            problem = in_city.format(echoed(city_name), state_code)
+            remedy = f"Check its spelling. Regions, neighborhoods and addresses match nothing.{area.regions}"
+        case UnknownCity():
+            problem, remedy = f"There is no state {miss.state_code}", "Give the two letters of one, like AL."
+    return ApiError("no_matching_records", f"{problem}.", remedy=remedy)

@@ -5,6 +5,5 @@ from service.http.area import PartnerArea
 from service.http.query import LOCATION_PARAMETERS
 
 AREAS: tuple[PartnerArea, ...] = (forecast.AREA, projects.AREA)
-_OPERATIONS = [endpoint.operation for area in AREAS for endpoint in area.endpoints]
-# Names of all their parameters.
-PARAMETERS = (*LOCATION_PARAMETERS, *dict.fromkeys(one.name for each in _OPERATIONS for one in each.parameters))
+_ENDPOINTS = [endpoint for area in AREAS for endpoint in area.endpoints]
+PARAMETERS = (*LOCATION_PARAMETERS, *(one.name for endpoint in _ENDPOINTS for one in endpoint.operation.parameters))

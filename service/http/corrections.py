@@ -56,11 +56,6 @@ _ADVICE = (
     (re.compile(r"(?:P\.? ?O\.? box|[0-9]+ [A-Za-z]).*", re.IGNORECASE | re.DOTALL),
      "If it is an address, give its ZIP code alone, or its city as city_name with state_code."),
 )  # fmt: skip
-REGIONS = (
-    " Up to 100 ZIP codes: {batch}?zip_code=36436&zip_code=90210. All of a county: {county}?county_fips_code=01025. "
-    "All of a state: {state}?state_code=AL. The whole country: the files that GET /v1/releases lists."
-)
-
 
 Parameters = dict[str, str]
 # Returns the request for a place, with further parameters, as an error shows it; None if the release has no answer.

@@ -121,11 +121,10 @@ def _query_in(body: bytes) -> str:
     """Returns the query with the parameters of a body."""
     try:
         sent = msgspec.json.decode(body)
-        pairs = list(sent.items()) if isinstance(sent, dict) else []
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        pairs = list(parse_qsl(body.decode("latin-1")))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        sent = dict(parse_qsl(body.decode("latin-1")))
     found = []
-    for name, value in pairs:
+    for name, value in sent.items() if isinstance(sent, dict) else ():
         parameter = nearest_parameter(name, PARAMETERS) or name
         texts = [str(one) for one in (value if isinstance(value, list) else [value])]
         found += [as_query({parameter: (parameter == "zip_code" and zip_in(text)) or text}) for text in texts]

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from service.http.areas import AREAS
+from service.http.corrections import NEXT_PAGE
 from service.http.index import AskingKey, Index, ReleaseSummary, listed_area
 from service.request.errors import CODES, title_of
 
@@ -24,10 +25,7 @@ _AT_FAULT = {
     "missing_parameter": ("state_code", "city_name needs state_code. Add state_code=AL, for example."),
     "invalid_parameter": ("zip_code", "zip_code is not a five-digit ZIP code. Did you mean zip_code=00501?"),
     "duplicate_parameter": ("zip_code", "zip_code was given twice. Did you mean zip_code=00501?"),
-    "unknown_parameter": (
-        "page",
-        "There is no parameter page. Send the next_cursor of this page as the cursor of the next.",
-    ),
+    "unknown_parameter": ("page", f"There is no parameter page. {NEXT_PAGE}"),
     "invalid_cursor": ("cursor", CODES["invalid_cursor"][1]),
 }
 

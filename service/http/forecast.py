@@ -60,4 +60,7 @@ AREA = PartnerArea(
     name=NAME,
     endpoints=(FORECAST, BATCH, BY_COUNTY, BY_STATE),
     nothing=("There are no records of ZIP code {}", "There is no city {} in {}"),
+    regions=f" Up to 100 ZIP codes: {BATCH.path}?zip_code=36436&zip_code=90210. All of a county: {BY_COUNTY.path}?"
+    f"county_fips_code=01025. All of a state: {BY_STATE.path}?state_code=AL. The whole country: the files that GET "
+    "/v1/releases lists.",
 )

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from service.http.area import Endpoint, Nothing, Operation, Parameter, Resolved
+from service.http.area import Endpoint, Operation, Parameter, Resolved
 from service.http.corrections import COUNTY
 from service.http.forecast_examples import DICKINSON
 from service.http.pages import PageQuery, page_of, page_parameters, read_page
@@ -24,8 +24,8 @@ _DESCRIPTION = (
 )
 
 
-def resolve_county(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | Nothing:
-    """Resolves a partner's query string. Raises ApiError (400; 404 if the release knows no counties)."""
+def resolve_county(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved:
+    """Resolves a partner's query string. Raises ApiError (400, 404)."""
     code, wanted = _read(query_string, COUNTY, "01025")
     if not _COUNTY.fullmatch(code):
         remedy = "Give two digits for the state and three for the county, like 01025: answers name it county_fips_code."
@@ -33,24 +33,23 @@ def resolve_county(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resol
     if not keys.regions.has_counties:
         raise ApiError("not_found", "The current release does not say which county a ZIP code is in.")
     found = keys.regions.county(code)
-    if isinstance(found, Region):
+    if found is not None:
         return _page_of(keys, found, wanted, cursors)
     name = keys.regions.name_of(code)
-    near = ", ".join(f"{one} ({keys.regions.name_of(one)})" for one in found.similar)
-    remedy = f"Its state has {near}, for example." if near else "The first two digits are the state's: 01 is Alabama."
-    return Nothing(f"There are no ZIP codes in a county {code}{f' ({name})' if name else ''}.", remedy)
+    problem = f"There are no ZIP codes in a county {code}{f' ({name})' if name else ''}."
+    remedy = "Answers name the county_fips_code of their ZIP codes. It begins with the state's digits: 01 is Alabama."
+    raise ApiError("no_matching_records", problem, remedy=remedy)
 
 
-def resolve_state(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | Nothing:
-    """Resolves a partner's query string. Raises ApiError (400)."""
+def resolve_state(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved:
+    """Resolves a partner's query string. Raises ApiError (400, 404)."""
     given, wanted = _read(query_string, STATE, "AL")
     code = read_state(given)
     found = keys.regions.state(code)
-    if isinstance(found, Region):
+    if found is not None:
         return _page_of(keys, found, wanted, cursors)
-    if code == "US":
-        return Nothing("by-state answers one state.", "The whole country is in the files that GET /v1/releases lists.")
-    return Nothing(f"There are no ZIP codes in a state {code}.", "Give the two letters of one, like AL.")
+    problem = f"There are no ZIP codes in a state {code}."
+    raise ApiError("no_matching_records", problem, remedy="Give the two letters of one, like AL.")
 
 
 def _read(query_string: bytes, name: str, example: str) -> tuple[str, PageQuery]:
@@ -76,7 +75,7 @@ def _endpoint(
     path: str,
     what: str,
     operation_id: str,
-    resolve: Callable[[KeySet, bytes, Cursors], Resolved | Nothing],
+    resolve: Callable[[KeySet, bytes, Cursors], Resolved],
     parameter: Parameter,
     query: str,
 ) -> Endpoint:

@@ -68,10 +68,7 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class ApiError(Exception):
-    """Ends a request with the error of `code`. A Cache-Control among `headers` replaces ``no-store``.
-
-    `remedy`: what to do, unless whoever catches the error knows better.
-    """
+    """Ends a request with the error of `code`. A Cache-Control among `headers` replaces ``no-store``."""
 
     def __init__(
         self,
@@ -79,7 +76,7 @@ class ApiError(Exception):
         detail: str | None = None,
         parameter: str | None = None,
         headers: tuple[Header, ...] = (),
-        remedy: str = "",
+        remedy: str = "",  # added to the detail; corrections replace it
     ) -> None:
         self.problem = detail
         self.detail = f"{detail} {remedy}" if detail and remedy else detail or remedy or None

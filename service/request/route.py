@@ -1,6 +1,7 @@
 """Finds the endpoint at a path, and refuses unknown paths."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 
 from service.request import suggestions
 from service.request.errors import CODES, ApiError, problem
@@ -17,8 +18,8 @@ class Router:
     """The paths of one worker, which owns it.
 
     `routes` are by path; `find_other` finds the others, by path and query string. `offers` returns whether the current
-    release has an area; `release` returns it. `suggested` are further paths that a wrong one may stand for. Test keys
-    find only `test_paths`.
+    `release` has an area. `suggested` are further paths that a wrong one may stand for. Test keys find only
+    `test_paths`.
     """
 
     def __init__(
@@ -73,25 +74,18 @@ class Router:
             return CODES["not_found"][1] + guide if guide else None
         if near[0] == path:  # it exists, but not for this key
             return f"Test keys do not get this: it is live data.{guide}"
-        candidates = [
-            f"{near[0]}?{query}"
-            for query in (near[1], echoed(request.query.decode("latin-1"), _LONGEST_QUERY))
-            if query
-        ]
-        shown = next((target for target in candidates if self._is_answered(target)), near[0])
+        sent = echoed(request.query.decode("latin-1"), _LONGEST_QUERY)
+        targets = (f"{near[0]}?{query}" for query in (near[1], sent) if query)
+        shown = next(filter(self._is_answered, targets), near[0])
         return f"There is nothing at this path. Did you mean {shown}?{guide}"
 
     def _is_answered(self, target: str) -> bool:
         """Returns whether the current release answers a request; True if it is no look-up."""
         path, _, query = target.partition("?")
         route, release = self._routes.get(path), self._release()
-        if route is None or route.resolve is None or release is None:
-            return True
-        try:
-            route.resolve(release, query.encode())
-        except ApiError:
-            return False
-        return True
+        with suppress(ApiError):
+            return not route or not route.resolve or not release or bool(route.resolve(release, query.encode()))
+        return False
 
 
 def advise_get(request: Request, query: str, below: str = "") -> str | None:

@@ -47,8 +47,6 @@ _MOST_QUERY = 2_000
 _MOST_TYPOS = 3
 _ALIKE = 0.75  # share of the letters that two longer paths have in common, in the same order
 _SHORTEST_PART = 5  # characters that paths must share, to exclude chance
-# The parameter whose digits people append to a path, by the end of the path; else it is the ZIP code.
-_BELOW = {"/by-county": "county_fips_code"}
 _NAMES = ("zip_code", "city_name", "state_code", "county_fips_code")
 _PARTS = re.compile(r"[/?&;]")
 _WORDS = re.compile(r"[^A-Za-z0-9]+")
@@ -122,8 +120,8 @@ def _query_in(parts: Sequence[str], path: str) -> str:
         elif parameter is not None:
             name = parameter
         elif _VALUE.fullmatch(text):
-            default = next((name for end, name in _BELOW.items() if path.endswith(end)), "zip_code")
-            parameters[default if text.isdigit() else "state_code"] = text
+            digits = "county_fips_code" if path.endswith("/by-county") else "zip_code"
+            parameters[digits if text.isdigit() else "state_code"] = text
     return as_query(parameters)
 
 

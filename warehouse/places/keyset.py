@@ -94,12 +94,11 @@ class KeySet:
         }
         # candidates for a misspelt name
         self._spelt = {state: sorted({*names, *self._variants.get(state, ())}) for state, names in self._names.items()}
-        wholes = {(state, fold_city(city)): parts for (state, city), parts in BOROUGHS.items()}
         self._parts = {
             (state, name): keys
-            for (state, name), parts in wholes.items()
-            for keys in (tuple(city_query(state, fold_city(part)) for part in parts),)
-            if name not in stored.cities.get(state, {}) and all(key in stored.groups for key in keys)
+            for (state, name), parts in BOROUGHS.items()
+            if name not in stored.cities.get(state, {})
+            and stored.groups.keys() >= set(keys := tuple(city_query(state, part) for part in parts))
         }
         several = {} if stored.groups else _united(stored.cities, variants)
         self._own = tuple(cities)

@@ -1,6 +1,5 @@
 """The ZIP codes of each county and state of a key set."""
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
@@ -10,7 +9,6 @@ from warehouse.places.names import fold_city
 from warehouse.schema.counties import COUNTY_NAMES
 from warehouse.schema.states import STATES
 
-_SIMILAR = 3
 FIPS = {state.code: state.fips for state in STATES}  # by code; None for military addresses
 # Words at the end of county names, which people often leave out.
 _KINDS = ("county", "co", "parish", "borough", "municipio", "municipality", "census", "area", "island")
@@ -21,13 +19,6 @@ class Region(msgspec.Struct, frozen=True):
 
     query: str  # canonical form, as of a Match
     zip_codes: tuple[str, ...]  # ascending
-
-
-class UnknownRegion(msgspec.Struct, frozen=True):
-    """The release has no ZIP code in the region."""
-
-    code: str
-    similar: tuple[str, ...]  # up to three existing codes: of a county, the next ones in its state
 
 
 class Regions:
@@ -42,7 +33,6 @@ class Regions:
             if county is not None:
                 counties[county].append(zip_code)
         self._counties = {code: tuple(counties[code]) for code in sorted(counties)}
-        self._codes = list(self._counties)
         self._states = {code: tuple(states[code]) for code in sorted(states)}
         self._names = names
         self._named: dict[str, list[str]] = defaultdict(list)
@@ -54,14 +44,10 @@ class Regions:
         """Whether the release has counties. Older builders did not store them."""
         return bool(self._counties)
 
-    def county(self, code: str) -> Region | UnknownRegion:
+    def county(self, code: str) -> Region | None:
         """Looks up a county by its five-digit FIPS code."""
         zip_codes = self._counties.get(code)
-        if zip_codes is not None:
-            return Region(f"county:{code}", zip_codes)
-        at = max(0, bisect_left(self._codes, code) - 1)
-        near = self._codes[at : at + _SIMILAR]
-        return UnknownRegion(code, tuple(each for each in near if each[:2] == code[:2]))
+        return Region(f"county:{code}", zip_codes) if zip_codes is not None else None
 
     def counties_named(self, name: str, state_code: str) -> list[str]:
         """Returns the codes of the counties of this name, with or without the word County; of all states if empty."""
@@ -72,12 +58,10 @@ class Regions:
         """Returns the name of the county with this code."""
         return self._names.get(code) or COUNTY_NAMES.get(code)
 
-    def state(self, code: str) -> Region | UnknownRegion:
+    def state(self, code: str) -> Region | None:
         """Looks up a state by its code, two letters in upper case."""
         zip_codes = self._states.get(code)
-        if zip_codes is not None:
-            return Region(f"state:{code}", zip_codes)
-        return UnknownRegion(code, ())
+        return Region(f"state:{code}", zip_codes) if zip_codes is not None else None
 
 
 def _folded(name: str) -> str:

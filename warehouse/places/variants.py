@@ -34,8 +34,8 @@ _QUEENS = (
     "Sunnyside", "Whitestone", "Woodhaven", "Woodside",
 )  # fmt: skip
 
-# Cities whose parts are cities of their own in some sources (nyc.gov: boroughs): there, the name stands for all parts.
-BOROUGHS = {("NY", "New York"): ("Bronx", "Brooklyn", "Manhattan", "Queens", "Staten Island")}
+# Folded names whose parts are cities of their own in some sources. There, they stand for all (nyc.gov: boroughs).
+BOROUGHS = {("NY", "newyork"): ("bronx", "brooklyn", "manhattan", "queens", "statenisland")}
 
 VARIANTS: tuple[Variant, ...] = (
     _one("NY", "New York", "nyc.gov: the City of New York", "New York City", "NYC", "NY City", "NY"),
