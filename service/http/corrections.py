@@ -10,7 +10,7 @@ from rapidfuzz.distance import OSA
 from config.text import visible
 from service.base.masking import has_key, is_key_name
 from service.http.encodings import encoded_in
-from service.http.suggestions import city_in, county_in, unset_in, zips_in
+from service.http.suggestions import PARTIAL_ZIP, city_in, county_in, unset_in, zips_in
 from service.request.errors import ApiError
 from service.request.parameters import LONGEST, MOST_NAMES, PLACE, echoed, nearest_parameter
 from warehouse.places.keyset import KeySet, Zip
@@ -22,7 +22,7 @@ from warehouse.schema.counties import related_counties
 COUNTY = "county_fips_code"
 OF_PLACES = ("zip_code", "city_name", "state_code", COUNTY, PLACE)
 _KEPT_OUT = (*OF_PLACES, "cursor")  # of a correction, which is the first page of its place
-_MOST_OFFERS = 3
+_MOST_OFFERS, _MOST_COUNTIES = 3, 6
 _WORDS = re.compile(r"(?!(?:zip|zipcode|code|and|or|usa?)\b)\b[^\W\d_]{2,}", re.IGNORECASE)
 _LONGEST_LIST = 700  # characters: a hundred ZIP codes
 _NEXT_PARAMETER = re.compile(r"[&?;](?=[A-Za-z_]+[=:])")
@@ -35,8 +35,8 @@ _LISTED = re.compile(r"\s*[,;|/&]\s*|\s+and\s+")
 _MOST_CITIES = 6  # that are looked up: each costs a third of a millisecond if it is not there
 # Values of state_code that name another country, whose places may have the names of ours.
 _ABROAD = re.compile(
-    r"AB|BC|MB|NB|NL|NS|NT|NU|ON|PE|QC|SK|YT|canada|alberta|british columbia|manitoba|ontario|qu[eé]bec|mexico|uk"
-    r"|united kingdom|england",
+    r"AB|BC|MB|NB|NL|NS|NT|NU|ON|PE|QC|SK|YT|UK|MX|FR|GB|JP|CN|AU|BR|ES|canada|alberta|british columbia|ontario"
+    r"|manitoba|qu[eé]bec|mexico|united kingdom|england|france|germany|spain|italy|japan|china|india|australia|brazil",
     re.IGNORECASE,
 )
 NEXT_PAGE = "Send the next_cursor of this page as the cursor of the next."
@@ -46,7 +46,7 @@ _ADVICE = (
      "One request answers one place.{regions}"),
     (re.compile(r"[0-9]{5}\s*(?:-|–|\.\.+|:|to)\s*[0-9]{5}", re.IGNORECASE),
      "Ranges match nothing. Name each ZIP code, the first and the last as well.{regions}"),
-    (re.compile(r"[0-9]{1,4}[xX*%_?]+|[0-9]{1,3}"), "Parts of ZIP codes match nothing. Give all five digits.{regions}"),
+    (PARTIAL_ZIP, "Parts of ZIP codes match nothing. Give all five digits.{regions}"),
     (re.compile(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]"),
      "It is a Canadian postal code; there are figures for the United States only."),
     (_REGION, "It is no city or state.{regions}"),
@@ -97,7 +97,7 @@ def correct(
             break
     advice = f"Did you mean {' or '.join(offers)}?" if offers else _advice_on(texts, keys, regions)
     states = tuple(_states_in(texts))
-    if offers and states and texts["city_name"] and not any(one.endswith(states) for one in offers):
+    if offers and states and all(one.startswith("city_name=") and not one.endswith(states) for one in offers):
         advice = f"{advice} A neighborhood has no name here: send its ZIP code."
     return " ".join([*notes, *([NEXT_PAGE] if "cursor" in misnamed else []), *([advice] if advice else [])]) or None
 
@@ -147,7 +147,7 @@ def _places_in(texts: Texts, keys: KeySet, *, prefers_county: bool) -> Iterator[
             yield {COUNTY: known.county}
         yield {"zip_code": zip_code}
     yield from _cities_in(texts, keys)
-    if not prefers_county:
+    if not prefers_county and not texts["city_name"]:
         yield from _counties_in(texts[COUNTY], texts, keys)
     if not any(texts[name] for name in ("zip_code", "city_name", COUNTY)) and not (
         texts[PLACE] and texts["state_code"]
@@ -176,8 +176,8 @@ def _cities_in(texts: Texts, keys: KeySet) -> Iterator[Parameters]:
     codes = _states_in({**texts, PLACE: ()})
     names = [text[: 2 * LONGEST] for name in ("city_name", PLACE, "zip_code") for text in texts[name]]
     if not codes:  # city and state may be exchanged
-        names += texts["state_code"]
         codes = [code for text in texts["city_name"] if (code := state_of(text)) is not None]
+        names += [text for text in texts["state_code"] if codes or city_in(text) is not None]
     cities = dict.fromkeys(split for name in names if (split := city_in(name)) is not None)
     for name in names:
         split = city_in(name)
@@ -190,7 +190,8 @@ def _cities_in(texts: Texts, keys: KeySet) -> Iterator[Parameters]:
     if exact or any(map(_REGION.fullmatch, names)):
         return
     misses = [miss for miss in found.values() if isinstance(miss, UnknownCity)]
-    yield from ({COUNTY: miss.county} for miss in misses if miss.county is not None)
+    counties = [miss.county for miss in misses if miss.county is not None]
+    yield from ({COUNTY: one} for county in counties for one in (county, *related_counties(county)))
     elsewhere = [(name, state) for name in names for state in keys.states_with(name)] if not codes else []
     elsewhere += [(miss.city_name, state) for miss in misses for state in miss.states]
     if len({state for _, state in elsewhere}) <= _MOST_OFFERS:
@@ -210,14 +211,14 @@ def _counties_in(named: Sequence[str], texts: Texts, keys: KeySet) -> Iterator[P
         code = county_in(text)
         split = city_in(text)
         if code is not None:
-            found = [code, *related_counties(code)]
+            found = [code]
         elif text.isdigit():
             found = [f"{FIPS[state]}{text.zfill(3)}" for state in states if FIPS[state] is not None and len(text) < 4]
         elif split is not None:
             found = keys.regions.counties_named(*split)
         else:
             found = [one for state in states or ("",) for one in keys.regions.counties_named(text, state)]
-        yield from ({COUNTY: one} for one in found[: 2 * _MOST_OFFERS])
+        yield from ({COUNTY: one} for each in found[:_MOST_COUNTIES] for one in (each, *related_counties(each)))
 
 
 def _advice_on(texts: Texts, keys: KeySet, regions: str) -> str | None:

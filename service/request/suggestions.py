@@ -88,11 +88,11 @@ def nearest_path(path: str, known: tuple[str, ...]) -> tuple[str, str] | None:
     for length in range(len(parts), 0, -1):
         folded, last = _folded("/".join(parts[:length])), parts[length - 1]
         near = by_folded.get(nearest(folded, by_folded, min(_MOST_TYPOS, len(folded) // 3, (len(last) + 1) // 3)) or "")
-        words = set(_WORDS.split(last))
-        turned = (one for one in known if len(words) > 1 and words <= set(_WORDS.split(one.rpartition("/")[2])))
-        near = near or next(turned, None)
-        if near is None and length == len(parts):
-            near = _within(folded, by_folded, is_file="." in last)
+        words = _WORDS.split(last)
+        alike = (
+            one for one in known if len(words) > 1 and all(f"-{word}" in f"-{one.rpartition('/')[2]}" for word in words)
+        )
+        near = near or next(alike, None) or _within(folded, by_folded, is_file=length == len(parts) and "." in last)
         if near is not None:
             return near, _query_in(parts[length:], near)
     folded = _folded(path)
@@ -105,7 +105,8 @@ def _within(folded: str, known: Mapping[str, str], *, is_file: bool) -> str | No
     if is_file:
         alike = process.extractOne(folded, list(known), scorer=Indel.normalized_similarity, score_cutoff=_ALIKE)
         return known[alike[0]] if alike is not None else None
-    longer = (known[text] for text in sorted(known) if folded in text and len(folded) >= _SHORTEST_PART)
+    stem = folded.removesuffix("s")
+    longer = (known[text] for text in sorted(known) if stem in text and len(folded) >= _SHORTEST_PART)
     return next(longer, None)
 
 
@@ -113,7 +114,7 @@ def _query_in(parts: Sequence[str], path: str) -> str:
     """Returns the query that the rest of a path stands for: names and values, or a value alone."""
     parameters: dict[str, str] = {}
     name = None
-    for text in (text for part in parts for text in part.split("=", 1)):
+    for text in (text for part in parts for text in re.split("[=:]", part, maxsplit=1)):
         parameter = nearest_parameter(text, _NAMES)
         if name is not None:
             parameters[name], name = text, None

@@ -36,7 +36,7 @@ class Regions:
         self._states = {code: tuple(states[code]) for code in sorted(states)}
         self._names = names
         self._named: dict[str, list[str]] = defaultdict(list)
-        for code, name in sorted(names.items()):
+        for code, name in sorted({**COUNTY_NAMES, **names}.items()):
             self._named[_folded(name)].append(code)
 
     @property
