@@ -73,17 +73,15 @@ def correct(
     pairs = list(_pairs_in(query))
     if (warning := warn_of_key(pairs)) is not None:
         return warning
-    read = [
-        (name, name if name in known else nearest_parameter(name, (*known, *OF_PLACES)), value) for name, value in pairs
-    ]
+    names = (*known, *OF_PLACES)
+    read = [(name, name if name in known else nearest_parameter(name, names), value) for name, value in pairs]
     for name, parameter, value in read:
         remedy = unset_in(name, value) if value or error.code == "missing_parameter" else None
         if parameter is not None and remedy is not None:
             return remedy
     misnamed = {parameter for name, parameter, _ in read if name not in known}
-    if (error.parameter in known and error.parameter not in OF_PLACES) or (
-        error.code == "unknown_parameter" and misnamed == {None}
-    ):
+    is_other = error.parameter in known and error.parameter not in OF_PLACES
+    if is_other or (error.code == "unknown_parameter" and misnamed == {None}):
         return None
     texts, notes = _texts_of(read)
     others = {one: value for _, one, value in read if one is not None and one in known and one not in _KEPT_OUT}

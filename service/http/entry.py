@@ -24,9 +24,11 @@ from service.request.request import Request, read_scope
 from service.request.respond import CLOSE, fields_behind
 from service.request.response import SCOPE_KEY, Response, Send
 from service.request.route import advise_get
+from warehouse.places.names import nearest_state
 
 log = logging.getLogger("forecast.access")
 _LONGEST_BODY, _BODY_SECONDS = 2_000, 1.0
+_READERS = {"zip_code": zip_in, "state_code": nearest_state}
 
 
 class Entry:
@@ -127,5 +129,5 @@ def _query_in(body: bytes) -> str:
     for name, value in sent.items() if isinstance(sent, dict) else ():
         parameter = nearest_parameter(name, PARAMETERS) or name
         texts = [str(one) for one in (value if isinstance(value, list) else [value])]
-        found += [as_query({parameter: (parameter == "zip_code" and zip_in(text)) or text}) for text in texts]
+        found += [as_query({parameter: _READERS.get(parameter, str)(text) or text}) for text in texts]
     return "&".join(found)

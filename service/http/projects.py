@@ -73,9 +73,8 @@ def _read_word(name: str, text: str, known: Sequence[str]) -> str:
     within = (one for one in known if len(word) >= _SHORTEST_PART and (word in one or one in word))
     near = nearest(word, known, min(_MOST_TYPOS, len(word) // 2)) or next(within, None)
     some = f"{', '.join(known[:_MOST_SHOWN])}{', ...' if len(known) > _MOST_SHOWN else '.'}"
-    problem = f"No project has the {name} {echoed(text)}."
     remedy = f"Did you mean {near}?" if near is not None else f"Give one of {some}"
-    raise ApiError("invalid_parameter", problem, name, remedy=remedy)
+    raise ApiError("invalid_parameter", f"No project has the {name} {echoed(text)}.", name, remedy=remedy)
 
 
 _FILTERS = (

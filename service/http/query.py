@@ -15,7 +15,7 @@ from service.base.masking import masked
 from service.http.corrections import NEXT_PAGE, OF_PLACES, warn_of_key
 from service.http.encodings import encoded_in
 from service.http.suggestions import suggest_day, unset_in
-from service.request.errors import ApiError
+from service.request.errors import CODES, ApiError
 from service.request.parameters import MOST_NAMES, as_query, echoed, nearest_parameter
 
 LOCATION_PARAMETERS = ("zip_code", "city_name", "state_code")
@@ -45,14 +45,12 @@ def read_location(values: Mapping[str, str], unknown: Sequence[UnknownParameter]
     """
     zip_code, city_name, state_code = (values.get(name) for name in LOCATION_PARAMETERS)
     if (city_name is None) != (state_code is None) and (zip_code is None or state_code is None):
-        missing, remedy = "city_name", "Add city_name, or give zip_code."
-        problem = "state_code alone is not enough."
+        missing, problem, remedy = "city_name", "state_code alone is not enough.", "Add city_name, or give zip_code."
         if state_code is None:
             missing, problem, remedy = "state_code", "city_name needs state_code.", "Add state_code=AL, for example."
         raise ApiError("missing_parameter", _with_misnamed(problem, unknown), missing, remedy=remedy)
     if zip_code is None and city_name is None:
-        remedy = "Give zip_code, or city_name and state_code."
-        raise ApiError("missing_parameter", _with_misnamed("", unknown), remedy=remedy)
+        raise ApiError("missing_parameter", _with_misnamed("", unknown), remedy=CODES["missing_parameter"][1])
     return LocationQuery(
         None if zip_code is None else read_zip(zip_code),
         city_name,

@@ -21,12 +21,11 @@ _UNSET = re.compile(
     r"undefined|null|none|nan|nat|nil|na|n/?a|void|true|false|test|string|example|foo|x{3,}|your[ _-]?.*"
     r"|empty|blank|missing|tbd|not (?:available|set|found|known)|[-_.\"']+"
     r"|\((?:null|none)\)|\[object object\]|#(?:n/a|ref!|value!|name\?|null!)|\$?\{.*\}|<.*>|\$\(?[\w.]+\)?"
-    r"|%\(?\w*\)?[%sd]"
-    r"|[:@][a-z_]\w*|\[[a-z_ -]+\]|(?:zip|postal|city|state|county)(?:[ _-]?(?:code|name|fips|fips[ _-]code))?",
+    r"|%\(?\w*\)?[%sd]|[:@][a-z_]\w*|\[[a-z_ -]+\]"
+    r"|(?:zip|postal|city|state|county)(?:[ _-]?(?:code|name|fips|fips[ _-]code))?",
     re.IGNORECASE,
 )
 _PADDED = "".maketrans("OoIlL", "00111")
-_DIGITS = re.compile(r"[0-9]+")
 _QUOTED_ZIP = re.compile(r"[\"']?([0-9]{4,5})[\"']?")
 _PLUS_FOUR = re.compile(r"[0-9]{5}.[0-9]{4}")
 # A ZIP code after or before its city or address.
@@ -48,9 +47,7 @@ _DAYS = (
 
 
 def unset_in(name: str, text: str) -> str | None:
-    """Returns the error for a text that a program has probably sent for a variable without a value, or in which it has
-    not replaced a placeholder; None for any other.
-    """
+    """Returns the error for a text that stands for no value, such as a variable that is not set; None for any other."""
     if text and _UNSET.fullmatch(text[:LONGEST]) is None:
         return None
     says = f"says {echoed(text)}" if text else "is empty"
@@ -101,12 +98,12 @@ def zip_in(text: str) -> str | None:
     if address is not None:
         return address[1] or address[2]
     parts = [part for part in re.split(r"[\s\u2010-\u2015\u2212_.+/-]+", bare) if part]
-    if len(parts) == 2 and len(parts[0]) in (4, 5) and all(map(_DIGITS.fullmatch, parts)) and len(parts[1]) <= 4:
+    if len(parts) == 2 and len(parts[0]) in (4, 5) and all(map(str.isdecimal, parts)) and len(parts[1]) <= 4:
         return parts[0].zfill(5)
     if len(parts) > 1 and len("".join(parts)) != 5:
         return None
     joined = "".join(parts).translate(_PADDED) if any(map(str.isdigit, bare)) else ""
-    if not _DIGITS.fullmatch(joined):
+    if not joined.isdecimal():
         return None
     joined = joined.lstrip("0") if len(joined) in (6, 7) else joined
     found = joined.zfill(5) if len(joined) <= 5 else joined.zfill(9)[:5] if len(joined) in (8, 9) else ""
