@@ -10,7 +10,7 @@ from rapidfuzz.distance import OSA
 from config.text import visible
 from service.base.masking import has_key, is_key_name
 from service.http.encodings import encoded_in
-from service.http.suggestions import PARTIAL_ZIP, city_in, county_in, unset_in, zips_in
+from service.http.suggestions import COORDINATES, PARTIAL_ZIP, city_in, county_in, unset_in, zips_in
 from service.request.errors import ApiError
 from service.request.parameters import LONGEST, MOST_NAMES, PLACE, echoed, nearest_parameter
 from warehouse.places.keyset import KeySet, Zip
@@ -49,10 +49,9 @@ _ADVICE = (
     (PARTIAL_ZIP, "Parts of ZIP codes match nothing. Give all five digits.{regions}"),
     (re.compile(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]"),
      "It is a Canadian postal code; there are figures for the United States only."),
-    (_REGION, "It is no city or state.{regions}"),
     (_ABROAD, "It is not in the United States, and there are no figures for other countries."),
-    (re.compile(r"-?[0-9]{1,3}\.[0-9]+(?:[ ,;]+-?[0-9]{1,3}\.[0-9]+)?"),
-     "Coordinates match nothing. Give the ZIP code, or city_name and state_code."),
+    (_REGION, "It is no city or state.{regions}"),
+    (COORDINATES, "Coordinates match nothing. Give the ZIP code, or city_name and state_code."),
     (re.compile(r"(?:P\.? ?O\.? box|[0-9]+ [A-Za-z]).*", re.IGNORECASE | re.DOTALL),
      "If it is an address, give its ZIP code alone, or its city as city_name with state_code."),
 )  # fmt: skip
@@ -224,7 +223,7 @@ def _advice_on(texts: Texts, keys: KeySet, regions: str) -> str | None:
     for name in OF_PLACES:
         for text in texts[name]:
             advice = next((advice for pattern, advice in _ADVICE if pattern.fullmatch(text)), None)
-            if advice is not None and name != COUNTY:
+            if advice is not None and not (name == COUNTY and text[:1].isdigit()):
                 return advice.format(regions=regions)
     for text in (*texts["city_name"], *texts[PLACE], *texts["zip_code"]):
         states = keys.states_with((city_in(text) or (text,))[0])

@@ -23,7 +23,7 @@ NAME = projects.PROJECTS_AREA.name
 _DATES = ("status_date", "start_date", "completion_date")
 _STATUSES = sorted(get_args(ProjectStatus))
 _MOST_TYPOS = 3
-_SHORTEST_PART = 3  # characters that two words must share, to exclude chance
+_SHORTEST_PART = 5  # characters that two words must share, to exclude chance
 _MOST_SHOWN = 20
 _SEPARATORS = str.maketrans(" -", "__")
 _DAY = {"type": "string", "format": "date"}
@@ -70,10 +70,10 @@ def _read_word(name: str, text: str, known: Sequence[str]) -> str:
     word = text.lower()
     if not known or word in known:
         return word
-    within = (one for one in known if len(word) >= _SHORTEST_PART and (word in one or one in word))
-    near = nearest(word, known, min(_MOST_TYPOS, len(word) // 2)) or next(within, None)
+    within = [one for one in known if len(word) >= _SHORTEST_PART and (word in one or one in word)]
+    near = nearest(word, known, min(_MOST_TYPOS, len(word) // 2)) or " or ".join(within[:3])
     some = f"{', '.join(known[:_MOST_SHOWN])}{', ...' if len(known) > _MOST_SHOWN else '.'}"
-    remedy = f"Did you mean {near}?" if near is not None else f"Give one of {some}"
+    remedy = f"Did you mean {near}?" if near else f"Give one of {some}"
     raise ApiError("invalid_parameter", f"No project has the {name} {echoed(text)}.", name, remedy=remedy)
 
 

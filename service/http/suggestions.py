@@ -33,6 +33,7 @@ _ADDRESS = re.compile(
     r".*[A-Za-z].*?(?<![0-9])([0-9]{5})(?:-[0-9]{4})?|([0-9]{5})(?:-[0-9]{4})?[,\s]+[A-Za-z .,]+", re.DOTALL
 )
 _NUMBER = re.compile(r"[0-9]{3,5}\.0*|[0-9]\.[0-9]{1,4}[eE]\+?0?4|[0-9]{1,2},[0-9]{3}")
+COORDINATES = re.compile(r"(?:-?[0-9]{1,3}\.[0-9]*[1-9][0-9]*[ ,;]*){1,2}")
 PARTIAL_ZIP = re.compile(r"[0-9]{1,4}[xX*%_?]+|[0-9]{1,2}")
 _FIRST_ZIP = "00501"
 _AROUND_COUNTY = re.compile(r"^0500000US|^US|[\"'\s-]|\.0*$")
@@ -86,7 +87,7 @@ def city_in(text: str) -> tuple[str, str] | None:
 
 def zip_in(text: str) -> str | None:
     """Returns the ZIP code in `text`, if any: without its leading zeros, as a number, in quotes, after a state."""
-    if PARTIAL_ZIP.fullmatch(text):
+    if PARTIAL_ZIP.fullmatch(text) or COORDINATES.fullmatch(text):
         return None
     bare = visible(unquote(text[: 2 * LONGEST])).strip().strip("\"'`“”‘’[](){}#;,.* ")
     bare = re.sub(r"^(zip ?code|zip|[A-Za-z]{2})[\s:=-]+(?=[0-9OoIl])", "", bare, flags=re.IGNORECASE)

@@ -50,7 +50,7 @@ _SHORTEST_PART = 5  # characters that paths must share, to exclude chance
 _NAMES = ("zip_code", "city_name", "state_code", "county_fips_code")
 _PARTS = re.compile(r"[/?&;]")
 _WORDS = re.compile(r"[^A-Za-z0-9]+")
-_VALUE = re.compile(r"[0-9]{5}|[A-Za-z]{2}")
+_VALUE = re.compile(r"[0-9]{5}(?:-[0-9]{4})?|[A-Za-z]{2}")
 _IN_HEADER = "Send it in the header x-api-key."
 # Versions and prefixes that people put before a path.
 _PREFIX = re.compile(r"^(api|rest|v[0-9]+)+")
@@ -122,7 +122,7 @@ def _query_in(parts: Sequence[str], path: str) -> str:
             name = parameter
         elif _VALUE.fullmatch(text):
             digits = "county_fips_code" if path.endswith("/by-county") else "zip_code"
-            parameters[digits if text.isdigit() else "state_code"] = text
+            parameters[digits if text[:1].isdigit() else "state_code"] = text
     return as_query(parameters)
 
 
