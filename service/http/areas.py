@@ -5,5 +5,5 @@ from service.http.area import PartnerArea
 from service.http.query import LOCATION_PARAMETERS
 
 AREAS: tuple[PartnerArea, ...] = (forecast.AREA, projects.AREA)
-_PARAMETERS = [one for area in AREAS for endpoint in area.endpoints for one in endpoint.operation.parameters]
-PARAMETERS = (*LOCATION_PARAMETERS, *(one.name for one in _PARAMETERS if one.name != "cursor"))  # which is opaque
+_ENDPOINTS = [endpoint for area in AREAS for endpoint in area.endpoints]
+PARAMETERS = (*LOCATION_PARAMETERS, *(one.name for endpoint in _ENDPOINTS for one in endpoint.operation.parameters))

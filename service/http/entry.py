@@ -128,6 +128,7 @@ def _query_in(body: bytes) -> str:
     found = []
     for name, value in sent.items() if isinstance(sent, dict) else ():
         parameter = nearest_parameter(name, PARAMETERS) or name
-        texts = [str(one) for one in (value if isinstance(value, list) else [value])]
+        values = value if isinstance(value, list) else [value]
+        texts = [str(one) for one in values if parameter != "cursor" or name == parameter]  # a page is no cursor
         found += [as_query({parameter: _READERS.get(parameter, str)(text) or text}) for text in texts]
     return "&".join(found)
