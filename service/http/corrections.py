@@ -22,6 +22,7 @@ from warehouse.schema.counties import related_counties
 COUNTY = "county_fips_code"
 OF_PLACES = ("zip_code", "city_name", "state_code", COUNTY, PLACE)
 _KEPT_OUT = (*OF_PLACES, "cursor")  # of a correction, which is the first page of its place
+_CODES = {fips: code for code, fips in FIPS.items()}
 _MOST_OFFERS, _MOST_COUNTIES = 3, 6
 _WORDS = re.compile(r"(?!(?:zip|zipcode|code|and|or|usa?)\b)\b[^\W\d_]{2,}", re.IGNORECASE)
 _LONGEST_LIST = 700  # characters: a hundred ZIP codes
@@ -139,8 +140,7 @@ def _places_in(texts: Texts, keys: KeySet, *, prefers_county: bool) -> Iterator[
     if len(set(zip_codes)) > 1:
         yield {"zip_codes": ",".join(zip_codes)}
     for zip_code in zip_codes:
-        known = keys.entry(zip_code)
-        if prefers_county and known is not None and known.county is not None:
+        if prefers_county and (known := keys.entry(zip_code)) is not None and known.county is not None:
             yield {COUNTY: known.county}
         yield {"zip_code": zip_code}
     yield from _cities_in(texts, keys)
@@ -215,6 +215,7 @@ def _counties_in(named: Sequence[str], texts: Texts, keys: KeySet) -> Iterator[P
             found = keys.regions.counties_named(*split)
         else:
             found = [one for state in states or ("",) for one in keys.regions.counties_named(text, state)]
+            found = found if len(found) <= _MOST_OFFERS else []
         yield from ({COUNTY: one} for each in found[:_MOST_COUNTIES] for one in (each, *related_counties(each)))
 
 
@@ -229,4 +230,5 @@ def _advice_on(texts: Texts, keys: KeySet, regions: str) -> str | None:
         states = keys.states_with((city_in(text) or (text,))[0])
         if states:
             return f"There is a city of that name in {', '.join(states)}: send its state_code."
-    return None
+    found = [one for text in texts[COUNTY] for one in keys.regions.counties_named(text, "")]
+    return f"It is a county in {', '.join(_CODES[one[:2]] for one in found)}: add its state." if found else None

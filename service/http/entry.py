@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 
 import msgspec
 from litestar.types import ASGIApp
@@ -124,7 +124,7 @@ def _query_in(body: bytes) -> str:
     try:
         sent = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        sent = dict(parse_qsl(body.decode("latin-1")))
+        sent = parse_qs(body.decode("latin-1"))
     found = []
     for name, value in sent.items() if isinstance(sent, dict) else ():
         parameter = nearest_parameter(name, PARAMETERS) or name

@@ -21,7 +21,7 @@ _UNSET = re.compile(
     r"undefined|null|none|nan|nat|nil|na|n/?a|void|true|false|test|string|example|foo|x{3,}|your[ _-]?.*"
     r"|empty|blank|missing|tbd|not (?:available|set|found|known)|[-_.\"']+"
     r"|\((?:null|none)\)|\[object object\]|#(?:n/a|ref!|value!|name\?|null!)|\$?\{.*\}|<.*>|\$\(?[\w.]+\)?"
-    r"|%\(?\w*\)?[%sd]|[:@][a-z_]\w*|\[[a-z_ -]+\]"
+    r"|%+\(?\w*\)?[%sd]+|[:@][a-z_]\w*|\[[a-z_ -]+\]"
     r"|(?:zip|postal|city|state|county)(?:[ _-]?(?:code|name|fips|fips[ _-]code))?",
     re.IGNORECASE,
 )
@@ -101,10 +101,8 @@ def zip_in(text: str) -> str | None:
     parts = [part for part in re.split(r"[\s\u2010-\u2015\u2212_.+/-]+", bare) if part]
     if len(parts) == 2 and len(parts[0]) in (4, 5) and all(map(str.isdecimal, parts)) and len(parts[1]) <= 4:
         return parts[0].zfill(5)
-    if len(parts) > 1 and len("".join(parts)) != 5:
-        return None
     joined = "".join(parts).translate(_PADDED) if any(map(str.isdigit, bare)) else ""
-    if not joined.isdecimal():
+    if not joined.isdecimal() or (len(parts) > 1 and len(joined) != 5):
         return None
     joined = joined.lstrip("0") if len(joined) in (6, 7) else joined
     found = joined.zfill(5) if len(joined) <= 5 else joined.zfill(9)[:5] if len(joined) in (8, 9) else ""

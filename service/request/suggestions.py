@@ -48,7 +48,7 @@ _MOST_TYPOS = 3
 _ALIKE = 0.75  # share of the letters that two longer paths have in common, in the same order
 _SHORTEST_PART = 5  # characters that paths must share, to exclude chance
 _NAMES = ("zip_code", "city_name", "state_code", "county_fips_code")
-_PARTS = re.compile(r"[/?&;]")
+_PARTS = re.compile(r"[/?&;=:]")
 _WORDS = re.compile(r"[^A-Za-z0-9]+")
 _VALUE = re.compile(r"[0-9]{5}(?:-[0-9]{4})?|[A-Za-z]{2}")
 _IN_HEADER = "Send it in the header x-api-key."
@@ -114,7 +114,7 @@ def _query_in(parts: Sequence[str], path: str) -> str:
     """Returns the query that the rest of a path stands for: names and values, or a value alone."""
     parameters: dict[str, str] = {}
     name = None
-    for text in (text for part in parts for text in re.split("[=:]", part, maxsplit=1)):
+    for text in parts:
         parameter = nearest_parameter(text, _NAMES)
         if name is not None:
             parameters[name], name = text, None

@@ -39,7 +39,6 @@ from warehouse.following import ReleaseFollower
 
 _NEAR_BYTES = 1 << 20
 _NEAR_SECONDS = 3600.0
-_MOST_NAMED = 100  # more than there are
 
 
 class Sandbox(msgspec.Struct, frozen=True):
@@ -97,7 +96,7 @@ def build_sandbox(policy: CachePolicy, cursors: Cursors, about: About, own_usage
 
 def _name_places(follower: ReleaseFollower, area: str) -> str:
     """Returns the remedy for a place that test keys do not know."""
-    known = follower.current.keys[area].some(_MOST_NAMED) if follower.current is not None else []
+    known = follower.current.keys[area].some(100) if follower.current is not None else []
     zip_codes = ", ".join(sorted(match.keys[0] for match in known))
     return f"This is a test key. It knows only the ZIP codes {zip_codes}, their cities and counties."
 

@@ -63,6 +63,10 @@ _PLACES = """
 24523 Bedford, VA 51019 Bedford County
 33101 Miami, FL 12086 Miami-Dade County
 89101 Las Vegas, NV 32003 Clark County
+30002 Avondale Estates, GA 13999 Many County
+60002 Antioch, IL 17999 Many County
+66002 Atchison, KS 20999 Many County
+73301 Austin, TX 48999 Many County
 """
 LOCATIONS = [
     location(zip_code, city, state, county_fips_code=code, county_name=county)
