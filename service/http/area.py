@@ -1,6 +1,7 @@
 """A data area as partners see it: its endpoints, their routes, its part of the description. areas.py lists them."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -12,10 +13,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import SkipValidation
 from msgspec import Meta
 
-from service.http import suggestions
 from service.http.app import Checked
-from service.http.encodings import encoded_in
+from service.http.corrections import Parameters, correct
 from service.request.errors import ApiError
+from service.request.parameters import as_header, as_query, echoed
 from service.request.pipeline import Answers
 from service.request.request import Request
 from service.request.respond import CachePolicy
@@ -99,16 +100,11 @@ class Resolved(msgspec.Struct, frozen=True):
     look_up: Callable[[Engine], Awaitable[bytes]]
     outcome: str = "answered"
     cities: tuple[str, ...] = ()  # if a name other than their own matched
+    ignored: tuple[str, ...] = ()  # names of parameters that changed nothing
 
 
-class Nothing(msgspec.Struct, frozen=True):
-    """No match; `detail` is the reason, and a query that would match."""
-
-    detail: str
-
-
-# Reads a raw query string. Raises ApiError (400).
-Resolve = Callable[[KeySet, bytes, Cursors], Resolved | NoMatch | Nothing]
+# Reads a raw query string. Raises ApiError (400, 404).
+Resolve = Callable[[KeySet, bytes, Cursors], Resolved | NoMatch]
 
 
 class BatchEndpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,13 +140,15 @@ class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
     it.
 
     The first of its endpoints takes the location forms. `nothing` is the message for a ZIP code and for a city without
-    records, with `{}` for where. `coverage` is added if the area does not cover the whole country.
+    records, with `{}` for where. `coverage` is the remedy if the area does not cover the whole country, and `regions`
+    says how to request more than a place.
     """
 
     name: str
     endpoints: tuple[Endpoint, ...]
     nothing: tuple[str, str]
     coverage: str = ""
+    regions: str = ""
 
     @property
     def path(self) -> str:
@@ -164,21 +162,63 @@ class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
 
 def routes_of(area: PartnerArea, cursors: Cursors, policy: CachePolicy) -> dict[str, Route]:
     """Returns the area's routes by path."""
-    return {endpoint.path: _route(area, endpoint.resolve, cursors, policy) for endpoint in area.endpoints}
+    return {endpoint.path: _route(area, endpoint, cursors, policy) for endpoint in area.endpoints}
 
 
-def _route(area: PartnerArea, resolve: Resolve | BatchEndpoint, cursors: Cursors, policy: CachePolicy) -> Route:
-    if isinstance(resolve, BatchEndpoint):
-        return Route(area=area.name, weigh=resolve.weigh)
+def _route(area: PartnerArea, endpoint: Endpoint, cursors: Cursors, policy: CachePolicy) -> Route:
+    if isinstance(endpoint.resolve, BatchEndpoint):
+        return Route(area=area.name, weigh=endpoint.resolve.weigh)
 
     def resolve_query(release: OpenRelease, query_string: bytes) -> ResolvedQuery:
-        found = resolve(keys_of(release, area.name), query_string, cursors)
-        if not isinstance(found, Resolved):
-            raise ApiError("no_matching_records", explain_miss(area, found), headers=policy.headers(release.id))
-        headers = (_matched(found.cities),) if found.cities else ()
-        return ResolvedQuery(found.query, partial(found.look_up, release.engine), found.outcome, headers)
+        try:
+            found = resolve_in(area, endpoint, keys_of(release, area.name), query_string, cursors)
+        except ApiError as error:
+            if error.code == "no_matching_records":
+                error.headers = policy.headers(release.id)
+            raise
+        headers = [_matched(found.cities)] if found.cities else []
+        headers += [(b"x-ignored-parameters", as_header(found.ignored))] if found.ignored else []
+        return ResolvedQuery(found.query, partial(found.look_up, release.engine), found.outcome, tuple(headers))
 
     return Route(area=area.name, resolve=resolve_query)
+
+
+def resolve_in(area: PartnerArea, endpoint: Endpoint, keys: KeySet, query: bytes, cursors: Cursors) -> Resolved:
+    """Resolves a raw query string. Raises ApiError (400, 404), with the likely correction if the key set has it."""
+    assert not isinstance(endpoint.resolve, BatchEndpoint)  # noqa: S101 - its caller has excluded it
+    try:
+        found = endpoint.resolve(keys, query, cursors)
+        if isinstance(found, Resolved):
+            return found
+        error = _no_match(area, found)
+    except ApiError as raised:
+        if raised.code == "not_found":
+            raise
+        error = raised
+    offers = partial(_offer, area, endpoint, keys, cursors)
+    known = {*endpoint.query_forms[0], *endpoint.query_forms[-1], *(one.name for one in endpoint.operation.parameters)}
+    remedy = correct(query, error, sorted(known), keys, offers, area.regions)
+    usual = area.coverage if error.code == "no_matching_records" else ""
+    raise ApiError(error.code, error.problem, error.parameter, remedy=remedy or usual or error.remedy)
+
+
+def _offer(
+    area: PartnerArea, asked: Endpoint, keys: KeySet, cursors: Cursors, place: Parameters, others: Parameters
+) -> str | None:
+    """Returns the request for a place as errors show it, at the endpoint that was asked if that has the form; None if
+    the release does not answer it. `others` are the further parameters of the query.
+    """
+    if "zip_codes" in place:
+        several = "&".join(f"zip_code={zip_code}" for zip_code in place["zip_codes"].split(","))
+        return next((f"{one.path}?{several}" for one in area.endpoints if isinstance(one.resolve, BatchEndpoint)), None)
+    for one in (asked, *area.endpoints):
+        if isinstance(one.resolve, BatchEndpoint) or tuple(place) not in one.query_forms:
+            continue
+        query = as_query({**place, **others} if one is asked else place)
+        with suppress(ApiError):
+            if isinstance(one.resolve(keys, query.encode(), cursors), Resolved):
+                return query if one is asked else f"{one.path}?{query}"
+    return None
 
 
 def handler_of(endpoint: Endpoint) -> HTTPRouteHandler:
@@ -211,41 +251,17 @@ def keys_of(release: OpenRelease, area: str) -> KeySet:
     return keys
 
 
-def explain_miss(area: PartnerArea, miss: NoMatch | Nothing) -> str:
-    """Returns why there is no match in `area`, and what would match."""
-    if isinstance(miss, Nothing):
-        return miss.detail
-    detail = explain_no_match(miss, *area.nothing)
-    return detail if isinstance(miss, OtherCity) else f"{detail} {area.coverage}".rstrip()
-
-
-def explain_no_match(miss: NoMatch, in_zip: str, in_city: str) -> str:
-    """Returns why there is no match, and what would match.
-
-    `in_zip` and `in_city` name what is missing, with `{}` for where.
-    """
+def _no_match(area: PartnerArea, miss: NoMatch) -> ApiError:
+    """Returns the 404 that says why nothing matches in `area`, and what to do if nothing similar is there."""
+    in_zip, in_city = area.nothing
     match miss:
         case UnknownZip(zip_code):
-            return f"{in_zip.format(zip_code)}."
+            problem, remedy = in_zip.format(zip_code), "Check its digits."
         case OtherCity(zip_code, city):
-            return f"ZIP code {zip_code} is in {city}. Ask by zip_code alone, or correct the rest."
-        case UnknownCity(city_name, state_code, similar, states, county):
-            nothing = in_city.format(city_name, state_code)
-            encoded = encoded_in(city_name)
-            if encoded is not None:
-                how, name = encoded
-                asked = suggestions.as_query({"city_name": suggestions.echoed(name), "state_code": state_code})
-                return f"{nothing}: the name {how}. Did you mean {asked}?"
-            place = suggestions.zip_in(city_name)
-            if place is not None:
-                return f"{nothing}. Did you mean zip_code={place}?"
-            elsewhere = f"; there is one in {', '.join(states)}" if states else ""
-            if county is not None:
-                asked = f"{suggestions.BY_COUNTY}?county_fips_code={county}"
-                return f"{nothing}{elsewhere}. It is a county: ask for all of it at {asked}."
-            if state_code not in STATE_NAMES:
-                nothing = f"There is no state {state_code}"
-                elsewhere = f"; {city_name} is in {', '.join(states)}" if states else ""
-            if similar:
-                return f"{nothing}{elsewhere}. Did you mean {' or '.join(similar)}?"
-            return f"{nothing}{elsewhere}." if states else f"{nothing}. Check its spelling, or query by zip_code."
+            problem, remedy = f"ZIP code {zip_code} is in {city}", "Send zip_code alone."
+        case UnknownCity(city_name, state_code) if state_code in STATE_NAMES:
+            problem = in_city.format(echoed(city_name), state_code)
+            remedy = f"Check its spelling. Regions, neighborhoods and addresses match nothing.{area.regions}"
+        case UnknownCity():
+            problem, remedy = f"There is no state {miss.state_code}", "Give the two letters of one, like AL."
+    return ApiError("no_matching_records", f"{problem}.", remedy=remedy)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from service.http.areas import AREAS
+from service.http.corrections import NEXT_PAGE
 from service.http.index import AskingKey, Index, ReleaseSummary, listed_area
-from service.http.suggestions import SEVERAL
 from service.request.errors import CODES, title_of
 
 INDEX = Index(
@@ -23,9 +23,9 @@ INDEX = Index(
 # the wrong parameter, and the detail of the error
 _AT_FAULT = {
     "missing_parameter": ("state_code", "city_name needs state_code. Add state_code=AL, for example."),
-    "invalid_parameter": ("zip_code", "zip_code is not a five-digit ZIP code. Did you mean 00501?"),
-    "duplicate_parameter": ("zip_code", f"zip_code was given twice. {SEVERAL}"),
-    "unknown_parameter": ("page", "There is no parameter page: did you mean cursor?"),
+    "invalid_parameter": ("zip_code", "zip_code is not a five-digit ZIP code. Did you mean zip_code=00501?"),
+    "duplicate_parameter": ("zip_code", "zip_code was given twice. Did you mean zip_code=00501?"),
+    "unknown_parameter": ("page", f"There is no parameter page. {NEXT_PAGE}"),
     "invalid_cursor": ("cursor", CODES["invalid_cursor"][1]),
 }
 

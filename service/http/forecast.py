@@ -7,7 +7,7 @@ from service.http.area import Endpoint, Operation, PartnerArea, Resolved
 from service.http.forecast_batch import BATCH
 from service.http.forecast_examples import EXAMPLE, EXAMPLE_WITHOUT_FIGURES, WITHOUT_FIGURES
 from service.http.forecast_regions import BY_COUNTY, BY_STATE
-from service.http.query import parse_location
+from service.http.query import LOCATION_PARAMETERS, read_location, read_parameters
 from service.request.lookup_watch import SampleLookup
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
@@ -21,13 +21,15 @@ NAME = forecast.FORECAST_AREA.name
 
 def resolve(keys: KeySet, query_string: bytes, _: Cursors) -> Resolved | NoMatch:
     """Resolves a partner's query string. Raises ApiError (400)."""
-    query = parse_location(query_string, keys.states_with)
+    values, unknown = read_parameters(query_string, LOCATION_PARAMETERS)
+    query = read_location(values, unknown)
     match = keys.resolve(query.zip_code, query.city_name, query.state_code)
     if not isinstance(match, Match):
         return match
     outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"
+    ignored = tuple(name for name, _ in unknown)
     return Resolved(
-        match.query, match.keys, lambda engine: forecast.look_up_forecast(engine, match), outcome, match.cities
+        match.query, match.keys, lambda engine: forecast.look_up_forecast(engine, match), outcome, match.cities, ignored
     )
 
 
@@ -58,4 +60,7 @@ AREA = PartnerArea(
     name=NAME,
     endpoints=(FORECAST, BATCH, BY_COUNTY, BY_STATE),
     nothing=("There are no records of ZIP code {}", "There is no city {} in {}"),
+    regions=f" Up to 100 ZIP codes: {BATCH.path}?zip_code=36436&zip_code=90210. All of a county: {BY_COUNTY.path}?"
+    f"county_fips_code=01025. All of a state: {BY_STATE.path}?state_code=AL. The whole country: the files that GET "
+    "/v1/releases lists.",
 )

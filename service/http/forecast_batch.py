@@ -20,8 +20,9 @@ from service.cache.entry import CacheEntry, Found, Tier
 from service.http.area import BatchEndpoint, Endpoint, Operation, Parameter, keys_of
 from service.http.forecast_examples import DICKINSON
 from service.http.query import read_repeated, read_value, read_zip, refuse_unknown
-from service.http.suggestions import listed_in
+from service.http.suggestions import zips_in
 from service.request.errors import ApiError
+from service.request.parameters import nearest_parameter
 from service.request.pipeline import Answers
 from service.request.request import Counted, Request
 from service.request.respond import accepts_gzip
@@ -126,20 +127,25 @@ async def answer(answers: Answers, request: Request) -> Response:
 def read_batch(query: bytes) -> list[_Asked]:
     """Returns the values of the query, in their order. Raises ApiError (400) for errors of the batch as a whole."""
     values, unknown = read_repeated(query, _PARAMETER)
-    refuse_unknown(unknown, (_PARAMETER,))
+    meant = [text for name, text in unknown if nearest_parameter(name, (_PARAMETER,)) is not None]
+    listed = [zip_code for text in meant for zip_code in zips_in(text)]
+    refuse_unknown(unknown, (_PARAMETER,), _repeat(listed) if listed else "")
     if not values:
         raise ApiError("missing_parameter", "Give zip_code once for each: zip_code=36436&zip_code=90210.", _PARAMETER)
     if len(values) > MOST:
         detail = f"{len(values)} ZIP codes are too many. Ask for at most {MOST} at a time."
         raise ApiError("invalid_parameter", detail, _PARAMETER)
     asked = [_asked(value) for value in values]
-    only = asked[0] if len(asked) == 1 and asked[0].zip_code is None else None
-    listed = listed_in(only.shown) if only is not None else []
-    if only is not None and (len(listed) > 1 or "," in only.shown):
-        repeated = "&".join(f"{_PARAMETER}={zip_code}" for zip_code in (*listed, "36436", "90210")[:2])
-        detail = f"zip_code is a list. Repeat the parameter instead: {repeated}."
-        raise ApiError("invalid_parameter", detail, _PARAMETER)
+    only = asked[0].shown if len(asked) == 1 and asked[0].zip_code is None else ""
+    listed = zips_in(only)
+    if len(listed) > 1 or "," in only:
+        raise ApiError("invalid_parameter", "zip_code is a list.", _PARAMETER, remedy=_repeat(listed))
     return asked
+
+
+def _repeat(zip_codes: Sequence[str]) -> str:
+    repeated = "&".join(f"{_PARAMETER}={zip_code}" for zip_code in zip_codes or ("36436", "90210"))
+    return f"Did you mean {repeated}?" if zip_codes else f"Repeat the parameter instead: {repeated}."
 
 
 def _asked(raw: bytes) -> _Asked:

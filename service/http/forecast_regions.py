@@ -3,22 +3,19 @@
 import re
 from collections.abc import Callable
 
-from service.http import suggestions
-from service.http.area import Endpoint, Nothing, Operation, Parameter, Resolved
+from service.http.area import Endpoint, Operation, Parameter, Resolved
+from service.http.corrections import COUNTY
 from service.http.forecast_examples import DICKINSON
 from service.http.pages import PageQuery, page_of, page_parameters, read_page
-from service.http.query import read_parameters, read_state, read_strictly
-from service.http.suggestions import nearest_parameter
+from service.http.query import read_state, read_strictly
 from service.request.errors import ApiError
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet
-from warehouse.places.names import nearest_state
 from warehouse.places.regions import Region
-from warehouse.places.spellings import split_state
 
-COUNTY, STATE = "county_fips_code", "state_code"
+STATE = "state_code"
 _COUNTY = re.compile(r"[0-9]{5}")
 _DESCRIPTION = (
     "Every ZIP code {where}, ascending. Ask for more with next_cursor, unchanged, beside the same query, until it is "
@@ -27,68 +24,40 @@ _DESCRIPTION = (
 )
 
 
-def resolve_county(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | Nothing:
-    """Resolves a partner's query string. Raises ApiError (400; 404 if the release knows no counties)."""
-    try:
-        given, wanted = _read(query_string, COUNTY, "01025")
-        code = _read_county(given)
-    except ApiError as error:
-        named = _named(keys, query_string)
-        if named is None:
-            raise
-        detail = f"A county is asked for by its number. Did you mean {COUNTY}={named}?"
-        raise ApiError(error.code, detail, error.parameter) from None
+def resolve_county(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved:
+    """Resolves a partner's query string. Raises ApiError (400, 404)."""
+    code, wanted = _read(query_string, COUNTY, "01025")
+    if not _COUNTY.fullmatch(code):
+        remedy = "Give two digits for the state and three for the county, like 01025: answers name it county_fips_code."
+        raise ApiError("invalid_parameter", f"{COUNTY} is not five digits.", COUNTY, remedy=remedy)
     if not keys.regions.has_counties:
         raise ApiError("not_found", "The current release does not say which county a ZIP code is in.")
     found = keys.regions.county(code)
-    if isinstance(found, Region):
+    if found is not None:
         return _page_of(keys, found, wanted, cursors)
-    near = (
-        f"Its state has {', '.join(found.similar)}, for example."
-        if found.similar
-        else ("The first two digits are the state's: 01 is Alabama.")
-    )
-    return Nothing(f"There are no ZIP codes in a county {code}. {near}")
+    name = keys.regions.name_of(code)
+    problem = f"There are no ZIP codes in a county {code}{f' ({name})' if name else ''}."
+    remedy = "Answers name the county_fips_code of their ZIP codes. It begins with the state's digits: 01 is Alabama."
+    raise ApiError("no_matching_records", problem, remedy=remedy)
 
 
-def resolve_state(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | Nothing:
-    """Resolves a partner's query string. Raises ApiError (400)."""
+def resolve_state(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved:
+    """Resolves a partner's query string. Raises ApiError (400, 404)."""
     given, wanted = _read(query_string, STATE, "AL")
     code = read_state(given)
     found = keys.regions.state(code)
-    if isinstance(found, Region):
+    if found is not None:
         return _page_of(keys, found, wanted, cursors)
-    if code == "US":
-        return Nothing("by-state answers one state. The whole country is in the files that GET /v1/releases lists.")
-    near = f" Did you mean {' or '.join(found.similar)}?" if found.similar else ""
-    return Nothing(f"There are no ZIP codes in a state {code}.{near}")
+    problem = f"There are no ZIP codes in a state {code}."
+    raise ApiError("no_matching_records", problem, remedy="Give the two letters of one, like AL.")
 
 
 def _read(query_string: bytes, name: str, example: str) -> tuple[str, PageQuery]:
     known = (name, "limit", "cursor")
     values = read_strictly(query_string, known)
     if name not in values:
-        raise ApiError("missing_parameter", f"Give {name}={example}, for example.", name)
+        raise ApiError("missing_parameter", f"{name} is missing.", name, remedy=f"Give {name}={example}, for example.")
     return values[name], read_page(values)
-
-
-def _read_county(text: str) -> str:
-    if _COUNTY.fullmatch(text):
-        return text
-    raise ApiError("invalid_parameter", f"{COUNTY} is not five digits. {suggestions.suggest_county(text)}", COUNTY)
-
-
-def _named(keys: KeySet, query_string: bytes) -> str | None:
-    """Returns the code of the county that a query names, with its state in another parameter or after it."""
-    values, unknown = read_parameters(query_string, (COUNTY,))
-    names = [values.get(COUNTY, ""), *(value for name, value in unknown if nearest_parameter(name, (COUNTY,)))]
-    state = next((value for name, value in unknown if nearest_parameter(name, (STATE,))), "")
-    for name in names:
-        place = split_state(name) or (name, nearest_state(state) or "")
-        code = keys.regions.county_named(*place)
-        if code is not None:
-            return code
-    return None
 
 
 def _page_of(keys: KeySet, region: Region, wanted: PageQuery, cursors: Cursors) -> Resolved:
@@ -106,7 +75,7 @@ def _endpoint(
     path: str,
     what: str,
     operation_id: str,
-    resolve: Callable[[KeySet, bytes, Cursors], Resolved | Nothing],
+    resolve: Callable[[KeySet, bytes, Cursors], Resolved],
     parameter: Parameter,
     query: str,
 ) -> Endpoint:

@@ -16,6 +16,7 @@ from service.http.live_examples import LiveExample
 from service.http.openapi_headers import (
     ALWAYS,
     HEADERS,
+    IGNORED,
     KEPT,
     LIMITS,
     MATCHED,
@@ -176,7 +177,8 @@ def _of_area(area: str, endpoint: Endpoint, live: LiveExample | None) -> Documen
         asked |= {"city_name": None, "state_code": None}
     codes = (*_COMMON, *_TERMS, *operation.query_errors, *operation.errors, "not_found", "precondition_failed")
     samples = (live.bodies,) if live is not None else (operation.examples, _MADE_UP)
-    by_name = (MATCHED,) if operation.by_location else ()
+    ignores = "unknown_parameter" not in operation.query_errors
+    by_name = (MATCHED, *([IGNORED] if ignores else [])) if operation.by_location else ()
     answer = {
         "description": operation.matched,
         "headers": header_refs((*KEPT, "Content-Encoding", *by_name)),

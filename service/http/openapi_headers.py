@@ -60,7 +60,7 @@ _TOO_MANY = 429
 _PASSED = (400, 404, 412, 416, 500, 503)
 ALWAYS = ("X-Request-Id", "X-Test-Answer")
 KEPT = ("ETag", "Cache-Control", "Vary", "Cache-Status", "X-Data-Release", *ALWAYS, *LIMITS, "X-Quota-Warning")
-MATCHED = "X-Matched-City"
+MATCHED, IGNORED = "X-Matched-City", "X-Ignored-Parameters"
 _OF_ERRORS: dict[int, tuple[str, ...]] = {
     401: ("WWW-Authenticate",),
     405: ("Allow",),
@@ -96,6 +96,7 @@ HEADERS = {
     MATCHED: _header(
         "The city that a name other than its own stood for; several are separated by semicolons.", "New York, NY"
     ),
+    IGNORED: _header("Parameters that the endpoint does not know and that changed nothing; at most ten.", "zip, page"),
     "Content-Encoding": _header("gzip, where you accept it and it is worth it.", "gzip"),
     "WWW-Authenticate": _header("The scheme that is missing.", "ApiKey"),
     "Allow": _header("The allowed methods.", "GET, HEAD"),

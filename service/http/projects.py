@@ -4,20 +4,18 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import get_args
 
-from rapidfuzz import process
-from rapidfuzz.distance import OSA
-
-from service.http import suggestions
 from service.http.area import QUERY_ERRORS, Endpoint, Operation, Parameter, PartnerArea, Resolved
 from service.http.pages import page_of, page_parameters, read_page
 from service.http.query import LOCATION_PARAMETERS, read_day, read_location, read_strictly
 from service.request.errors import ApiError
+from service.request.parameters import echoed
 from warehouse.areas import projects
 from warehouse.areas.paging import Cursors
 from warehouse.areas.projects import ProjectFilters
 from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet
 from warehouse.places.match import Match, NoMatch
+from warehouse.places.similar import nearest
 from warehouse.schema.vocabulary import ProjectStatus
 
 PATH = "/v1/development-projects"
@@ -25,7 +23,7 @@ NAME = projects.PROJECTS_AREA.name
 _DATES = ("status_date", "start_date", "completion_date")
 _STATUSES = sorted(get_args(ProjectStatus))
 _MOST_TYPOS = 3
-_SHORTEST_PART = 3  # characters that two words must share, to exclude chance
+_SHORTEST_PART = 5  # characters that two words must share, to exclude chance
 _MOST_SHOWN = 20
 _SEPARATORS = str.maketrans(" -", "__")
 _DAY = {"type": "string", "format": "date"}
@@ -36,7 +34,7 @@ def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | N
     values = read_strictly(query_string, _PARAMETERS)
     filters = _read_filters(values, keys.types)
     wanted = read_page(values)
-    query = read_location(values, (), keys.states_with, of_forecast=False)
+    query = read_location(values)
     match = keys.resolve(query.zip_code, query.city_name, query.state_code)
     if not isinstance(match, Match):
         return match
@@ -61,40 +59,22 @@ def _read_filters(values: Mapping[str, str], types: Sequence[str]) -> ProjectFil
         if first in days and last in days and days[first] > days[last]:
             raise ApiError("invalid_parameter", f"{first} is after {last}. Exchange them.", first)
     return ProjectFilters(
-        status=None if status is None else _read_status(status),
-        project_type=None if kind is None else _read_type(kind, types),
+        status=None if status is None else _read_word("status", status.translate(_SEPARATORS), _STATUSES),
+        project_type=None if kind is None else _read_word("project_type", kind, [one.lower() for one in types]),
         **days,
     )
 
 
-def _read_status(text: str) -> str:
-    word = text.lower().translate(_SEPARATORS)
-    if word in _STATUSES:
-        return word
-    raise ApiError(
-        "invalid_parameter", f"{suggestions.echoed(text)} is no status. {_nearest(word, _STATUSES)}", "status"
-    )
-
-
-def _read_type(text: str, types: Sequence[str]) -> str:
+def _read_word(name: str, text: str, known: Sequence[str]) -> str:
+    """Returns the known word in `text`. Raises ApiError (400), naming the most similar one, or some of them."""
     word = text.lower()
-    known = [name.lower() for name in types]
     if not known or word in known:
         return word
-    detail = f"No project has the type {suggestions.echoed(text)}. {_nearest(word, known)}"
-    raise ApiError("invalid_parameter", detail, "project_type")
-
-
-def _nearest(word: str, known: Sequence[str]) -> str:
-    """Returns the most similar of the `known` words; some of them, if none is similar."""
-    most = min(_MOST_TYPOS, len(word) // 2)
-    near = process.extractOne(word, known, scorer=OSA.distance, score_cutoff=most)
-    if near is not None:
-        return f"Did you mean {near[0]}?"
-    within = next((one for one in known if len(word) >= _SHORTEST_PART and (word in one or one in word)), None)
-    if within is not None:
-        return f"Did you mean {within}?"
-    return f"Give one of {', '.join(known[:_MOST_SHOWN])}{', ...' if len(known) > _MOST_SHOWN else '.'}"
+    within = [one for one in known if len(word) >= _SHORTEST_PART and (word in one or one in word)]
+    near = nearest(word, known, min(_MOST_TYPOS, len(word) // 2)) or " or ".join(within[:3])
+    some = f"{', '.join(known[:_MOST_SHOWN])}{', ...' if len(known) > _MOST_SHOWN else '.'}"
+    remedy = f"Did you mean {near}?" if near else f"Give one of {some}"
+    raise ApiError("invalid_parameter", f"No project has the {name} {echoed(text)}.", name, remedy=remedy)
 
 
 _FILTERS = (

@@ -4,7 +4,7 @@ Frameworks take the last of two values and replace bytes that are not UTF-8; con
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from urllib.parse import unquote_to_bytes
 
@@ -12,9 +12,11 @@ import msgspec
 
 from config.text import invisible_in, visible
 from service.base.masking import masked
-from service.http import suggestions
+from service.http.corrections import NEXT_PAGE, OF_PLACES, warn_of_key
 from service.http.encodings import encoded_in
-from service.request.errors import ApiError
+from service.http.suggestions import suggest_day, unset_in
+from service.request.errors import CODES, ApiError
+from service.request.parameters import MOST_NAMES, as_query, echoed, nearest_parameter
 
 LOCATION_PARAMETERS = ("zip_code", "city_name", "state_code")
 _FREE_TEXT = ("city_name", "project_type")  # matched without invisible characters, or as sources write them
@@ -35,66 +37,30 @@ class LocationQuery(msgspec.Struct, frozen=True):
 
 # A parameter that an endpoint does not know, with its value.
 UnknownParameter = tuple[str, str]
-# Returns the states that have a city of a name.
-StatesWith = Callable[[str], Sequence[str]]
 
 
-def parse_location(query: bytes, states_with: StatesWith) -> LocationQuery:
-    """Parses a location. Raises ApiError (400), naming the parameter, for queries outside contracts 2, 3 and 5."""
-    values, unknown = read_parameters(query, LOCATION_PARAMETERS)
-    return read_location(values, unknown, states_with)
-
-
-def read_location(
-    values: dict[str, str], unknown: Sequence[UnknownParameter], states_with: StatesWith, *, of_forecast: bool = True
-) -> LocationQuery:
-    """Parses like `parse_location`, from the result of `read_parameters`.
-
-    `of_forecast`: whether forecasts of regions may be named.
+def read_location(values: Mapping[str, str], unknown: Sequence[UnknownParameter] = ()) -> LocationQuery:
+    """Returns the location among a query's values. Raises ApiError (400), naming the parameter, for queries outside
+    contracts 2, 3 and 5.
     """
     zip_code, city_name, state_code = (values.get(name) for name in LOCATION_PARAMETERS)
-    if city_name is not None and state_code is None:
-        advice = suggestions.suggest_parameters(unknown, LOCATION_PARAMETERS) or _advice_on_city(city_name, states_with)
-        raise ApiError("missing_parameter", f"city_name needs state_code. {advice}", "state_code")
+    if (city_name is None) != (state_code is None) and (zip_code is None or state_code is None):
+        missing, problem, remedy = "city_name", "state_code alone is not enough.", "Add city_name, or give zip_code."
+        if state_code is None:
+            missing, problem, remedy = "state_code", "city_name needs state_code.", "Add state_code=AL, for example."
+        raise ApiError("missing_parameter", _with_misnamed(problem, unknown), missing, remedy=remedy)
     if zip_code is None and city_name is None:
-        raise _no_place(state_code, unknown, of_forecast=of_forecast)
-    try:
-        return LocationQuery(
-            None if zip_code is None else read_zip(zip_code),
-            city_name,
-            None if state_code is None else read_state(state_code, city_name),
-        )
-    except ApiError as error:
-        warning = suggestions.warn_of_key(unknown)
-        if warning is None:
-            raise
-        raise ApiError(error.code, f"{error.detail} {warning}", error.parameter) from None
+        raise ApiError("missing_parameter", _with_misnamed("", unknown), remedy=CODES["missing_parameter"][1])
+    return LocationQuery(
+        None if zip_code is None else read_zip(zip_code),
+        city_name,
+        None if state_code is None else read_state(state_code),
+    )
 
 
-def _no_place(state_code: str | None, unknown: Sequence[UnknownParameter], *, of_forecast: bool) -> ApiError:
-    needed = "Give zip_code, or city_name and state_code."
-    if state_code is not None:
-        needed = "state_code alone is not enough. Add city_name, or give zip_code."
-    hint = suggestions.suggest_parameters(unknown, LOCATION_PARAMETERS)
-    if hint is not None:
-        detail = f"{hint} {needed}" if hint.endswith(("?", ".")) else hint
-    else:
-        region = suggestions.suggest_region(state_code, unknown) if of_forecast else None
-        detail = f"{needed} {region or ''}".rstrip()
-    return ApiError("missing_parameter", detail, None if state_code is None else "city_name")
-
-
-def _advice_on_city(city_name: str, states_with: StatesWith) -> str:
-    joined = suggestions.suggest_separator("city_name", city_name)
-    if joined is not None:
-        return joined
-    place = suggestions.place_in(city_name)
-    if place:
-        return f"Did you mean {suggestions.as_query(place)}?"
-    states = states_with(city_name)
-    if len(states) == 1:
-        return f"Did you mean state_code={states[0]}?"
-    return f"There is a city of that name in {', '.join(states)}." if states else "Add state_code=AL, for example."
+def _with_misnamed(problem: str, unknown: Sequence[UnknownParameter]) -> str:
+    misnamed = [pair for pair in unknown[:MOST_NAMES] if nearest_parameter(pair[0], OF_PLACES) is not None]
+    return f"{problem} {_name_unknown(misnamed)}".strip() if misnamed else problem
 
 
 def read_parameters(query: bytes, known: Sequence[str]) -> tuple[dict[str, str], list[UnknownParameter]]:
@@ -102,16 +68,13 @@ def read_parameters(query: bytes, known: Sequence[str]) -> tuple[dict[str, str],
     values: dict[str, str] = {}
     seen: set[str] = set()
     unknown: list[UnknownParameter] = []
-    for pair in query.split(b"&"):
-        raw_name, _, raw_value = pair.partition(b"=")
-        name = _decoded(raw_name)
+    for name, raw_value in _pairs_in(query):
         if name not in known:
             if name:
                 unknown.append((name, _decoded(raw_value)))
             continue
         if name in seen:
-            advice = suggestions.SEVERAL if name == "zip_code" else "Give it once."
-            raise ApiError("duplicate_parameter", f"{name} was given twice. {advice}", name)
+            raise ApiError("duplicate_parameter", f"{name} was given twice.", name, remedy="Give it once.")
         seen.add(name)
         value = read_value(name, raw_value)
         if value:
@@ -127,9 +90,11 @@ def read_value(name: str, raw: bytes) -> str:
         detail = f"{name} is not valid UTF-8. Percent-encode it as UTF-8."
         raise ApiError("invalid_parameter", detail, name) from None
     if _CONTROL.search(text):
-        advice = suggestions.suggest_zip(text) if name == "zip_code" else "Remove them."
-        raise ApiError("invalid_parameter", f"{name} contains control characters. {advice}", name)
+        raise ApiError("invalid_parameter", f"{name} contains control characters.", name, remedy="Remove them.")
     text = (visible(masked(text)) if name == "city_name" else text).strip()
+    remedy = unset_in(name, text) if text and name not in (*_FREE_TEXT, "status") else None
+    if remedy is not None and not _STATE.fullmatch(text):
+        raise ApiError("invalid_cursor" if name == "cursor" else "invalid_parameter", parameter=name, remedy=remedy)
     if name == "cursor":  # checked elsewhere, whatever its length
         return text
     if len(text) > _MOST_CHARACTERS:
@@ -144,13 +109,11 @@ def _refuse_encoded(name: str, text: str) -> None:
     hidden, encoded = invisible_in(text), encoded_in(text)
     if hidden is None and encoded is None:
         return
-    corrected = suggestions.value_of(name, visible(masked(text if encoded is None else encoded[1])))
-    advice = f"Did you mean {suggestions.as_query({name: corrected})}?" if corrected else "Remove it."
-    raise ApiError(
-        "invalid_parameter",
-        f"{name} {f'contains {hidden}' if hidden or encoded is None else encoded[0]}. {advice}",
-        name,
-    )
+    corrected = echoed(visible(masked(text if encoded is None else encoded[1])))
+    is_place = name in (*LOCATION_PARAMETERS, "county_fips_code")  # whose corrections are checked in the release
+    how = f"contains {hidden}" if hidden or encoded is None else encoded[0]
+    remedy = "Remove it." if is_place or not corrected else f"Did you mean {as_query({name: corrected})}?"
+    raise ApiError("invalid_parameter", f"{name} {how}.", name, remedy=remedy)
 
 
 def read_day(name: str, text: str) -> date:
@@ -160,9 +123,7 @@ def read_day(name: str, text: str) -> date:
             raise ValueError
         return date.fromisoformat(text)
     except ValueError:
-        raise ApiError(
-            "invalid_parameter", f"{name} is not a day. {suggestions.suggest_day(name, text)}", name
-        ) from None
+        raise ApiError("invalid_parameter", f"{name} is not a day. {suggest_day(name, text)}", name) from None
 
 
 def read_zip(text: str) -> str:
@@ -170,30 +131,22 @@ def read_zip(text: str) -> str:
     match = _ZIP.fullmatch(text)
     if match:
         return match[1]
-    detail = f"zip_code is not a five-digit ZIP code. {suggestions.suggest_zip(text)}"
-    raise ApiError("invalid_parameter", detail, "zip_code")
+    remedy = "Give five digits, leading zeros included, like 36436."
+    raise ApiError("invalid_parameter", "zip_code is not a five-digit ZIP code.", "zip_code", remedy=remedy)
 
 
-def read_state(text: str, city_name: str | None = None) -> str:
-    """Returns a state in upper case; the query also has `city_name`. Raises ApiError (400)."""
+def read_state(text: str) -> str:
+    """Returns a state in upper case. Raises ApiError (400)."""
     if _STATE.fullmatch(text):
         return text.upper()
-    detail = f"state_code is not two letters. {suggestions.suggest_state(text, city_name)}"
-    raise ApiError("invalid_parameter", detail, "state_code")
+    raise ApiError("invalid_parameter", "state_code is not two letters.", "state_code", remedy="Give one like AL.")
 
 
 def read_repeated(query: bytes, name: str) -> tuple[list[bytes], list[UnknownParameter]]:
     """Returns every raw value of the parameter `name`, in order, and the other parameters."""
-    values: list[bytes] = []
-    unknown: list[UnknownParameter] = []
-    for pair in query.split(b"&"):
-        raw_name, _, raw_value = pair.partition(b"=")
-        given = _decoded(raw_name)
-        if given == name:
-            values.append(raw_value)
-        elif given:
-            unknown.append((given, _decoded(raw_value)))
-    return values, unknown
+    pairs = list(_pairs_in(query))
+    unknown = [(given, _decoded(raw)) for given, raw in pairs if given not in ("", name)]
+    return [raw for given, raw in pairs if given == name], unknown
 
 
 def read_strictly(query: bytes, known: Sequence[str]) -> dict[str, str]:
@@ -203,15 +156,32 @@ def read_strictly(query: bytes, known: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def refuse_unknown(unknown: Sequence[UnknownParameter], known: Sequence[str]) -> None:
-    """Raises ApiError (400) if there are any, with the likely correction."""
+def refuse_unknown(unknown: Sequence[UnknownParameter], known: Sequence[str], likely: str = "") -> None:
+    """Raises ApiError (400) if there are any, with the `likely` correction, or that of the first name."""
     if not unknown:
         return
-    shown = suggestions.echoed(unknown[0][0])
-    among = f"Known here: {', '.join(known)}." if known else "This endpoint takes none."
-    detail = suggestions.suggest_parameters(unknown, known) or f"There is no parameter {shown}. {among}"
-    raise ApiError("unknown_parameter", detail, shown or None)
+    near = next((one for name, _ in unknown[:MOST_NAMES] if (one := nearest_parameter(name, known)) is not None), None)
+    usual = f"Known here: {', '.join(known)}." if known else "This endpoint takes none."
+    nearest = NEXT_PAGE if near == "cursor" else f"Did you mean {near}?" if near is not None else usual
+    remedy = warn_of_key(unknown) or likely or nearest
+    shown = echoed(unknown[0][0])
+    raise ApiError("unknown_parameter", _name_unknown(unknown), shown or None, remedy=remedy)
+
+
+def _name_unknown(unknown: Sequence[UnknownParameter]) -> str:
+    for name, _ in unknown[:MOST_NAMES]:
+        if invisible_in(name) or not name.isprintable():
+            return f"A parameter's name contains {invisible_in(name) or 'an unprintable character'}."
+    names = list(dict.fromkeys(echoed(name) for name, _ in unknown[:MOST_NAMES]))
+    return f"There is no parameter {names[0]}." if len(names) == 1 else f"There are no parameters {', '.join(names)}."
 
 
 def _decoded(raw: bytes) -> str:
     return unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8", "replace")
+
+
+def _pairs_in(query: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yields decoded names and raw values."""
+    for pair in query.split(b"&"):
+        name, _, value = pair.partition(b"=")
+        yield _decoded(name), value

@@ -71,11 +71,18 @@ class ApiError(Exception):
     """Ends a request with the error of `code`. A Cache-Control among `headers` replaces ``no-store``."""
 
     def __init__(
-        self, code: str, detail: str | None = None, parameter: str | None = None, headers: tuple[Header, ...] = ()
+        self,
+        code: str,
+        detail: str | None = None,
+        parameter: str | None = None,
+        headers: tuple[Header, ...] = (),
+        remedy: str = "",  # added to the detail; corrections replace it
     ) -> None:
-        super().__init__(code, detail)
+        self.problem = detail
+        self.detail = f"{detail} {remedy}" if detail and remedy else detail or remedy or None
+        super().__init__(code, self.detail)
+        self.remedy = remedy
         self.code = code
-        self.detail = detail
         self.parameter = parameter
         self.headers = headers
 

@@ -4,17 +4,18 @@ Each text is cut to a length first, so that a hint costs the same for any reques
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Literal
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from rapidfuzz import process
-from rapidfuzz.distance import OSA, Indel
+from rapidfuzz.distance import Indel
 
 from service.base.masking import has_key, is_key_name
-from service.request.errors import CODES
+from service.request.parameters import as_query, nearest_parameter
+from warehouse.places.similar import nearest
 
 NO_TARGET = "The address must begin with a slash, as in GET /v1/."
 # By the start of the parser's error. If no version follows the address, the address usually has a space.
@@ -46,14 +47,10 @@ _MOST_QUERY = 2_000
 _MOST_TYPOS = 3
 _ALIKE = 0.75  # share of the letters that two longer paths have in common, in the same order
 _SHORTEST_PART = 5  # characters that paths must share, to exclude chance
-# The parameter whose value people append to a path, by the end of the path.
-_BELOW = {
-    "/by-county": "county_fips_code",
-    "/by-state": "state_code",
-    "/population-housing-forecast": "zip_code",
-    "/development-projects": "zip_code",
-}
-_VALUE = re.compile(r"[0-9]{5}|[A-Za-z]{2}")
+_NAMES = ("zip_code", "city_name", "state_code", "county_fips_code")
+_PARTS = re.compile(r"[/?&;=:]")
+_WORDS = re.compile(r"[^A-Za-z0-9]+")
+_VALUE = re.compile(r"[0-9]{5}(?:-[0-9]{4})?|[A-Za-z]{2}")
 _IN_HEADER = "Send it in the header x-api-key."
 # Versions and prefixes that people put before a path.
 _PREFIX = re.compile(r"^(api|rest|v[0-9]+)+")
@@ -84,38 +81,49 @@ def hint_for_ended_key(reason: Literal["expired", "revoked"], since: datetime | 
 
 
 @lru_cache(maxsize=256)
-def suggest_path(path: str, known: tuple[str, ...], *, guide: bool) -> str | None:
-    """Returns the one of the `known` paths most like `path`, or the guide, if there is one; None without either."""
+def nearest_path(path: str, known: tuple[str, ...]) -> tuple[str, str] | None:
+    """Returns the one of the `known` paths most like `path`, and the query that its rest stands for."""
+    parts = [part for part in _PARTS.split(unquote(path[:_MOST_CHARACTERS])) if part]
     by_folded = {text: one for one in known if (text := _folded(one))}
-    folded, last = _folded(path), path.rstrip("/").rpartition("/")[2]
-    typos = min(_MOST_TYPOS, len(folded) // 3, (len(last) + 1) // 3)
-    found = process.extractOne(folded, list(by_folded), scorer=OSA.distance, score_cutoff=typos)
-    near = by_folded[found[0]] if found is not None else _split_known_path(path, by_folded.values())
-    if near is None and "." in last:  # a file
-        alike = process.extractOne(folded, list(by_folded), scorer=Indel.normalized_similarity, score_cutoff=_ALIKE)
-        near = by_folded[alike[0]] if alike is not None else None
-    if near is None and len(folded) >= _SHORTEST_PART:
-        longer = [text for text in sorted(by_folded) if folded in text]
-        shorter = sorted((text for text in by_folded if text in folded), key=len, reverse=True)
-        near = next((by_folded[text] for text in (*longer, *shorter)), None)
-    if near == path:  # it exists, but not for this key
-        return "Test keys do not get this: it is live data."
-    advice = f"There is nothing at this path. Did you mean {near}?" if near else CODES["not_found"][1]
-    if near is None and not guide:
-        return None
-    return f"{advice} The guide is at /docs/." if guide else advice
+    for length in range(len(parts), 0, -1):
+        folded, last = _folded("/".join(parts[:length])), parts[length - 1]
+        near = by_folded.get(nearest(folded, by_folded, min(_MOST_TYPOS, len(folded) // 3, (len(last) + 1) // 3)) or "")
+        words = _WORDS.split(last)
+        alike = (
+            one for one in known if len(words) > 1 and all(f"-{word}" in f"-{one.rpartition('/')[2]}" for word in words)
+        )
+        near = near or next(alike, None) or _within(folded, by_folded, is_file=length == len(parts) and "." in last)
+        if near is not None:
+            return near, _query_in(parts[length:], near)
+    folded = _folded(path)
+    shorter = [text for text in sorted(by_folded, key=len) if text in folded and len(folded) >= _SHORTEST_PART]
+    return (by_folded[shorter[-1]], "") if shorter else None
 
 
-def _split_known_path(path: str, known: Iterable[str]) -> str | None:
-    """Returns the known path that `path` begins with, and the value after it; None if it is a file's."""
-    above = max((one for one in known if path.startswith(f"{one.rstrip('/')}/")), key=len, default=None)
-    if above is None or above.count("/") < 2:
-        return None
-    value = path[len(above.rstrip("/")) + 1 :]
-    if "." in value or above.endswith("/releases"):
-        return None
-    name = next((name for end, name in _BELOW.items() if above.endswith(end)), None)
-    return f"{above}?{name}={value}" if name is not None and _VALUE.fullmatch(value) else above
+def _within(folded: str, known: Mapping[str, str], *, is_file: bool) -> str | None:
+    """Returns the known path that has most letters of a file in common, or that `folded` is a part of."""
+    if is_file:
+        alike = process.extractOne(folded, list(known), scorer=Indel.normalized_similarity, score_cutoff=_ALIKE)
+        return known[alike[0]] if alike is not None else None
+    stem = folded.removesuffix("s")
+    longer = (known[text] for text in sorted(known) if stem in text and len(folded) >= _SHORTEST_PART)
+    return next(longer, None)
+
+
+def _query_in(parts: Sequence[str], path: str) -> str:
+    """Returns the query that the rest of a path stands for: names and values, or a value alone."""
+    parameters: dict[str, str] = {}
+    name = None
+    for text in parts:
+        parameter = nearest_parameter(text, _NAMES)
+        if name is not None:
+            parameters[name], name = text, None
+        elif parameter is not None:
+            name = parameter
+        elif _VALUE.fullmatch(text):
+            digits = "county_fips_code" if path.endswith("/by-county") else "zip_code"
+            parameters[digits if text[:1].isdigit() else "state_code"] = text
+    return as_query(parameters)
 
 
 def hint_for_parser_error(text: str) -> str | None:

@@ -258,6 +258,7 @@ class WorkerApp:
             },
             find_other=find_route,
             offers=self._offers,
+            release=lambda: self.follower.current,
             suggested=OF_CURRENT,
             test_paths=sandbox.paths,
         )

@@ -9,6 +9,7 @@ import random
 import sys
 import time
 from pathlib import Path
+from urllib.parse import urlencode
 
 import duckdb
 import httpx
@@ -40,7 +41,7 @@ async def ask(base: str, key: str, places: list[tuple[str, str]], queries: int) 
             took = time.perf_counter() - began
             if answer.status_code == 404:  # else there is a place of that name
                 seconds.append(took)
-                named += f"{city}, {state}" in answer.json()["detail"]
+                named += urlencode({"city_name": city, "state_code": state}) in answer.json()["detail"]
     say(f"{milliseconds(seconds)}; the correction is named in {named} of {queries}")
 
 

@@ -15,7 +15,7 @@ from warehouse.places.names import fold_city, strip_state
 from warehouse.places.regions import Regions
 from warehouse.places.similar import similar_names
 from warehouse.places.spellings import other_forms, plain_name, split_state
-from warehouse.places.variants import variants_among
+from warehouse.places.variants import BOROUGHS, variants_among
 
 _MOST_SIMILAR = 3
 
@@ -94,6 +94,12 @@ class KeySet:
         }
         # candidates for a misspelt name
         self._spelt = {state: sorted({*names, *self._variants.get(state, ())}) for state, names in self._names.items()}
+        self._parts = {
+            (state, name): keys
+            for (state, name), parts in BOROUGHS.items()
+            if name not in stored.cities.get(state, {})
+            and stored.groups.keys() >= set(keys := tuple(city_query(state, part) for part in parts))
+        }
         several = {} if stored.groups else _united(stored.cities, variants)
         self._own = tuple(cities)
         self._whole = (*cities, *([several] if several else ()))
@@ -162,6 +168,9 @@ class KeySet:
         """Returns the states that have a city of that name."""
         return tuple(self._states.get(fold_city(city_name), ()))
 
+    def entry(self, zip_code: str) -> Zip | None:
+        return self._zips.get(zip_code)
+
     def has_figures(self, keys: tuple[str, ...]) -> bool:
         """Returns whether any entry of these ZIP codes has a figure. Unknown ZIP codes have none."""
         return any(known.has_figures for known in map(self._zips.get, keys) if known is not None)
@@ -201,6 +210,10 @@ class KeySet:
         return OtherCity(zip_code, known.city)
 
     def _resolve_city(self, city_name: str, state_code: str) -> Match | NoMatch:
+        if self._parts:
+            for name in self._candidates(city_name, state_code):
+                if (state_code, name) in self._parts:
+                    return self._with_cities(Match(f"cities:{state_code}:{name}", self._parts[state_code, name]))
         typed = fold_city(strip_state(city_name, state_code))
         own = self._named(state_code, typed, self._own)
         if own is not None:
@@ -232,7 +245,8 @@ class KeySet:
         written = plain_name(written_city)
         states = next((found for name in (*names, city, written) if (found := self._states.get(name))), [])
         similar = similar_names(written, self._spelt.get(state_code, []), _MOST_SIMILAR)
-        for name in (written, plain_name(written_city, cities=True)):
+        # the name as it is, in another state, is likelier than a part of it in this one: Kansas City, IL
+        for name in (written, *([] if states else [plain_name(written_city, cities=True)])):
             if self._named(state_code, name, self._own) is not None:
                 states, similar = [], [name]  # only the words around the name are wrong
                 break
@@ -243,7 +257,7 @@ class KeySet:
             state_code,
             tuple(dict.fromkeys(self._label(match) for match in shown if match is not None)),
             tuple(sorted((state for state in states if state != state_code), key=lambda one: (one != behind, one))),
-            self.regions.county_named(written_city, state_code),
+            next(iter(self.regions.counties_named(written_city, state_code)), None),
         )
 
     def _part(self, zip_code: str, city: str) -> Match:

@@ -20,10 +20,10 @@ STATE_NAMES: dict[str, tuple[str, ...]] = {
     "AR": ("Arkansas", "Ark"),
     "AS": ("American Samoa",),
     "AZ": ("Arizona", "Ariz"),
-    "CA": ("California", "Calif", "Cal"),
+    "CA": ("California", "Calif", "Cal", "Cali"),
     "CO": ("Colorado", "Colo"),
     "CT": ("Connecticut", "Conn"),
-    "DC": ("District of Columbia", "Washington DC", "D C"),
+    "DC": ("District of Columbia", "Washington DC", "Wash DC", "D C"),
     "DE": ("Delaware", "Del"),
     "FL": ("Florida", "Fla"),
     "FM": ("Federated States of Micronesia", "Micronesia"),
@@ -72,7 +72,7 @@ STATE_NAMES: dict[str, tuple[str, ...]] = {
     "VT": ("Vermont",),
     "WA": ("Washington", "Wash", "Washington State"),
     "WI": ("Wisconsin", "Wis", "Wisc"),
-    "WV": ("West Virginia", "W Virginia", "W Va"),
+    "WV": ("West Virginia", "W Virginia", "W Va", "West Va"),
     "WY": ("Wyoming", "Wyo"),
 }
 
@@ -100,7 +100,6 @@ def strip_state(name: str, state_code: str) -> str:
 
 _CODES = {fold_city(name): code for code, names in STATE_NAMES.items() for name in names}
 _NUMBERS = {state.fips: state.code for state in STATES if state.fips is not None}
-_NAMES = list(_CODES)
 # Letters that may differ: enough for typing errors, too few to confuse two states.
 _MOST_TYPOS = 2
 _SHORTEST_MISSPELT = 5
@@ -123,8 +122,6 @@ def nearest_state(text: str) -> str | None:
     if len(folded) < _SHORTEST_MISSPELT:
         return None
     # here, because drops are read without it
-    from rapidfuzz import process
-    from rapidfuzz.distance import OSA
+    from warehouse.places.similar import nearest
 
-    found = process.extractOne(folded, _NAMES, scorer=OSA.distance, score_cutoff=_MOST_TYPOS)
-    return _CODES[found[0]] if found else None
+    return _CODES.get(nearest(folded, _CODES, _MOST_TYPOS) or "")

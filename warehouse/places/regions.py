@@ -1,16 +1,15 @@
 """The ZIP codes of each county and state of a key set."""
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from warehouse.places.names import fold_city
+from warehouse.schema.counties import COUNTY_NAMES
 from warehouse.schema.states import STATES
 
-_SIMILAR = 3
-_FIPS = {state.code: state.fips for state in STATES}
+FIPS = {state.code: state.fips for state in STATES}  # by code; None for military addresses
 # Words at the end of county names, which people often leave out.
 _KINDS = ("county", "co", "parish", "borough", "municipio", "municipality", "census", "area", "island")
 
@@ -20,13 +19,6 @@ class Region(msgspec.Struct, frozen=True):
 
     query: str  # canonical form, as of a Match
     zip_codes: tuple[str, ...]  # ascending
-
-
-class UnknownRegion(msgspec.Struct, frozen=True):
-    """The release has no ZIP code in the region."""
-
-    code: str
-    similar: tuple[str, ...]  # up to three existing codes: for a county, the next ones in its state
 
 
 class Regions:
@@ -41,34 +33,35 @@ class Regions:
             if county is not None:
                 counties[county].append(zip_code)
         self._counties = {code: tuple(counties[code]) for code in sorted(counties)}
-        self._codes = list(self._counties)
         self._states = {code: tuple(states[code]) for code in sorted(states)}
-        self._names = {(code[:2], _folded(name)): code for code, name in sorted(names.items(), reverse=True)}
+        self._names = names
+        self._named: dict[str, list[str]] = defaultdict(list)
+        for code, name in sorted({**COUNTY_NAMES, **names}.items()):
+            self._named[_folded(name)].append(code)
 
     @property
     def has_counties(self) -> bool:
         """Whether the release has counties. Older builders did not store them."""
         return bool(self._counties)
 
-    def county(self, code: str) -> Region | UnknownRegion:
+    def county(self, code: str) -> Region | None:
         """Looks up a county by its five-digit FIPS code."""
         zip_codes = self._counties.get(code)
-        if zip_codes is not None:
-            return Region(f"county:{code}", zip_codes)
-        at = max(0, bisect_left(self._codes, code) - 1)
-        near = self._codes[at : at + _SIMILAR]
-        return UnknownRegion(code, tuple(each for each in near if each[:2] == code[:2]))
+        return Region(f"county:{code}", zip_codes) if zip_codes is not None else None
 
-    def county_named(self, name: str, state_code: str) -> str | None:
-        """Returns the code of the county of this name, with or without the word County; None if there is none."""
-        return self._names.get((_FIPS.get(state_code) or "", _folded(name)))
+    def counties_named(self, name: str, state_code: str) -> list[str]:
+        """Returns the codes of the counties of this name, with or without the word County; of all states if empty."""
+        fips = (FIPS.get(state_code) or "none") if state_code else ""
+        return [code for code in self._named.get(_folded(name), ()) if code.startswith(fips)]
 
-    def state(self, code: str) -> Region | UnknownRegion:
+    def name_of(self, code: str) -> str | None:
+        """Returns the name of the county with this code."""
+        return self._names.get(code) or COUNTY_NAMES.get(code)
+
+    def state(self, code: str) -> Region | None:
         """Looks up a state by its code, two letters in upper case."""
         zip_codes = self._states.get(code)
-        if zip_codes is not None:
-            return Region(f"state:{code}", zip_codes)
-        return UnknownRegion(code, tuple(each for each in self._states if each[0] == code[0])[:_SIMILAR])
+        return Region(f"state:{code}", zip_codes) if zip_codes is not None else None
 
 
 def _folded(name: str) -> str:

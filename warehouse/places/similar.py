@@ -4,7 +4,7 @@ RapidFuzz costs a worker 40 ms at its start and 6 MB. In plain Python, searching
 event loop for tens of milliseconds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from rapidfuzz import process
@@ -12,6 +12,12 @@ from rapidfuzz.distance import OSA
 
 # Long enough that few cities share a beginning by chance.
 _SHORTEST_BEGINNING = 3
+
+
+def nearest(text: str, names: Iterable[str], typos: int) -> str | None:
+    """Returns the name that differs from `text` in the fewest letters, at most `typos`; None if none does."""
+    found = process.extractOne(text, list(names), scorer=OSA.distance, score_cutoff=typos)
+    return found[0] if found is not None else None
 
 
 def similar_names(typed: str, names: Sequence[str], most: int) -> list[str]:

@@ -95,8 +95,9 @@ def _without_state(words: list[str], state_code: str) -> list[str]:
         return words[:-2]
     for name in STATE_NAMES.get(state_code, ()):
         tail = name.casefold().split()
-        if len(words) > len(tail) and words[-len(tail) :] == tail:
-            return words[: -len(tail)]
+        rest = words[: -len(tail)]
+        if rest and words[-len(tail) :] == tail and rest != ["city", "of"]:  # City of New York
+            return rest
     return words
 
 

@@ -34,6 +34,9 @@ _QUEENS = (
     "Sunnyside", "Whitestone", "Woodhaven", "Woodside",
 )  # fmt: skip
 
+# Folded names whose parts are cities of their own in some sources. There, they stand for all (nyc.gov: boroughs).
+BOROUGHS = {("NY", "newyork"): ("bronx", "brooklyn", "manhattan", "queens", "statenisland")}
+
 VARIANTS: tuple[Variant, ...] = (
     _one("NY", "New York", "nyc.gov: the City of New York", "New York City", "NYC", "NY City", "NY"),
     _one("NY", "New York", "nyc.gov: boroughs; its postal city is New York", "Manhattan"),

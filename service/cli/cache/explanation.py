@@ -11,7 +11,7 @@ from service.cache.contents import read_entry
 from service.cache.entry import CacheEntry, Found
 from service.cache.key import CacheKey, cache_key
 from service.cli.stores import with_cache
-from service.http.area import BatchEndpoint, Endpoint, PartnerArea, Resolved, explain_miss
+from service.http.area import BatchEndpoint, Endpoint, PartnerArea, Resolved, resolve_in
 from service.keys import pepper
 from service.redis.errors import StoreUnavailable
 from service.request.errors import CODES, ApiError
@@ -65,10 +65,10 @@ def explain(settings: Settings, area: PartnerArea, endpoint: Endpoint, query_str
     try:
         found = _resolved(settings, catalog.folder(manifest.id), manifest, area, endpoint, query_string)
     except ApiError as error:
-        return _error(area, manifest, error)
-    if isinstance(found, str):
-        missing = ApiError("no_matching_records", found, headers=policy.headers(manifest.id))
-        return msgspec.structs.replace(_error(area, manifest, missing), tier="key set")
+        if error.code != "no_matching_records":
+            return _error(area, manifest, error)
+        error.headers = policy.headers(manifest.id)
+        return msgspec.structs.replace(_error(area, manifest, error), tier="key set")
     key = cache_key(manifest.id, area.name, found.query)
     matched = Explanation(
         area=area.name,
@@ -85,14 +85,14 @@ def explain(settings: Settings, area: PartnerArea, endpoint: Endpoint, query_str
 
 def _resolved(
     settings: Settings, folder: Path, manifest: Manifest, area: PartnerArea, endpoint: Endpoint, query_string: bytes
-) -> Resolved | str:
-    """Returns the resolved query, or the reason why it has no match. Raises ApiError."""
+) -> Resolved:
+    """Returns the resolved query. Raises ApiError."""
     if area.name not in manifest.areas:
         raise ApiError("not_found", f"Release {manifest.id} does not have the area {area.name}.")
     if isinstance(endpoint.resolve, BatchEndpoint):
         raise ValueError(f"{endpoint.path} takes several queries")  # noqa: TRY004 - no type error for callers
-    found = endpoint.resolve(_data_area(area).keys_in(folder), query_string, _cursors(settings, endpoint))
-    return found if isinstance(found, Resolved) else explain_miss(area, found)
+    keys = _data_area(area).keys_in(folder)
+    return resolve_in(area, endpoint, keys, query_string, _cursors(settings, endpoint))
 
 
 def _cursors(settings: Settings, endpoint: Endpoint) -> Cursors:

@@ -35,6 +35,7 @@ from service.request.respond import CachePolicy
 from service.request.response import Send
 from service.request.route import Router
 from warehouse.areas.paging import Cursors
+from warehouse.following import ReleaseFollower
 
 _NEAR_BYTES = 1 << 20
 _NEAR_SECONDS = 3600.0
@@ -66,7 +67,8 @@ def build_sandbox(policy: CachePolicy, cursors: Cursors, about: About, own_usage
     near.switch(RELEASE_ID)
     watch = LookupWatch(follower, near, shared, samples, fall_back=False)
     resolver = Resolver(follower)
-    routes = {path: route for area in AREAS for path, route in routes_of(area, cursors, policy).items()}
+    areas = [msgspec.structs.replace(area, coverage=_name_places(follower, area.name)) for area in AREAS]
+    routes = {path: route for area in areas for path, route in routes_of(area, cursors, policy).items()}
     answers = Answers(Router(routes), resolver, LookUps(follower, resolver, ReadThrough(near, shared), watch), policy)
     endpoints = [endpoint for area in AREAS for endpoint in area.endpoints]
     litestar = build_litestar(
@@ -80,6 +82,7 @@ def build_sandbox(policy: CachePolicy, cursors: Cursors, about: About, own_usage
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         request = request_of(scope)
+        answers.place(request)  # in the routes of test data
         if request.key is not None:
             error = error_on_purpose(scope, request, request.key, policy, RELEASE_ID)
             if error is not None:
@@ -89,6 +92,13 @@ def build_sandbox(policy: CachePolicy, cursors: Cursors, about: About, own_usage
 
     paths = frozenset((*(endpoint.path for endpoint in endpoints), INDEX_PATH, OPENAPI_PATH, *USAGE_PATHS))
     return Sandbox(app, paths)
+
+
+def _name_places(follower: ReleaseFollower, area: str) -> str:
+    """Returns the remedy for a place that test keys do not know."""
+    known = follower.current.keys[area].some(100) if follower.current is not None else []
+    zip_codes = ", ".join(sorted(match.keys[0] for match in known))
+    return f"This is a test key. It knows only the ZIP codes {zip_codes}, their cities and counties."
 
 
 _ON_PURPOSE = "The error that X-Test-Error names, or that a zip_code of the guide's list stands for."

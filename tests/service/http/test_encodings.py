@@ -28,8 +28,12 @@ def detail(answer: Answer) -> str:
         (FORECAST + "?zip_code={}36436", "zip_code", "zip_code=36436?"),
         (FORECAST + "?zip_code=36436{}", "zip_code", "zip_code=36436?"),
         (FORECAST + "?zip_code=364{}36", "zip_code", "zip_code=36436?"),
-        (FORECAST + "?city_name=Mobile&state_code=A{}L", "state_code", "state_code=AL?"),
-        (FORECAST + "/by-county?county_fips_code={}01025", "county_fips_code", "county_fips_code=01025?"),
+        (FORECAST + "?city_name=Dickinson&state_code=A{}L", "state_code", "city_name=Dickinson&state_code=AL?"),
+        (
+            FORECAST + "/by-county?county_fips_code={}01025",
+            "county_fips_code",
+            "county_fips_code=01025 (Clarke County)?",
+        ),
         (FORECAST + "/by-state?state_code=AL&limit=5{}", "limit", "limit=5?"),
         (PROJECTS + "&status_date_from=2026-11-{}05", "status_date_from", "status_date_from=2026-11-05?"),
         (PROJECTS + "&status={}approved", "status", "status=approved?"),
@@ -69,7 +73,7 @@ def test_the_wrong_parameter_is_shown_without_its_invisible_characters(worker: S
 def test_a_control_character_in_a_name_is_named(worker: Served, target: str, name: str) -> None:
     answer = worker.ask(target.format(f"{name}=36436"))
     assert answer.status == 400
-    assert "A parameter's name contains an unprintable character: did you mean zip_code=36436?" in detail(answer)
+    assert "A parameter's name contains an unprintable character. Did you mean zip_code=36436?" in detail(answer)
 
 
 def test_an_invisible_character_in_the_name_of_a_city_changes_nothing(worker: Served) -> None:
@@ -77,49 +81,9 @@ def test_an_invisible_character_in_the_name_of_a_city_changes_nothing(worker: Se
         assert worker.forecast(city_name=f"{mark}Springfield", state_code="IL").status == 200
 
 
-@pytest.mark.parametrize(
-    ("sent", "how", "meant"),
-    [
-        ("Ca%25C3%25B1on+City", "was percent-encoded twice", "Ca%C3%B1on+City"),
-        ("Ca%2525C3%2525B1on", "was percent-encoded twice", "Ca%C3%B1on"),
-        ("Ca%u00f1on", "has %u escapes, which are not for URLs", "Ca%C3%B1on"),
-        ("Coeur+d%26%2339%3BAlene", "has HTML entities", "Coeur+d%27Alene"),
-        ("Coeur+d%26apos%3BAlene", "has HTML entities", "Coeur+d%27Alene"),
-        ("Ca%5Cu00f1on", "has escapes of a program", "Ca%C3%B1on"),
-        ("Ca%C3%83%C2%B1on", "was encoded as UTF-8 twice", "Ca%C3%B1on"),
-        ("Coeur%2520d%2526%252339%253BAlene", "was percent-encoded twice and has HTML entities", "Coeur+d%27Alene"),
-        ("x%ud83d%00", None, ""),
-    ],
-)
-def test_a_city_that_was_encoded_twice_gets_a_hint(worker: Served, sent: str, how: str | None, meant: str) -> None:
-    for _ in range(2):
-        answer = worker.ask(f"{FORECAST}?city_name={sent}&state_code=CO")
-        if how is None:
-            assert answer.status == 400
-        else:
-            assert answer.status == 404
-            assert f": the name {how}. Did you mean city_name={meant}" in detail(answer)
-
-
 def test_half_a_character_is_no_defect(worker: Served) -> None:
     for sent in ("x%5Cud83d", "x%ud83d", "%FACILITY%"):
         assert worker.ask(f"{FORECAST}?city_name={quote(sent, safe='%')}&state_code=CO").status in (400, 404)
-
-
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ("zip_code=3643%2536", "zip_code was percent-encoded twice. Did you mean zip_code=36436?"),
-        ("city_name=Mobile&state_code=%2541L", "state_code was percent-encoded twice. Did you mean state_code=AL?"),
-        ("city_name=Mobile&state_code=%25STATE%25", "is a placeholder that your program did not replace"),
-        ("city_name=x%E2%80%AEy&state_code=AL", "There is no city xy in AL."),
-        ("city_name=%E2%80%8B&state_code=AL", "Add city_name, or give zip_code."),
-        ("zip_code=364%C2%A036", "(U+00A0, no-break space). Did you mean zip_code=36436?"),
-        ("city_name=Mobile&state_code=A%C2%A0L", "(U+00A0, no-break space). Did you mean state_code=AL?"),
-    ],
-)
-def test_the_true_cause_is_named(worker: Served, query: str, said: str) -> None:
-    assert said in detail(worker.ask(f"{FORECAST}?{query}"))
 
 
 @pytest.mark.parametrize("ending", ["\r\r\n", "\n\r\n", "\r\n \r\n", "\0\r\n"])

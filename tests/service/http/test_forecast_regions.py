@@ -76,20 +76,18 @@ def test_a_cursor_belongs_to_its_query(worker: Served) -> None:
     ("path", "query", "code", "parameter", "says"),
     [
         (COUNTY, "", "missing_parameter", "county_fips_code", "county_fips_code=01025"),
-        (COUNTY, "county_fips_code=1025", "invalid_parameter", "county_fips_code", "Did you mean 01025?"),
-        (COUNTY, "county_fips_code=25", "invalid_parameter", "county_fips_code", "like 01025 in Alabama"),
-        (COUNTY, "county_fips_code=Clarke", "invalid_parameter", "county_fips_code", "three for the county"),
-        (COUNTY, "county_fips_code=06-037", "invalid_parameter", "county_fips_code", "Did you mean 06037?"),
-        (COUNTY, "county_fips_code=0500000US01025", "invalid_parameter", "county_fips_code", "Did you mean 01025?"),
-        (COUNTY, "county_fips_code=060371234", "invalid_parameter", "county_fips_code", "without a tract"),
+        (
+            COUNTY,
+            "county_fips_code=1025",
+            "invalid_parameter",
+            "county_fips_code",
+            "Did you mean county_fips_code=01025",
+        ),
         (COUNTY, "county_name=Clarke+County&state_code=AL", "unknown_parameter", "county_name", "=01025"),
-        (COUNTY, "county_fips_code=Clarke+County,+AL", "invalid_parameter", "county_fips_code", "=01025"),
-        (COUNTY, "zip_code=90210", "unknown_parameter", "zip_code", "Known here: county_fips_code"),
-        (COUNTY, "county=01025", "unknown_parameter", "county", "did you mean county_fips_code=01025?"),
-        (COUNTY, "county_fips_code=01025&page=2", "unknown_parameter", "page", "did you mean cursor?"),
+        (COUNTY, "county_fips_code=01025&page=2", "unknown_parameter", "page", "Send the next_cursor"),
         (STATE, "", "missing_parameter", "state_code", "state_code=AL"),
         (STATE, "state_code=ALA", "invalid_parameter", "state_code", "AL"),
-        (STATE, "state_code=AL&state_code=AL", "duplicate_parameter", "state_code", "once"),
+        (STATE, "state_code=AL&state_code=AL", "duplicate_parameter", "state_code", "twice"),
     ],
 )
 def test_an_error_names_the_parameter(
@@ -104,9 +102,8 @@ def test_an_error_names_the_parameter(
 @pytest.mark.parametrize(
     ("path", "query", "says"),
     [
-        (COUNTY, {"county_fips_code": "17168"}, "Its state has 17167, for example."),
+        (COUNTY, {"county_fips_code": "17168"}, "Answers name the county_fips_code"),
         (COUNTY, {"county_fips_code": "99001"}, "01 is Alabama"),
-        (STATE, {"state_code": "AX"}, "Did you mean AE or AL?"),
         (STATE, {"state_code": "US"}, "GET /v1/releases"),
         (STATE, {"state_code": "ZZ"}, "There are no ZIP codes in a state ZZ."),
     ],

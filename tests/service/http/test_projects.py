@@ -84,8 +84,8 @@ def test_a_query_answers_in_the_contract_s_form(projects: Served) -> None:
 def test_an_unknown_parameter_is_an_error_that_names_the_nearest(projects: Served) -> None:
     """A page number would repeat the first page for ever."""
     for query, says in (
-        ("zip_code=36436&page=2", "did you mean cursor?"),
-        ("zip=36436", "did you mean zip_code=36436?"),
+        ("zip_code=36436&page=2", "next_cursor"),
+        ("zip=36436", "Did you mean zip_code=36436?"),
     ):
         answer = projects.ask(f"{PATH}?{query}")
         assert (answer.status, answer.json()["code"]) == (400, "unknown_parameter")
@@ -229,7 +229,7 @@ def test_a_filtered_answer_is_cached_and_another_one(projects: Served) -> None:
         ({"status": "complete"}, "status", "Did you mean completed?"),
         ({"status": "under constuction"}, "status", "Did you mean under_construction?"),
         ({"status": "x"}, "status", "approved, completed"),
-        ({"project_type": "Huosing"}, "project_type", "No project has the type Huosing. Did you mean housing?"),
+        ({"project_type": "Huosing"}, "project_type", "No project has the project_type Huosing. Did you mean housing?"),
         ({"project_type": "mixed"}, "project_type", "Did you mean mixed use?"),
         ({"project_type": "castle"}, "project_type", "Give one of housing, mixed use."),
         ({"status_date_from": "2025-13-01"}, "status_date_from", "like 2026-11-01"),

@@ -2,7 +2,7 @@
 
 from warehouse.places.keyset import KeySet
 from warehouse.places.keyset_builder import KeySetBuilder
-from warehouse.places.regions import Region, Regions, UnknownRegion
+from warehouse.places.regions import Region, Regions
 
 PLACES = [
     ("36436", "AL", "01025"),
@@ -19,22 +19,17 @@ def test_zip_codes_of_a_region_ascend() -> None:
     regions = Regions(PLACES, {})
     assert regions.county("01025") == Region("county:01025", ("36436", "36446"))
     assert regions.state("AL") == Region("state:AL", ("35004", "36436", "36446", "36451"))
+    assert regions.county("01098") is regions.state("ZZ") is None
     assert regions.state("AE") == Region("state:AE", ("09001",))
 
 
-def test_an_unknown_county_gets_its_neighbours_as_suggestions() -> None:
-    """Those of its own state; there may be none."""
-    regions = Regions(PLACES, {})
-    assert regions.county("01098") == UnknownRegion("01098", ("01025", "01099", "01115"))
-    assert regions.county("01999") == UnknownRegion("01999", ("01115",))
-    assert regions.county("00001") == UnknownRegion("00001", ())
-    assert regions.county("99001") == UnknownRegion("99001", ())
-
-
-def test_an_unknown_state_gets_those_that_begin_alike_as_suggestions() -> None:
-    regions = Regions(PLACES, {})
-    assert regions.state("AX") == UnknownRegion("AX", ("AE", "AL"))
-    assert regions.state("ZZ") == UnknownRegion("ZZ", ())
+def test_a_county_is_found_by_its_name_in_a_state_or_in_all() -> None:
+    regions = Regions(PLACES, {"01025": "Clarke County", "13059": "Clarke County", "02261": "Valdez"})
+    assert regions.counties_named("clarke", "AL") == ["01025"]
+    assert regions.counties_named("Clarke County", "") == ["01025", "13059"]
+    assert regions.counties_named("Clarke", "AE") == regions.counties_named("Clark", "") == []
+    assert (regions.name_of("13059"), regions.name_of("09110")) == ("Clarke County", "Capitol Planning Region")
+    assert regions.name_of("99999") is None
 
 
 def test_a_key_set_keeps_its_regions_in_its_file() -> None:
