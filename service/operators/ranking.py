@@ -2,6 +2,7 @@
 of Frequent and Top-k Elements in Data Streams, ICDT 2005), over about the last hour.
 """
 
+import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -15,6 +16,10 @@ NAMES = 500
 SHOWN = 20
 # The last hour is the current half-hour and the one before.
 WINDOW_SECONDS = 1800.0
+
+# A canonical query: its ZIP code, its city, its filters as JSON. A page's limit and cursor follow on other lines.
+_CANONICAL = re.compile(r"(?:zip:(\d{5}))?\+?(?:city:([A-Z]{2}):([^{\n]*))?(\{[^\n]*)?(?:\n.*)?", re.DOTALL)
+_FILTER = re.compile(r'"(\w+)":"([^"]*)"')
 
 _Name = tuple[str, str]  # name, detail
 
@@ -43,6 +48,20 @@ class SpaceSaving:
             counts[name] = least + count, least
 
 
+def as_sent(name: str) -> str:
+    """Returns a sampled query with its parameters as partners send them. Other names stay the same.
+
+    All pages of a list get the same name.
+    """
+    area, _, canonical = name.partition(" ")
+    found = _CANONICAL.fullmatch(canonical)
+    if found is None or not (found[1] or found[2]):
+        return name
+    parameters = [("zip_code", found[1]), ("city_name", found[3]), ("state_code", found[2])]
+    parameters += _FILTER.findall(found[4] or "")
+    return f"{area} {'&'.join(f'{parameter}={value}' for parameter, value in parameters if value)}"
+
+
 class RankingBoard:
     """Counts the samples of one instance's workers. Its supervisor owns it."""
 
@@ -56,7 +75,7 @@ class RankingBoard:
     def add(self, samples: Iterable[Sample]) -> None:
         self._turn()
         for seen in samples:
-            self._now[seen.kind].add((seen.name, seen.detail), seen.count)
+            self._now[seen.kind].add((as_sent(seen.name), seen.detail), seen.count)
 
     def rankings(self) -> Rankings:
         self._turn()

@@ -90,8 +90,8 @@ def overview(**over: Any) -> Overview:
         switch=Switch(at=NOW - 7200, before=BEFORE, after=RELEASE, rate_before=0.9812, rate_after=0.9795),
         rankings=Rankings(
             seconds=3600.0,
-            queries=(Ranked("forecast zip:90210", 9000), Ranked("forecast city:MO:stlouis", 800)),
-            missed=(Ranked("forecast zip:99950", 12),),
+            queries=(Ranked("forecast zip_code=90210", 9000), Ranked("forecast city_name=stlouis&state_code=MO", 800)),
+            missed=(Ranked("forecast zip_code=99950", 12),),
             unknown=(Ranked("forecast zip_code=00000", 7),),
             partners=(Ranked("acme", 9800),),
         ),

@@ -1,4 +1,6 @@
-"""One overview on a screen of 24 lines: the verdict first, then hit rates, traffic and latencies, then the parts."""
+"""One overview on a screen of 24 lines: the verdict, hit rates, traffic and latencies, the parts. The verdict follows
+again, because a terminal scrolls the first lines away.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -17,9 +19,8 @@ _STATUSES = 8  # most statuses on the screen, by frequency
 
 def screen(seen: Overview) -> Group:
     """Returns the whole screen."""
-    return Group(
-        verdict_text(seen.verdict, seen.at), "", facts(identity(seen)), "", figures(seen), "", facts(parts(seen))
-    )
+    verdict = verdict_text(seen.verdict, seen.at)
+    return Group(verdict, facts(identity(seen)), "", figures(seen), "", facts(parts(seen)), verdict)
 
 
 def verdict_text(found: Verdict, now: float) -> Text:
@@ -36,11 +37,15 @@ def verdict_text(found: Verdict, now: float) -> Text:
 
 def figures(seen: Overview) -> Table:
     """Returns hit rates on the left and traffic on the right, for the last minute and hour (one column if equal)."""
-    both = TextTable.grid(padding=(0, 4, 0, 0))
-    both.add_row(
+    return side_by_side(
         hit_rates({span(one.seconds): one for one in (seen.hit_rate_now, seen.hit_rate_hour)}),
         traffic_table({span(one.seconds): one for one in (seen.traffic_now, seen.traffic_hour)}),
     )
+
+
+def side_by_side(left: Table, right: Table) -> Table:
+    both = TextTable.grid(padding=(0, 2, 0, 0))
+    both.add_row(left, right)
     return both
 
 
@@ -48,12 +53,12 @@ def hit_rates(spans: Mapping[str, HitRate]) -> Table:
     """Returns a table of hit rates with a column for each span, by its name."""
     table, columns = _columns(spans), spans.values()
     table.add_row(Text("hit rate", "bold"), *(Text(percent(one.rate), "bold") for one in columns))
-    table.add_row("  near cache", *(percent(_part(one, one.near)) for one in columns))
-    table.add_row("  shared cache", *(percent(_part(one, one.shared)) for one in columns))
+    table.add_row("  near", *(percent(_part(one, one.near)) for one in columns))
+    table.add_row("  shared", *(percent(_part(one, one.shared)) for one in columns))
     table.add_row("  warehouse", *(percent(_part(one, one.warehouse)) for one in columns))
     if any(one.previous for one in columns):
         previous = (rate(one.previous / one.seconds if one.seconds else 0.0) for one in columns)
-        table.add_row("previous release", *previous)
+        table.add_row("  previous", *previous)
     table.add_row("not found", *(rate(one.not_found / one.seconds if one.seconds else 0.0) for one in columns))
     return table
 
@@ -181,7 +186,7 @@ def facts(rows: Iterator[tuple[str, RenderableType]]) -> Table:
 
 def _columns(names: Iterable[str]) -> Table:
     table = TextTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column()
+    table.add_column(no_wrap=True)
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
     return table

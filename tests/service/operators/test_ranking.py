@@ -2,8 +2,10 @@
 
 import random
 
+import pytest
+
 from service.base.ipc import Sample
-from service.operators.ranking import NAMES, SHOWN, WINDOW_SECONDS, RankingBoard, SpaceSaving
+from service.operators.ranking import NAMES, SHOWN, WINDOW_SECONDS, RankingBoard, SpaceSaving, as_sent
 
 
 class Clock:
@@ -68,3 +70,31 @@ def test_what_is_older_than_an_hour_is_forgotten() -> None:
     assert [one.name for one in board.rankings().missed] == ["new"]
     clock.now += 10 * WINDOW_SECONDS
     assert board.rankings().missed == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("forecast zip:90210", "forecast zip_code=90210"),
+        ("forecast city:MO:stlouis", "forecast city_name=stlouis&state_code=MO"),
+        ("forecast zip:10001+city:NY:newyork", "forecast zip_code=10001&city_name=newyork&state_code=NY"),
+        ("projects zip:90210\n100\n\n0a1b2c3d4e5f6071", "projects zip_code=90210"),
+        (
+            'projects city:NY:x{"status":"planned","project_type":"a b"}\n1\nid\nff',
+            "projects city_name=x&state_code=NY&status=planned&project_type=a b",
+        ),
+        ("forecast zip_code=00000", "forecast zip_code=00000"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("batch", "batch"),
+        ('projects zip:90210{"stat…', "projects zip_code=90210"),
+    ],
+)
+def test_queries_are_shown_as_partners_send_them(name: str, shown: str) -> None:
+    assert as_sent(name) == shown
+
+
+def test_the_pages_of_one_list_are_ranked_as_one_query() -> None:
+    board = RankingBoard(Clock())
+    board.add(Sample("query", f"projects zip:90210\n100\nid{number}\nff", "", 2) for number in range(5))
+    (only,) = board.rankings().queries
+    assert (only.name, only.count) == ("projects zip_code=90210", 10)
