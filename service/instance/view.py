@@ -26,6 +26,7 @@ from service.instance.workers import Workers
 from service.operators.actions import Purged
 from service.operators.history import Span
 from service.operators.live import Broadcast, Rounds
+from service.operators.next_steps import OWN_RUNBOOKS, Installation, NextSteps
 from service.operators.observer import Observer
 from service.operators.overview import History, Overview
 from service.operators.state import InstanceState, WorkerState
@@ -102,12 +103,15 @@ class InstanceView:
         self._served: str | None = None  # the release that all workers served last
         self._switched_by: str | None = None  # the operator who made it current
 
-    async def start(self, endpoints: Endpoints, peers: Peers, servers: EmbeddedServers) -> None:
+    async def start(self, endpoints: Endpoints, peers: Peers, servers: EmbeddedServers, listener_url: str) -> None:
         self._peers, self._servers = peers, servers
         self._cache_url = endpoints.cache_url
+        self._runbooks = self._settings.runbook_url or f"{listener_url}/{OWN_RUNBOOKS}"
         self._checks = StoreChecks(endpoints, self._settings.data_path, self.events.add)
         await self._checks.start()
         self._workers.on_samples = self.observer.take_samples
+        steps = NextSteps(self._settings, endpoints, Installation.here())
+        self.observer.verdicts.next_step = steps.find
         self._looking = keep_running("look at the instance", self._keep_looking)
 
     async def stop(self) -> None:
@@ -143,6 +147,7 @@ class InstanceView:
             all_workers=self._workers.everywhere,
             clock_ahead=self._peers.clock.ahead,
             lookup_queue=settings.lookup_queue,
+            runbooks=self._runbooks,
         )
 
     async def look_at_disk(self) -> None:

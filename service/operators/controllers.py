@@ -32,7 +32,8 @@ from service.operators.metrics import render_metrics
 from service.operators.overview import History, Overview
 from service.operators.page_files import INDEX, Page, wants_page
 from service.operators.problems import OPERATOR_CODES
-from service.operators.state import Health, InstanceState, readiness
+from service.operators.reasons import Health, readiness
+from service.operators.state import InstanceState
 from service.publishing.releases import RolledBack
 from service.request import response
 from service.request.errors import ApiError, Problem

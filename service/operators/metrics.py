@@ -11,7 +11,8 @@ from service.inbox.status import Status
 from service.operators import gauges
 from service.operators.gauges import cumulative, gauge
 from service.operators.overview import EventKind
-from service.operators.state import InstanceState, readiness, went_back
+from service.operators.reasons import readiness, went_back
+from service.operators.state import InstanceState
 
 
 class _Families:
@@ -37,6 +38,7 @@ def render_metrics(state: InstanceState, sums: Snapshot, events: Mapping[EventKi
 def metric_families(state: InstanceState, sums: Snapshot, events: Mapping[EventKind, int] = _NO_EVENTS) -> list[Metric]:
     return [
         *gauges.build(),
+        *gauges.runbooks(state),
         *_counters(sums),
         *_histograms(sums),
         *_gauges(state),

@@ -12,11 +12,21 @@ Level = Literal["ok", "degraded", "unavailable"]
 EventKind = Literal["release", "rollback", "purge", "key", "worker", "store", "inbox", "instance"]
 
 
+class NextStep(msgspec.Struct, frozen=True):
+    """What to do about a problem."""
+
+    runbook: str  # URL; relative to this listener's, unless FORECAST_RUNBOOK_URL is set
+    command: str | None  # to begin with, on this installation; it only looks
+
+
 class Reason(msgspec.Struct, frozen=True):
     """One problem of the instance."""
 
     text: str
     since: float
+    kind: str = ""
+    ended: float | None = None  # None: it lasts
+    next: NextStep | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True):

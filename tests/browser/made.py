@@ -13,6 +13,7 @@ from service.operators.overview import (
     Inbox,
     Instance,
     Keys,
+    NextStep,
     Overview,
     Point,
     Ranked,
@@ -192,9 +193,9 @@ def without_cache(now: float | None = None) -> Overview:
     """The shared cache is unreachable."""
     overview = well(now)
     since = overview.at - 75
-    text = "the shared cache is unreachable, so DuckDB answers"
-    sentence = "Partners get answers. The shared cache is unreachable, so DuckDB answers."
-    verdict = Verdict("degraded", sentence, since, (Reason(text, since),))
+    text = "The shared cache is unreachable. DuckDB answers instead; nothing is lost."
+    step = NextStep("docs/operate/alerts-stores.html#forecastcacheaway", "docker compose ps -a cache")
+    verdict = Verdict("degraded", f"Partners get answers. {text}", since, (Reason(text, since, "cache", next=step),))
     keys, cache = overview.stores
     return replace(overview, verdict=verdict, stores=(keys, replace(cache, up=False, memory=None, latency=None)))
 
@@ -204,13 +205,13 @@ def unavailable(now: float | None = None) -> Overview:
     overview = well(now)
     since = overview.at - 41
     reasons = (
-        Reason("no look-up works and nothing is cached: forecast.parquet is missing", since),
-        Reason("worker 4720 hangs", since + 9),
+        Reason("No look-up works, and no answer is cached: forecast.parquet is missing.", since),
+        Reason("Worker 4720 does not respond.", since + 9),
     )
     first, second = overview.workers
     return replace(
         overview,
-        verdict=Verdict("unavailable", f"Partners get no answers. N{reasons[0].text[1:]}.", since, reasons),
+        verdict=Verdict("unavailable", f"Partners get no answers. {reasons[0].text}", since, reasons),
         workers=(replace(first, state="hanging"), second),
         traffic_now=replace(overview.traffic_now, errors=890.2, by_status={"503": 890.2, "401": 1.1}),
         warehouse=replace(overview.warehouse, waiting=256),

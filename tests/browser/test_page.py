@@ -16,7 +16,7 @@ from tests.browser.made import MARKUP, NEWER, OLDER, empty, history, unavailable
 from tests.support.operators import READ
 from tests.support.waiting import PATIENCE
 
-UNREACHABLE = "Partners get answers. The shared cache is unreachable, so DuckDB answers."
+UNREACHABLE = "Partners get answers. The shared cache is unreachable. DuckDB answers instead; nothing is lost."
 
 # Counts changes in live regions, and in the figures.
 _LISTEN = """() => {
@@ -102,10 +102,16 @@ def test_what_is_wrong_is_said_with_its_reasons_and_since_when(double: Double, o
         expect(sentence(page)).to_have_text(UNREACHABLE)
         expect(page.locator("#since")).to_have_text(re.compile("^Since .*, for 1 min.$"))
         assert row(page, "#stores", "cache")[1] == "unreachable"
+        step = page.locator("#reasons li")
+        expect(step).to_have_text("Begin with docker compose ps -a cache · Runbook")
+        with page.expect_popup() as opening:
+            step.get_by_role("link", name="Runbook").click()
+        expect(opening.value.locator("#forecastcacheaway")).to_be_in_viewport()
+        opening.value.close()
         double.overview = unavailable
         expect(page).to_have_title("Unavailable · forecast-1")
         expect(page.locator("#reasons li")).to_have_text(
-            [re.compile(r"nothing is cached.* \(since "), re.compile("worker 4720 hangs")]
+            [re.compile(r"no answer is cached.* \(since "), re.compile("Worker 4720 does not respond")]
         )
         assert "97.5 % of them failed (5xx)" in page.locator("#gist").inner_text()
         assert row(page, "#workers", "4720")[1] == "hanging"

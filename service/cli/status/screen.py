@@ -3,36 +3,48 @@ again, because a terminal scrolls the first lines away.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import urljoin
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from config.text import in_words, printable
-from service.cli.words import UNKNOWN, latency, many, percent, rate, since, size, span
-from service.operators.overview import HitRate, Overview, Release, Store, Traffic, Verdict
+from service.cli.words import UNKNOWN, latency, many, percent, rate, since, size, span, time_of_day
+from service.operators.overview import HitRate, Overview, Reason, Release, Store, Traffic, Verdict
 from service.reports.text_table import TextTable, facts_table
 
 STYLES = {"ok": "bold green", "degraded": "bold yellow", "unavailable": "bold red"}
 _STATUSES = 8  # most statuses on the screen, by frequency
 
 
-def screen(seen: Overview) -> Group:
-    """Returns the whole screen."""
-    verdict = verdict_text(seen.verdict, seen.at)
-    return Group(verdict, facts(identity(seen)), "", figures(seen), "", facts(parts(seen)), verdict)
+def screen(seen: Overview, listener: str) -> Group:
+    """Returns the whole screen of the instance with the `listener` at this URL."""
+    first, last = verdict_text(seen.verdict, seen.at), verdict_text(seen.verdict, seen.at, listener)
+    return Group(first, facts(identity(seen)), "", figures(seen), "", facts(parts(seen)), last)
 
 
-def verdict_text(found: Verdict, now: float) -> Text:
-    """Returns the sentence, and below it the reasons that it does not contain, with their start times."""
+def verdict_text(found: Verdict, now: float, listener: str | None = None) -> Text:
+    """Returns the sentence, and below it the reasons that it does not contain, with their start times. With the URL of
+    the `listener`, each reason has its next step.
+    """
     text = Text(printable(found.sentence), STYLES[found.level])
     contained = [reason for reason in found.reasons if reason.text in found.sentence]
-    text.append(f" ({since(contained[0].since if contained else found.since, now)})", "dim not bold")
+    first = contained[0] if contained else Reason("", found.since)
+    text.append(f" ({_times(first, now)})", "dim not bold")
     for reason in found.reasons:
         if reason not in contained:
-            text.append(f"\n  {printable(reason.text)}", "not bold")
-            text.append(f" ({since(reason.since, now)})", "dim not bold")
+            text.append(f"\n- {printable(reason.text)}", "not bold")
+            text.append(f" ({_times(reason, now)})", "dim not bold")
+        if listener is not None and reason.next is not None:
+            if reason.next.command is not None:
+                text.append("\n  begin with: ", "dim not bold").append(printable(reason.next.command), "not bold")
+            text.append(f"\n  {urljoin(f'{listener}/', reason.next.runbook)}", "dim not bold")
     return text
+
+
+def _times(reason: Reason, now: float) -> str:
+    return since(reason.since, now) + ("" if reason.ended is None else f", ended {time_of_day(reason.ended)}")
 
 
 def figures(seen: Overview) -> Table:

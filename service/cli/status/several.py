@@ -81,7 +81,7 @@ def _reasons(results: Iterable[OverviewResult]) -> Iterator[Text]:
         if one.answer is None:
             yield Text(printable(f"{one.name} is unreachable: {one.error}"), "red")
         elif one.answer.verdict.level != "ok":
-            yield Text(printable(f"{one.name}: ")).append(verdict_text(one.answer.verdict, one.answer.at))
+            yield Text(printable(f"{one.name}: ")).append(verdict_text(one.answer.verdict, one.answer.at, one.url))
 
 
 def _releases(results: Iterable[OverviewResult]) -> Iterator[Text]:
