@@ -129,6 +129,7 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     connections_limit: int = 0  # most connections served
     files_limit: int = 0  # of open files, if that is what bounds the connections
     waiting: int = 0  # look-ups that wait for the warehouse
+    last_line: str | None = None  # the message of its last line in the log
     samples: list[Sample] = []  # since the last report
     found: FoundRequests | None = None  # in the first report after the request for it
     telemetry: Snapshot

@@ -110,6 +110,7 @@ class InstanceView:
         self._checks = StoreChecks(endpoints, self._settings.data_path, self.events.add)
         await self._checks.start()
         self._workers.on_samples = self.observer.take_samples
+        self._workers.on_end = lambda text: self.events.add("worker", text)
         steps = NextSteps(self._settings, endpoints, Installation.here())
         self.observer.verdicts.next_step = steps.find
         self._looking = keep_running("look at the instance", self._keep_looking)
@@ -167,7 +168,8 @@ class InstanceView:
     def _restarted(self) -> tuple[str, ...]:
         workers = self._workers.recent.recent_count(time.monotonic())
         servers = (f"the embedded server for {role}" for role in self._servers.restarted())
-        return (*([f"{workers} of the workers"] if workers else []), *servers)
+        ended = [f"{workers} of the workers (the last: {self._workers.last_end})"] if workers else []
+        return (*ended, *servers)
 
     async def sums(self) -> Snapshot:
         """Returns the current figures of all workers, past ones included. Refreshes the figures of drops in `state`."""

@@ -146,3 +146,17 @@ class WorkerProcess:
             for finding in self._finding.pop(report.found.request_id, []):
                 if not finding.done():
                     finding.set_result(report.found.requests)
+
+
+def describe_end(status: str, hung: Silence | None, last_line: str | None, *, out_of_memory: bool) -> str:
+    """Returns why a worker ended. `status` is its exit code or signal, and the error that it reported; `hung`, its
+    silence if it was killed for that; `last_line`, that of its log.
+    """
+    number = status.removeprefix("signal ")
+    if number.isdigit() and int(number) in signal.valid_signals():
+        status = f"{status}, {signal.Signals(int(number)).name}"
+    if hung is not None:
+        status += f", because it did not respond: {hung}"
+    elif out_of_memory and "SIGKILL" in status:
+        status += ", out of memory: the kernel killed a process of this cgroup"
+    return status if last_line is None else f"{status}; its last log line: {last_line}"

@@ -58,10 +58,6 @@ def _worker_changes(before: InstanceState, after: InstanceState) -> Iterator[tup
     for worker in after.workers:
         if not worker.responds and worker.pid not in silent:
             yield "worker", f"worker {worker.pid} does not respond"
-    if after.restarts > before.restarts:
-        for worker in before.workers:
-            if worker.pid not in {other.pid for other in after.workers}:
-                yield "worker", f"worker {worker.pid} was replaced"
 
 
 def _up(state: InstanceState, name: str) -> bool | None:

@@ -127,7 +127,9 @@ def test_a_killed_worker_is_shown_with_its_successor(watched: Watched, opened: O
         expect(page.locator("#workers tbody tr")).to_have_count(2)
         pid = page.locator("#workers tbody th").first.inner_text()
         os.kill(int(pid), signal.SIGKILL)
-        expect(page.locator("#events")).to_contain_text(f"worker {pid} was replaced")
+        expect(page.locator("#events")).to_contain_text(
+            f"worker {pid} was replaced: signal 9, SIGKILL; its last log line: "
+        )
         expect(page.locator("#restarts")).to_have_text("1 replaced since the start")
         expect(page.locator("#workers tbody td", has_text="serving")).to_have_count(2)
-        says(page, "Restarted in the last minute: 1 of the workers")
+        says(page, "Restarted in the last minute: 1 of the workers", "SIGKILL")
