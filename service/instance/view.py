@@ -1,6 +1,7 @@
 """Gathers the state of an instance for operators: its workers, stores, watcher and data folder."""
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from service.instance.worker_process import WorkerProcess
 from service.instance.workers import Workers
 from service.operators.actions import Purged
 from service.operators.history import Span
+from service.operators.kept import SAVE_SECONDS, kept_file, read_kept, write_kept
 from service.operators.live import Broadcast, Rounds
 from service.operators.next_steps import OWN_RUNBOOKS, Installation, NextSteps
 from service.operators.observer import Observer
@@ -34,6 +36,8 @@ from warehouse.files.file_access import FileAccess
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.deliveries import last_delivery
 from warehouse.schema.errors import CatalogError, FilesHang
+
+log = logging.getLogger("forecast.supervisor")
 
 _LOOK_SECONDS = 1.0
 # Maximum wait for a fresh overview: the data folder may hang.
@@ -100,6 +104,7 @@ class InstanceView:
         self._reading = asyncio.Lock()
         self._looks = Rounds(self._look)
         self._news = FolderNews()
+        self._kept = kept_file(settings.data_path, settings.operator_port)
         self._served: str | None = None  # the release that all workers served last
         self._switched_by: str | None = None  # the operator who made it current
 
@@ -113,10 +118,14 @@ class InstanceView:
         self._workers.on_end = lambda text: self.events.add("worker", text)
         steps = NextSteps(self._settings, endpoints, Installation.here())
         self.observer.verdicts.next_step = steps.find
+        await self._restore()
         self._looking = keep_running("look at the instance", self._keep_looking)
+        self._saving = keep_running("save the history", self._save)
 
     async def stop(self) -> None:
-        await asyncio.gather(end_task(self._looking), self._checks.stop(), return_exceptions=True)
+        await asyncio.gather(
+            end_task(self._looking), end_task(self._saving), self._save(), self._checks.stop(), return_exceptions=True
+        )
 
     def state(self) -> InstanceState:
         news, settings = self._news, self._settings
@@ -235,6 +244,21 @@ class InstanceView:
                 self._checks.trail.revoke_again(worker.report.revoked_lost)
         self.observer.look(self.state(), self._workers.retired.snapshot())
         self.broadcast.publish()
+
+    async def _restore(self) -> None:
+        with suppress(FilesHang):  # `state` reports it
+            kept = await self._files.run(f"reading {self._kept}", read_kept, self._kept, wait=1)
+            try:
+                if kept is not None:
+                    self.observer.restore(kept)
+            except ValueError as error:
+                log.warning("the history begins anew: %s cannot be used: %s", self._kept, error)
+
+    async def _save(self) -> float:
+        """Saves what the instance remembers; returns the seconds until the next time."""
+        with suppress(FilesHang, OSError):  # a full disk: `state` reports it
+            await self._files.run(f"writing {self._kept}", write_kept, self._kept, self.observer.keep(), wait=1)
+        return SAVE_SECONDS
 
     async def _read_folder(self) -> None:
         folder = self._settings.data_path

@@ -39,9 +39,14 @@ class Figures(msgspec.Struct):
         """Returns the number of requests answered with statuses of these hundreds."""
         return sum(count for status, count in self.statuses.items() if status // 100 in hundreds)
 
+    def plus(self, other: "Figures") -> "Figures":
+        """Returns the sum of both counts."""
+        return other.since(Figures().since(self))
+
     def since(self, before: "Figures") -> "Figures":
         """Returns the difference to the earlier counts `before`."""
-        counted = {status: count - before.statuses.get(status, 0) for status, count in self.statuses.items()}
+        statuses = self.statuses.keys() | before.statuses.keys()
+        counted = {status: self.statuses.get(status, 0) - before.statuses.get(status, 0) for status in statuses}
         return Figures(
             near=self.near - before.near,
             shared=self.shared - before.shared,

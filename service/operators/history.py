@@ -1,4 +1,4 @@
-"""The last 24 hours of one instance in memory: seconds of the last minutes, minutes of the last day.
+"""The last 24 hours of one instance, over restarts (kept.py): seconds of the last minutes, minutes of the last day.
 
 Each level keeps the total counts at its times. The figures of a span are the difference of two of them.
 """
@@ -16,6 +16,8 @@ from service.operators.overview import History, HitRate, Point, Traffic
 Span = Literal["10m", "2h", "24h"]
 # Seconds between two times, and how many are kept: about 3 MB in all.
 _LEVELS: dict[Span, tuple[float, int]] = {"10m": (1.0, 601), "2h": (10.0, 721), "24h": (60.0, 1441)}
+# Marks further apart have no instance, or a hanging one, between them.
+_MOST_STEPS = 10
 # A record may come a little early.
 _EARLY_SECONDS = 0.5
 
@@ -35,15 +37,35 @@ class FigureHistory:
         self._drawn: dict[Span, tuple[Mark, History]] = {}
         self.now = Mark(tick, Figures())
         self._offset = 0.0
+        self._before = Figures()  # the counts before the last restart
         self.record(tick, self.now.figures, self._offset)
 
     def record(self, tick: float, figures: Figures, offset: float) -> None:
         """`figures` count since the instance started; `offset` converts monotonic to Unix seconds, as of now."""
-        self.now, self._offset = Mark(tick, figures), offset
+        self.now, self._offset = Mark(tick, self._before.plus(figures)), offset
         for span, (step, _) in _LEVELS.items():
             marks = self._levels[span]
             if not marks or tick - marks[-1].tick >= step - _EARLY_SECONDS:
                 marks.append(self.now)
+
+    def marks(self) -> dict[Span, list[Mark]]:
+        """Returns the marks to keep over a restart."""
+        return {span: list(marks) for span, marks in self._levels.items()}
+
+    def restore(self, kept: dict[Span, list[Mark]], shift: float) -> None:
+        """Continues the marks of the instance before a restart; `shift` converts their times. Call it once, at first.
+
+        Raises ValueError if another version wrote them.
+        """
+        for span, marks in kept.items():
+            earlier = [Mark(mark.tick + shift, mark.figures) for mark in marks if mark.tick + shift < self.now.tick]
+            if any(len(mark.figures.requests) != len(self.now.figures.requests) for mark in earlier):
+                raise ValueError("another version wrote it")
+            self._before = max(self._before, *(mark.figures for mark in earlier), key=lambda one: one.asked)
+            self._levels[span].extendleft(reversed(earlier))
+        self.now = Mark(self.now.tick, self._before.plus(self.now.figures))
+        for level in self._levels.values():  # nothing is counted between the instances
+            level[-1] = self.now
 
     def back(self, seconds: float, tick: float | None = None) -> Mark:
         """Returns the first mark from `seconds` before `tick` (None: now) on, or the oldest of all."""
@@ -58,8 +80,10 @@ class FigureHistory:
         marks = self._levels[span]
         drawn = self._drawn.get(span)
         if drawn is None or drawn[0] is not marks[-1]:
-            points = tuple(point(*pair, self._offset) for pair in pairwise(marks))
-            drawn = self._drawn[span] = marks[-1], History(step=_LEVELS[span][0], points=points)
+            step = _LEVELS[span][0]
+            pairs = (pair for pair in pairwise(marks) if pair[1].tick - pair[0].tick < _MOST_STEPS * step)
+            points = tuple(point(*pair, self._offset) for pair in pairs)
+            drawn = self._drawn[span] = marks[-1], History(step=step, points=points)
         return drawn[1]
 
     def latest(self) -> Point:

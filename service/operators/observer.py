@@ -13,6 +13,7 @@ from service.base.telemetry import REQUEST_SECONDS, Histogram, Snapshot
 from service.operators.events import EventBoard
 from service.operators.figures import Figures, figures_of, quantile
 from service.operators.history import FigureHistory, Mark, Span, hit_rate, traffic
+from service.operators.kept import MOST_EVENTS, Kept
 from service.operators.overview import (
     History,
     Inbox,
@@ -66,6 +67,18 @@ class Observer:
 
     def take_samples(self, samples: Iterable[Sample]) -> None:
         self.board.add(samples)
+
+    def keep(self) -> Kept:
+        """Returns what the instance remembers over a restart."""
+        events = self.events.newest(MOST_EVENTS, MOST_EVENTS)
+        return Kept(self._offset, self._history.marks(), events, self.board.keep())
+
+    def restore(self, kept: Kept) -> None:
+        """Continues what the last instance remembered. Call it before the first look."""
+        shift = kept.offset - (self._clock() - self._ticks())
+        self._history.restore(kept.marks, shift)
+        self.events.restore(kept.events)
+        self.board.restore(kept.rankings, shift)
 
     def look(self, state: InstanceState, ended: Snapshot) -> None:
         """Records `state`. `ended` has the figures of workers that ended."""

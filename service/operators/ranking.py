@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from heapq import heappush, heapreplace
 
+import msgspec
+
 from service.base.ipc import Sample, SampleKind
 from service.operators.overview import Ranked, Rankings
 
@@ -22,6 +24,16 @@ _CANONICAL = re.compile(r"(?:zip:(\d{5}))?\+?(?:city:([A-Z]{2}):([^{\n]*))?(\{[^
 _FILTER = re.compile(r'"(\w+)":"([^"]*)"')
 
 _Name = tuple[str, str]  # name, detail
+_Counts = dict[SampleKind, list[tuple[_Name, int, int]]]  # name, count, its largest possible excess
+
+
+class KeptRankings(msgspec.Struct, frozen=True):
+    """The current window of counts and the one before, with their starts in monotonic seconds."""
+
+    now: _Counts
+    before: _Counts
+    since: float
+    before_since: float
 
 
 class SpaceSaving:
@@ -38,14 +50,18 @@ class SpaceSaving:
         if before is not None:
             counts[name] = before[0] + count, before[1]
         elif len(counts) < self._size:
-            counts[name] = count, 0
-            heappush(self._lightest, (count, name))
+            self.put(name, count, 0)
         else:
             while (least := counts[self._lightest[0][1]][0]) != self._lightest[0][0]:
                 heapreplace(self._lightest, (least, self._lightest[0][1]))
             _, lightest = heapreplace(self._lightest, (least + count, name))
             del counts[lightest]
             counts[name] = least + count, least
+
+    def put(self, name: _Name, count: int, error: int) -> None:
+        """Adds a new name, for which there is room."""
+        self.counts[name] = count, error
+        heappush(self._lightest, (count, name))
 
 
 def as_sent(name: str) -> str:
@@ -69,8 +85,8 @@ class RankingBoard:
         self._clock = clock
         self._began = clock()
         self._since = self._before_since = self._began  # start of the current window, and of the previous one
-        self._now: dict[str, SpaceSaving] = _window()
-        self._before: dict[str, SpaceSaving] = _window()
+        self._now = _window()
+        self._before = _window()
 
     def add(self, samples: Iterable[Sample]) -> None:
         self._turn()
@@ -98,6 +114,21 @@ class RankingBoard:
             refused=self._ranked("refused"),
         )
 
+    def keep(self) -> KeptRankings:
+        now, before = (
+            {kind: [(name, *counts) for name, counts in sketch.counts.items()] for kind, sketch in window.items()}
+            for window in (self._now, self._before)
+        )
+        return KeptRankings(now, before, self._since, self._before_since)
+
+    def restore(self, kept: KeptRankings, shift: float) -> None:
+        """Continues the counts of before a restart; `shift` converts their times."""
+        for window, counts in ((self._now, kept.now), (self._before, kept.before)):
+            for kind, names in counts.items():
+                for name, count, error in names[:NAMES]:
+                    window[kind].put(name, count, error)
+        self._since, self._before_since = (min(at + shift, self._began) for at in (kept.since, kept.before_since))
+
     def _ranked(self, kind: SampleKind, most: int = SHOWN) -> tuple[Ranked, ...]:
         sums: defaultdict[_Name, tuple[int, int]] = defaultdict(lambda: (0, 0))
         for window in (self._before, self._now):
@@ -118,5 +149,5 @@ class RankingBoard:
         self._before_since, self._since = now if idle else self._since, now
 
 
-def _window() -> dict[str, SpaceSaving]:
+def _window() -> defaultdict[SampleKind, SpaceSaving]:
     return defaultdict(lambda: SpaceSaving(NAMES))
