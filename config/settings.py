@@ -102,6 +102,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "https://wiki.example.com/forecast, without a slash at its end; unset: the operators' listener's own."
         ),
     ] = None
+    partner_metrics: Annotated[
+        bool, Meta(description="Whether metrics name the 50 busiest partners; each adds some series.")
+    ] = False
     operator_allowed_hosts: Annotated[
         tuple[Annotated[str, _HOST], ...],
         Meta(

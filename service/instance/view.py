@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -46,6 +46,7 @@ _FRESH_SECONDS = 0.5
 _FILE_THREADS = 4
 
 _RELEASES = 10
+_PARTNERS_IN_METRICS = 50
 
 
 class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,6 +206,9 @@ class InstanceView:
 
     def history(self, span: Span) -> History:
         return self.observer.history(span)
+
+    def partner_totals(self) -> list[tuple[str, Mapping[int, int]]]:
+        return self.observer.board.totals(_PARTNERS_IN_METRICS) if self._settings.partner_metrics else []
 
     async def find(self, request_id: str) -> list[AccessLogEntry]:
         """Returns the workers' log entries of a request, oldest first."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from service.base import ipc
-from service.base.ipc import AccessLogEntry, Sample
+from service.base.ipc import AccessLogEntry, PartnerSample, Sample
 from service.instance.children import Child, ControlledChild
 from service.instance.forks import Forks
 from service.instance.silence import Silence, take_sample
@@ -42,7 +42,7 @@ class WorkerProcess:
         self.pid = process.pid
         self.started_at = time.time()
         self.leaving = False  # it got SIGTERM
-        self.on_samples: Callable[[list[Sample]], None] = lambda _: None
+        self.on_samples: Callable[[list[Sample], list[PartnerSample]], None] = lambda _, __: None
         self._finding: dict[str, list[asyncio.Future[list[AccessLogEntry]]]] = {}
         self._on_report = on_report
         self._heard = False
@@ -136,7 +136,7 @@ class WorkerProcess:
 
     def _take_report(self, report: ipc.WorkerReport) -> None:
         self.report = report
-        self.on_samples(report.samples)
+        self.on_samples(report.samples, report.partners)
         self._on_report()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:

@@ -15,7 +15,7 @@ import msgspec
 from config.resources import out_of_memory_kills
 from service.base import ipc
 from service.base.backoff import LONGEST_BACKOFF_SECONDS, Backoff, Restarts
-from service.base.ipc import Orders, Sample, Shared
+from service.base.ipc import Orders, PartnerSample, Sample, Shared
 from service.base.tasks import end_task, hold_until_done, keep_running
 from service.base.telemetry import Telemetry
 from service.instance.forks import Forks
@@ -89,7 +89,7 @@ class Workers:
         self.recent = Restarts()
         self.start_problem: str | None = None  # why the last worker that never served ended
         self.retired = Telemetry()  # figures of workers that ended
-        self.on_samples: Callable[[list[Sample]], None] = lambda _: None
+        self.on_samples: Callable[[list[Sample], list[PartnerSample]], None] = lambda _, __: None
         self.on_end: Callable[[str], None] = lambda _: None  # of a worker that is replaced
         self.last_end = ""
         self._memory_kills = out_of_memory_kills()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
-from service.base.ipc import Sample
+from service.base.ipc import PartnerSample, Sample
 from service.base.telemetry import REQUEST_SECONDS, Histogram, Snapshot
 from service.operators.events import EventBoard
 from service.operators.figures import Figures, figures_of, quantile
@@ -65,8 +65,8 @@ class Observer:
         self._switch: tuple[float, float, str, str] | None = None  # when, the switch before, from and to which release
         self.events.add("instance", "the instance started")
 
-    def take_samples(self, samples: Iterable[Sample]) -> None:
-        self.board.add(samples)
+    def take_samples(self, samples: Iterable[Sample], partners: Iterable[PartnerSample] = ()) -> None:
+        self.board.add(samples, partners)
 
     def keep(self) -> Kept:
         """Returns what the instance remembers over a restart."""
@@ -134,6 +134,7 @@ class Observer:
             releases=_releases(state),
             switch=self._switched(),
             rankings=self.board.rankings(),
+            partners=self.board.partners(),
             stores=state.stores,
             warehouse=_warehouse(minute, now, state),
             workers=tuple(self._worker(worker) for worker in state.workers),

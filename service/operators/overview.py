@@ -112,10 +112,24 @@ class Rankings(msgspec.Struct, frozen=True, kw_only=True):
     queries: tuple[Ranked, ...] = ()  # most frequent queries
     missed: tuple[Ranked, ...] = ()  # answered by the warehouse
     unknown: tuple[Ranked, ...] = ()  # not found: 404
-    partners: tuple[Ranked, ...] = ()
     keys: tuple[Ranked, ...] = ()
     limited: tuple[Ranked, ...] = ()  # keys that got 429
     refused: tuple[Ranked, ...] = ()  # addresses or key ids that got 401
+
+
+class Partner(msgspec.Struct, frozen=True, kw_only=True):
+    """The requests of one partner in about the last hour: estimates from a sample, except for the last error."""
+
+    name: str
+    requests: int
+    per_second: float  # lately, an average over about a minute
+    statuses: dict[str, int]
+    p50: float | None
+    p99: float | None
+    hit_rate: float | None
+    quota_used: float | None  # share, of the key that used most; None: no quota
+    rate: float | None  # requests a second of its fastest key; None: no limit
+    last_error: str  # time, status and code
 
 
 class StoreNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,6 +245,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     releases: tuple[Release, ...]
     switch: Switch | None
     rankings: Rankings
+    partners: tuple[Partner, ...]  # the busiest, at most 100
     stores: tuple[Store, ...]
     warehouse: Warehouse
     workers: tuple[Worker, ...]

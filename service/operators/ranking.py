@@ -4,18 +4,23 @@ of Frequent and Top-k Elements in Data Streams, ICDT 2005), over about the last 
 
 import re
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from heapq import heappush, heapreplace
+from math import exp
 
 import msgspec
 
-from service.base.ipc import Sample, SampleKind
-from service.operators.overview import Ranked, Rankings
+from service.base.ipc import PartnerSample, Sample, SampleKind
+from service.operators.figures import quantile
+from service.operators.overview import Partner, Ranked, Rankings
 
 # Names counted of each kind. A name with more than one in NAMES of the counts is always among them.
 NAMES = 500
 SHOWN = 20
+SHOWN_PARTNERS = 100
+_MOST_PARTNERS = 2000
+_PACE_SECONDS = 60.0
 # The last hour is the current half-hour and the one before.
 WINDOW_SECONDS = 1800.0
 
@@ -34,6 +39,8 @@ class KeptRankings(msgspec.Struct, frozen=True):
     before: _Counts
     since: float
     before_since: float
+    partners: dict[str, PartnerSample]
+    partners_before: dict[str, PartnerSample]
 
 
 class SpaceSaving:
@@ -87,39 +94,77 @@ class RankingBoard:
         self._since = self._before_since = self._began  # start of the current window, and of the previous one
         self._now = _window()
         self._before = _window()
+        self._partners: dict[str, PartnerSample] = {}
+        self._partners_before: dict[str, PartnerSample] = {}
+        # by partner: all requests by status, the requests a second, and when that was
+        self._totals: dict[str, tuple[Counter[int], float, float]] = {}
 
-    def add(self, samples: Iterable[Sample]) -> None:
+    def add(self, samples: Iterable[Sample], partners: Iterable[PartnerSample] = ()) -> None:
         self._turn()
+        now = self._clock()
+        for partner in partners:
+            requests = sum(partner.statuses.values())
+            total, pace, at = self._totals.get(partner.partner, (Counter(), 0.0, now))
+            total.update(partner.statuses)
+            self._totals[partner.partner] = (
+                total,
+                pace * exp((at - now) / _PACE_SECONDS) + requests / _PACE_SECONDS,
+                now,
+            )
+            _partner_in(self._partners, partner.partner).add(partner)
         for seen in samples:
             self._now[seen.kind].add((as_sent(seen.name), seen.detail), seen.count)
 
     def rankings(self) -> Rankings:
         self._turn()
-        keys = self._ranked("key", NAMES)
-        partners: defaultdict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-        for key in keys:
-            count, error = partners[key.detail]
-            partners[key.detail] = count + key.count, error + key.error
         return Rankings(
             seconds=self._clock() - self._before_since,
             queries=self._ranked("query"),
             missed=self._ranked("missed"),
             unknown=self._ranked("unknown"),
-            partners=tuple(
-                Ranked(name, count, error)
-                for name, (count, error) in sorted(partners.items(), key=lambda one: -one[1][0])[:SHOWN]
-            ),
-            keys=keys[:SHOWN],
+            keys=self._ranked("key"),
             limited=self._ranked("limited"),
             refused=self._ranked("refused"),
         )
+
+    def partners(self) -> tuple[Partner, ...]:
+        """Returns the busiest partners."""
+        self._turn()
+        sums: dict[str, PartnerSample] = {}
+        for window in (self._partners_before, self._partners):
+            for name, found in window.items():
+                _partner_in(sums, name).add(found)
+        shown = (self._partner(found) for found in sums.values())
+        return tuple(sorted(shown, key=lambda one: (-one.requests, one.name))[:SHOWN_PARTNERS])
+
+    def _partner(self, found: PartnerSample) -> Partner:
+        _, pace, at = self._totals.get(found.partner, (Counter(), 0.0, 0.0))
+        return Partner(
+            name=found.partner,
+            requests=sum(found.statuses.values()),
+            per_second=pace * exp((at - self._clock()) / _PACE_SECONDS),
+            statuses={str(status): count for status, count in sorted(found.statuses.items())},
+            p50=quantile(found.seconds.counts, 0.5),
+            p99=quantile(found.seconds.counts, 0.99),
+            hit_rate=found.cached / found.answers if found.answers else None,
+            quota_used=found.quota,
+            rate=found.rate,
+            last_error=found.last_error,
+        )
+
+    def totals(self, most: int) -> list[tuple[str, Mapping[int, int]]]:
+        """Returns all requests by status of the busiest partners since the instance started."""
+        busiest = sorted(self._totals.items(), key=lambda one: (-one[1][0].total(), one[0]))
+        return [(name, total) for name, (total, _, _) in busiest[:most]]
 
     def keep(self) -> KeptRankings:
         now, before = (
             {kind: [(name, *counts) for name, counts in sketch.counts.items()] for kind, sketch in window.items()}
             for window in (self._now, self._before)
         )
-        return KeptRankings(now, before, self._since, self._before_since)
+        return KeptRankings(
+            now, before, self._since, self._before_since, dict(self._partners), dict(self._partners_before)
+        )
 
     def restore(self, kept: KeptRankings, shift: float) -> None:
         """Continues the counts of before a restart; `shift` converts their times."""
@@ -127,14 +172,15 @@ class RankingBoard:
             for kind, names in counts.items():
                 for name, count, error in names[:NAMES]:
                     window[kind].put(name, count, error)
+        self._partners, self._partners_before = kept.partners, kept.partners_before
         self._since, self._before_since = (min(at + shift, self._began) for at in (kept.since, kept.before_since))
 
-    def _ranked(self, kind: SampleKind, most: int = SHOWN) -> tuple[Ranked, ...]:
+    def _ranked(self, kind: SampleKind) -> tuple[Ranked, ...]:
         sums: defaultdict[_Name, tuple[int, int]] = defaultdict(lambda: (0, 0))
         for window in (self._before, self._now):
             for name, (count, error) in window[kind].counts.items():
                 sums[name] = sums[name][0] + count, sums[name][1] + error
-        heaviest = sorted(sums.items(), key=lambda one: (-one[1][0], one[0]))[:most]
+        heaviest = sorted(sums.items(), key=lambda one: (-one[1][0], one[0]))[:SHOWN]
         # leaves out counts that may be mostly error: many names, each with a few requests
         return tuple(
             Ranked(name, count, error, detail) for (name, detail), (count, error) in heaviest if error <= count / 2
@@ -146,8 +192,16 @@ class RankingBoard:
             return
         idle = now - self._since >= 2 * WINDOW_SECONDS
         self._before, self._now = _window() if idle else self._now, _window()
+        self._partners_before, self._partners = {} if idle else self._partners, {}
+        self._totals = dict(sorted(self._totals.items(), key=lambda one: -one[1][2])[:_MOST_PARTNERS])
         self._before_since, self._since = now if idle else self._since, now
 
 
 def _window() -> defaultdict[SampleKind, SpaceSaving]:
     return defaultdict(lambda: SpaceSaving(NAMES))
+
+
+def _partner_in(window: dict[str, PartnerSample], name: str) -> PartnerSample:
+    if len(window) >= _MOST_PARTNERS and name not in window:
+        return PartnerSample(name)  # counted nowhere
+    return window.setdefault(name, PartnerSample(name))

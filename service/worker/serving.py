@@ -144,6 +144,7 @@ class ServingWorker:
             waiting=release.engine.under_way if release else 0,
             last_line=self._last_line.text,
             samples=app.watch.samples.take(),
+            partners=app.metering.add_limits(app.watch.samples.take_partners()),
             found=self._found,
             telemetry=app.figures(),
         )

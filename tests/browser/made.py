@@ -15,6 +15,7 @@ from service.operators.overview import (
     Keys,
     NextStep,
     Overview,
+    Partner,
     Point,
     Ranked,
     Rankings,
@@ -100,6 +101,25 @@ def well(now: float | None = None, **changed: Any) -> Overview:
         ),
         switch=Switch(at=now - 5000, before=OLDER, after=NEWER, rate_before=0.981, rate_after=0.942),
         rankings=rankings(),
+        partners=tuple(
+            Partner(
+                name=name,
+                requests=requests,
+                per_second=requests / 3600,
+                statuses={"200": requests - 40, "404": 30, "429": 10},
+                p50=0.0002,
+                p99=0.004,
+                hit_rate=0.981,
+                quota_used=quota,
+                rate=rate,
+                last_error=error,
+            )
+            for name, requests, quota, rate, error in (
+                ("Acme Realty", 1_930_000, 0.87, 600.0, "2026-11-20T02:11:44.120+00:00 429 rate_limited"),
+                ("Bolt Mortgages", 802_000, None, None, ""),
+                ("Cedar <b>Homes</b>", 400, 0.0004, 0.5, "2026-11-20T02:11:44.120+00:00 404 no_matching_records"),
+            )
+        ),
         stores=(
             Store(name="keys", up=True, memory=8_400_000, evicted=0, latency=0.0002, pushed=2),
             Store(name="cache", up=True, memory=124_000_000, memory_limit=512_000_000, evicted=1290, latency=0.0003),
@@ -158,7 +178,6 @@ def rankings() -> Rankings:
         ),
         missed=(Ranked("city=llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch", 410),),
         unknown=(Ranked("zip_code=00000", 9100, 20), Ranked("city=atlantis", 2200, 90)),
-        partners=(Ranked("Acme Realty", 1_930_000), Ranked("Bolt Mortgages", 802_000)),
         keys=(
             Ranked("0B1zQmX4ktLw", 1_930_000, 0, "Acme Realty"),
             Ranked("9xTt2mLr0aQe", 802_000, 0, "Bolt Mortgages"),

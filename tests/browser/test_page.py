@@ -86,6 +86,14 @@ def test_every_figure_of_an_overview_is_on_the_page(double: Double, opened: Open
         )
         assert [row(page, "#releases", release)[1] for release in (NEWER, OLDER)] == ["current", "earlier"]
         assert row(page, "#ranking-limited", "9xTt2mLr0aQe · Bolt Mortgages")[1] == "34,560"
+        acme = row(page, "#partners", "Acme Realty")
+        assert acme[1:4] == ["1,930,000", "536", "200: 1,929,960, 404: 30, 429: 10"]
+        assert acme[4:8] == ["0.20 ms", "4.0 ms", "98.1 %", "87.0 %"]
+        assert (acme[8], acme[9].endswith("429 rate_limited")) == ("89.3 %", True)
+        page.get_by_label("Filter").fill("404 no_MATCH")
+        assert page.locator("#partners tbody th").all_inner_texts() == ["Cedar <b>Homes</b>"]
+        page.get_by_label("Filter").fill("nobody")
+        expect(page.locator("#partners tbody")).to_have_text("No partner matches the filter.")
         assert row(page, "#ranking-refused", "203.0.113.77 · unknown key")[1] == "3,960"
         assert row(page, "#stores", "cache")[1:] == ["up", "124 MB of 512 MB", "1,290", "0.30 ms", "–"]
         assert row(page, "#stores", "keys")[-1] == "to 2 of 2 workers"
@@ -129,13 +137,13 @@ def test_an_instance_that_knows_nothing_yet_has_no_false_figures(double: Double,
 
 def test_text_from_requests_stays_text(double: Double, opened: Opened) -> None:
     made = well()
-    ranking = replace(made.rankings, partners=tuple(replace(line, name=MARKUP) for line in made.rankings.partners))
+    partners = (replace(made.partners[0], name=MARKUP),)
     verdict = Verdict("degraded", MARKUP, made.at, (Reason(MARKUP, made.at),))
     event = Event(made.at, "key", MARKUP)
-    double.overview = lambda: well(verdict=verdict, rankings=ranking, events=(event,))
+    double.overview = lambda: well(verdict=verdict, partners=partners, events=(event,))
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text(MARKUP)
-        assert row(page, "#ranking-queries", MARKUP)[0] == row(page, "#ranking-partners", MARKUP)[0] == MARKUP
+        assert row(page, "#ranking-queries", MARKUP)[0] == row(page, "#partners", MARKUP)[0] == MARKUP
         assert page.locator("#events td").last.inner_text() == MARKUP
         assert page.locator("main img").count() == page.locator("main b", has_text="city").count() == 0
         assert "owned" not in page.title()

@@ -19,7 +19,7 @@ from service.cli.instances.chosen import NONE_RUNS, call_all, targets
 from service.cli.status.screen import facts, hit_rates, parts, side_by_side, traffic_table, verdict_text
 from service.cli.status.several import OverviewResult, fetch_overview
 from service.cli.words import since, time_of_day
-from service.operators.overview import HitRate, Overview, Point, Ranked, Rankings, Traffic
+from service.operators.overview import HitRate, Overview, Point, Ranked, Traffic
 from service.reports.text_table import TextTable
 
 # Waits up to the given seconds for a key; returns it, or None.
@@ -159,7 +159,7 @@ def _requests(latest: Point) -> Traffic:
 
 def _lists(seen: Overview, lines: int) -> Iterator[RenderableType]:
     """Yields rankings in pairs and the newest events, as many as fit into `lines`."""
-    for pair in _rankings(seen.rankings):
+    for pair in _rankings(seen):
         rows = min(max(len(ranked) for _, ranked in pair) or 1, lines - 2)  # a heading above, a blank line below
         if rows < 1:
             return
@@ -170,11 +170,13 @@ def _lists(seen: Overview, lines: int) -> Iterator[RenderableType]:
         yield Text(f"{time_of_day(event.at)} {printable(event.text)}", "dim", no_wrap=True, overflow="ellipsis")
 
 
-def _rankings(found: Rankings) -> list[tuple[Ranking, Ranking]]:
+def _rankings(seen: Overview) -> list[tuple[Ranking, Ranking]]:
     """Returns the rankings in pairs, the most useful first."""
+    found = seen.rankings
+    partners = tuple(Ranked(one.name, one.requests) for one in seen.partners)
     return [
         (("most requested", found.queries), ("most missed", found.missed)),
-        (("heaviest partners", found.partners), ("429 (keys)", found.limited)),
+        (("busiest partners", partners), ("429 (keys)", found.limited)),
         (("not found", found.unknown), ("401", found.refused)),
     ]
 

@@ -6,10 +6,10 @@ import { age, clock } from "./format.js";
 import { History } from "./history.js";
 import { follow, token } from "./live.js";
 import {
-  showAnswers, showEvents, showGist, showRankings, showReleases, showRest, showStores, showWorkers,
+  showAnswers, showEvents, showGist, showPartners, showRankings, showReleases, showRest, showStores, showWorkers,
 } from "./sections.js";
 
-const SECTIONS = [showGist, showAnswers, showReleases, showEvents, showRankings, showWorkers, showStores, showRest];
+const SECTIONS = [showGist, showAnswers, showReleases, showEvents, showPartners, showRankings, showWorkers, showStores, showRest];
 const MARKS = { ok: "✓", degraded: "!", unavailable: "✕", lost: "?", unknown: "…" };
 const TITLES = { ok: "OK", degraded: "Degraded", unavailable: "Unavailable", lost: "No connection", unknown: "Connecting" };
 
@@ -138,6 +138,8 @@ byId("pause").addEventListener("click", () => {
   if (paused) say(byId("updated"), `Paused at ${clock(newest.at)}`);
   else showFigures(newest);
 });
+
+byId("partners-filter").addEventListener("input", () => newest !== null && showPartners(newest));
 
 byId("forget").addEventListener("click", () => {
   token.forget();

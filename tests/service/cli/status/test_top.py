@@ -68,7 +68,7 @@ def test_an_instance_that_cannot_be_asked_does_not_end_it(cli: Cli, start: Start
 
 def test_the_screen_is_as_high_as_the_terminal_at_most(watch: Watch, start: Start) -> None:
     ranked = tuple(Ranked(f"forecast zip:{number}", 1000 - number, 0, "x" * 50) for number in range(20))
-    names = ("queries", "missed", "unknown", "partners", "limited", "refused")
+    names = ("queries", "missed", "unknown", "keys", "limited", "refused")
     rankings = Rankings(seconds=60, **dict.fromkeys(names, ranked))
     start(overview(rankings=rankings, events=overview().events * 9))
     watch.look()
