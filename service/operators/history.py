@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from service.operators.figures import Figures, quantile
-from service.operators.overview import History, HitRate, Point, Traffic
+from service.operators.overview import History, HitRate, Point, Store, Traffic
 
 Span = Literal["10m", "2h", "24h"]
 # Seconds between two times, and how many are kept: about 3 MB in all.
@@ -27,6 +27,9 @@ class Mark(msgspec.Struct, frozen=True, gc=False):
 
     tick: float  # monotonic seconds: the machine's clock may be set meanwhile
     figures: Figures
+    connections: int = 0
+    cache_bytes: int | None = None  # memory of the shared cache; None: unknown
+    evicted: int | None = None  # entries, since the shared cache started
 
 
 class FigureHistory:
@@ -40,9 +43,12 @@ class FigureHistory:
         self._before = Figures()  # the counts before the last restart
         self.record(tick, self.now.figures, self._offset)
 
-    def record(self, tick: float, figures: Figures, offset: float) -> None:
+    def record(
+        self, tick: float, figures: Figures, offset: float, connections: int = 0, cache: Store | None = None
+    ) -> None:
         """`figures` count since the instance started; `offset` converts monotonic to Unix seconds, as of now."""
-        self.now, self._offset = Mark(tick, self._before.plus(figures)), offset
+        known = (cache.memory, cache.evicted) if cache is not None else (None, None)
+        self.now, self._offset = Mark(tick, self._before.plus(figures), connections, *known), offset
         for span, (step, _) in _LEVELS.items():
             marks = self._levels[span]
             if not marks or tick - marks[-1].tick >= step - _EARLY_SECONDS:
@@ -58,7 +64,11 @@ class FigureHistory:
         Raises ValueError if another version wrote them.
         """
         for span, marks in kept.items():
-            earlier = [Mark(mark.tick + shift, mark.figures) for mark in marks if mark.tick + shift < self.now.tick]
+            earlier = [
+                msgspec.structs.replace(mark, tick=mark.tick + shift)
+                for mark in marks
+                if mark.tick + shift < self.now.tick
+            ]
             if any(len(mark.figures.requests) != len(self.now.figures.requests) for mark in earlier):
                 raise ValueError("another version wrote it")
             self._before = max(self._before, *(mark.figures for mark in earlier), key=lambda one: one.asked)
@@ -95,6 +105,8 @@ class FigureHistory:
 def point(before: Mark, after: Mark, offset: float) -> Point:
     seconds = max(after.tick - before.tick, 0.001)
     found = after.figures.since(before.figures)
+    known = before.evicted is not None and after.evicted is not None and after.evicted >= before.evicted
+    lost = (after.evicted or 0) - (before.evicted or 0) if known else None
     return Point(
         at=after.tick + offset,
         near=found.near / seconds,
@@ -107,6 +119,11 @@ def point(before: Mark, after: Mark, offset: float) -> Point:
         p50=quantile(found.requests, 0.5),
         p99=quantile(found.requests, 0.99),
         p999=quantile(found.requests, 0.999),
+        times=tuple(found.requests),
+        releases={name: cached / answers for name, (cached, answers) in found.releases.items() if answers > 0},
+        connections=after.connections,
+        cache_bytes=after.cache_bytes,
+        evictions=None if lost is None else lost / seconds,
     )
 
 

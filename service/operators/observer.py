@@ -86,7 +86,9 @@ class Observer:
         self._offset = self._clock() - tick
         # includes workers that do not respond now: their counts must not disappear
         counted = [worker.report.telemetry for worker in state.workers if worker.report is not None]
-        self._history.record(tick, figures_of([ended, *counted]), self._offset)
+        cache = next((store for store in state.stores if store.name == "cache"), None)
+        connections = sum(report.connections for report in state.reports)
+        self._history.record(tick, figures_of([ended, *counted]), self._offset, connections, cache)
         self._record_workers(tick, state.workers)
         self._record_switch(tick, state)
         if self._state is not None:

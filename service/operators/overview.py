@@ -223,6 +223,11 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     p50: float | None
     p99: float | None
     p999: float | None
+    times: tuple[int, ...] = ()  # requests by duration, in the buckets of metrics
+    releases: dict[str, float] = {}  # hit rate of each release that answered
+    connections: int = 0
+    cache_bytes: int | None = None  # memory of the shared cache
+    evictions: float | None = None  # of the shared cache, a second
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):

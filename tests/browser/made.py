@@ -48,6 +48,11 @@ def point(at: float, load: float = 900.0) -> Point:
         p50=0.00021 + 0.00005 * math.sin(at / 40),
         p99=0.0031 + 0.0008 * math.sin(at / 25),
         p999=0.021 + 0.009 * math.sin(at / 15),
+        times=(10, 400, 300, 90, 40, 30, 20, 9, 4, 2, 1, 0, 0, 0, 0, 0),
+        releases={NEWER: 0.979, OLDER: 0.93} if int(at) % 3600 < 900 else {NEWER: 0.979},
+        connections=212,
+        cache_bytes=int(124e6 + 2e6 * math.sin(at / 200)),
+        evictions=max(0.0, 3 * math.sin(at / 300)),
     )
 
 

@@ -151,8 +151,8 @@ def test_text_from_requests_stays_text(double: Double, opened: Opened) -> None:
 
 def test_every_chart_has_its_table_whose_rows_stay_while_newer_ones_come(double: Double, opened: Opened) -> None:
     with opened(double.url) as page:
-        expect(page.locator("figure canvas")).to_have_count(4)
-        assert page.locator("figure").count() == page.locator("figure details table").count() == 4
+        expect(page.locator("figure canvas")).to_have_count(9)
+        assert page.locator("figure").count() == page.locator("figure details table").count() == 9
         page.get_by_label("10 minutes").check()
         figure = page.get_by_role("figure", name="Answers a second")
         figure.locator("summary").click()
@@ -179,9 +179,9 @@ def test_without_the_library_there_are_tables_and_a_sentence(double: Double, ope
         page.route("**/uplot/**", lambda route: route.fulfill(status=404))
         page.goto(double.url)
         expect(page.get_by_text("Charts are not installed here")).to_be_visible()
-        expect(page.locator("figure table:visible")).to_have_count(4)
+        expect(page.locator("figure table:visible")).to_have_count(9)
         expect(page.locator("figure canvas")).to_have_count(0)
-        rate = page.get_by_role("figure", name="Hit rate").locator("tbody td").first.inner_text()
+        rate = page.get_by_role("figure", name="Hit rate by release").locator("tbody td").first.inner_text()
         assert re.fullmatch(r"9[78]\.\d %", rate)  # of a moving minute
 
 
@@ -254,7 +254,7 @@ def test_with_a_read_token_the_page_asks_for_it(opened: Opened) -> None:
             field.fill(READ)
             field.press("Enter")
             expect(sentence(page)).to_have_text("All is well.")
-            expect(page.locator("figure canvas")).to_have_count(4)
+            expect(page.locator("figure canvas")).to_have_count(9)
             assert page.evaluate("[{...sessionStorage}, localStorage.length, document.cookie]") == [
                 {"forecast.token": READ},
                 0,
@@ -274,7 +274,7 @@ def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:
     double.history = lambda now, seconds, _: history(now, seconds, seconds / 20)  # of longer tables, it reads each cell
     double.overview = unavailable
     with opened(double.url, errors=True) as page:
-        expect(page.locator("figure canvas")).to_have_count(4)
+        expect(page.locator("figure canvas")).to_have_count(9)
         page.locator("summary").first.click()
         page.evaluate(AXE)
         assert violations(page, "html", WIDE, PHONE) == []
@@ -293,7 +293,7 @@ def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:
 @pytest.mark.parametrize("width", [390, 320])
 def test_nothing_scrolls_sideways_on_a_phone(double: Double, opened: Opened, width: int) -> None:
     with opened(double.url, (width, 844)) as page:
-        expect(page.locator("figure canvas")).to_have_count(4)
+        expect(page.locator("figure canvas")).to_have_count(9)
         for summary in page.locator("summary").all():
             summary.click()
         assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -306,7 +306,7 @@ def test_live_figures_move_nothing(double: Double, opened: Opened, size: tuple[i
     loads = cycle((0.004, 950_000.0, 12.0))
     double.overview = lambda: under_load(next(loads))
     with opened(double.url, size) as page:
-        expect(page.locator("figure canvas")).to_have_count(4)
+        expect(page.locator("figure canvas")).to_have_count(9)
         for summary in page.locator("summary").all():
             summary.click()
         page.evaluate(_MOVED, 6)  # room for what is longest is made once
@@ -315,7 +315,7 @@ def test_live_figures_move_nothing(double: Double, opened: Opened, size: tuple[i
 
 def test_everything_is_reached_by_keyboard_in_order(double: Double, opened: Opened) -> None:
     with opened(double.url) as page:
-        expect(page.locator("figure canvas")).to_have_count(4)
+        expect(page.locator("figure canvas")).to_have_count(9)
         reached = []
         for _ in range(6):
             page.keyboard.press("Tab")
@@ -326,11 +326,11 @@ def test_everything_is_reached_by_keyboard_in_order(double: Double, opened: Open
             "Pause",
             "2h",
             "Table: answers a second",
-            "Table: hit rate",
-            "Table: refused and failed a second",
+            "Table: hit rate by tier",
+            "Table: hit rate by release",
         ]
         page.keyboard.press("Enter")
-        expect(page.get_by_role("region", name="Table: Refused and failed a second")).to_be_visible()
+        expect(page.get_by_role("region", name="Table: Hit rate by release")).to_be_visible()
 
 
 def test_a_screen_reader_hears_the_verdict_and_not_each_second(double: Double, opened: Opened) -> None:
@@ -350,6 +350,6 @@ def test_the_page_brings_everything_along_and_moves_nothing(double: Double, open
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto(double.url)
-        expect(page.locator("figure canvas")).to_have_count(4)
+        expect(page.locator("figure canvas")).to_have_count(9)
         assert [url for url in asked if not url.startswith(double.url)] == ["data:,"][: "data:," in asked]
         assert page.evaluate("document.getAnimations().length") == 0

@@ -11,7 +11,6 @@ const MEANS = {
 
 const answered = (hits) => hits.near + hits.shared + hits.warehouse;
 const ratio = (part, whole) => (whole ? part / whole : null);
-export const hitRate = (tiers) => ratio(tiers.near + tiers.shared, answered(tiers));
 
 /** Shows the summary: request rate, errors, hit rates, latency and the current release. */
 export function showGist(overview) {
