@@ -178,7 +178,7 @@ class InstanceView:
     def _restarted(self) -> tuple[str, ...]:
         workers = self._workers.recent.recent_count(time.monotonic())
         servers = (f"the embedded server for {role}" for role in self._servers.restarted())
-        ended = [f"{workers} of the workers (the last: {self._workers.last_end})"] if workers else []
+        ended = [f"{workers} of the workers ({self._workers.last_end})"] if workers else []
         return (*ended, *servers)
 
     async def sums(self) -> Snapshot:

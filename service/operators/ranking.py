@@ -19,7 +19,7 @@ from service.operators.overview import Partner, Ranked, Rankings
 NAMES = 500
 SHOWN = 20
 SHOWN_PARTNERS = 100
-_MOST_PARTNERS = 2000
+_MOST_PARTNERS = 1000
 _PACE_SECONDS = 60.0
 # The last hour is the current half-hour and the one before.
 WINDOW_SECONDS = 1800.0

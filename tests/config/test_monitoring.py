@@ -122,8 +122,8 @@ OF_PAGE = {
     "Refused and failed a second": "Requests by status",
     "Time to answer": "Latency",
     "Requests by time to answer": "Requests by latency",
-    "Evictions of the shared cache a second": "Evictions and refused answers",
-    "Memory of the shared cache": "Memory",
+    "Evictions a second": "Evictions and refused answers",
+    "Cache memory": "Memory",
     "Connections": "Connections",
 }
 

@@ -41,13 +41,13 @@ const FIGURES = [
   ] },
   { id: "heat", title: "Requests by time to answer", format: percent, bands: BANDS,
     series: BANDS.map((name, at) => ({ name: at < 7 ? `≤${name}` : name, tone: "near", of: ofBand(at) })) },
-  { id: "evictions", title: "Evictions of the shared cache a second", format: rate, series: [
+  { id: "evictions", title: "Evictions a second", format: rate, series: [
     { name: "evicted", tone: "warehouse", of: (point) => point.evictions },
   ] },
-  { id: "cache", title: "Memory of the shared cache", format: bytes, series: [
+  { id: "cache", title: "Cache memory", format: bytes, series: [
     { name: "used", tone: "shared", of: (point) => point.cache_bytes },
   ] },
-  { id: "connections", title: "Connections", format: count, series: [
+  { id: "connections", title: "Connections", format: count, whole: true, series: [
     { name: "open", tone: "near", of: (point) => point.connections },
   ] },
 ];
@@ -89,7 +89,7 @@ function withGaps(points, step) {
   return rows;
 }
 
-const lookOf = ({ stacked, bands }, { dash }) => (bands ? "band" : stacked ? "area" : !dash ? "solid" : dash[0] > 3 ? "dashed" : "dotted");
+const lookOf = ({ stacked }, { dash }) => (stacked ? "area" : !dash ? "solid" : dash[0] > 3 ? "dashed" : "dotted");
 
 /** One chart with its legend and its table. */
 class Figure {
@@ -104,7 +104,7 @@ class Figure {
     const legend = make("ul", { class: "legend" }, ...figure.series.map((series, at) =>
       make("li", { class: `key ${series.tone} ${lookOf(figure, series)}` }, `${series.name} `, this.values[at])));
     this.node = make("figure", { "aria-labelledby": `${figure.id}-title` },
-      make("figcaption", {}, make("h3", { id: `${figure.id}-title` }, figure.title), legend), this.place, this.details);
+      make("figcaption", {}, make("h3", { id: `${figure.id}-title` }, figure.title), figure.bands ? "" : legend), this.place, this.details);
   }
 
   #table() {

@@ -3,6 +3,8 @@
 const HEIGHT = 176;
 const FONT = "12px system-ui, sans-serif";
 
+const WHOLE = [1, 2, 5].flatMap((step) => [0, 1, 2, 3, 4, 5].map((power) => step * 10 ** power)).sort((a, b) => a - b);
+
 /** Loads the library. Resolves to whether it was loaded. */
 export function load() {
   const style = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "page/uplot/uPlot.min.css" });
@@ -71,9 +73,9 @@ export class Plot {
   }
 
   #yAxis() {
-    const { bands, log, format } = this.figure;
+    const { bands, log, whole, format } = this.figure;
     if (bands) return { space: 0, splits: () => bands.slice(0, -1).map((_, at) => at + 1), values: () => bands.slice(0, -1) };
-    return { ...(log ? { splits: powersOfTen } : {}), values: (_, splits) => splits.map((v) => (v === null ? "" : format(v))) };
+    return { ...(whole ? { incrs: WHOLE } : {}), ...(log ? { splits: powersOfTen } : {}), values: (_, splits) => splits.map((v) => (v === null ? "" : format(v))) };
   }
 
   /** Draws the cells of a heat map: the darker, the larger the share of the band in its step. */
