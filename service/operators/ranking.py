@@ -130,12 +130,16 @@ class RankingBoard:
     def partners(self) -> tuple[Partner, ...]:
         """Returns the busiest partners."""
         self._turn()
-        sums: dict[str, PartnerSample] = {}
-        for window in (self._partners_before, self._partners):
-            for name, found in window.items():
-                _partner_in(sums, name).add(found)
-        shown = (self._partner(found) for found in sums.values())
-        return tuple(sorted(shown, key=lambda one: (-one.requests, one.name))[:SHOWN_PARTNERS])
+        windows = (self._partners_before, self._partners)
+        requests = Counter[str]()
+        for window in windows:
+            requests.update({name: sum(found.statuses.values()) for name, found in window.items()})
+        busiest = sorted(requests, key=lambda name: (-requests[name], name))[:SHOWN_PARTNERS]
+        sums = {name: PartnerSample(name) for name in busiest}
+        for window in windows:
+            for name in sums.keys() & window.keys():
+                sums[name].add(window[name])
+        return tuple(self._partner(found) for found in sums.values())
 
     def _partner(self, found: PartnerSample) -> Partner:
         _, pace, at = self._totals.get(found.partner, (Counter(), 0.0, 0.0))

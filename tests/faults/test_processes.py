@@ -88,7 +88,7 @@ def test_while_no_worker_can_start_requests_get_a_503_at_once_and_operators_read
         assert instance.metric(refused) >= 1
         (reason,) = instance.ready().json()["reasons"]
         # without memory, Python raises, or waits for good while a thread starts (python/cpython#140746)
-        assert re.match("No worker can start: (exit code 1, |signal 9, because it did not respond)", reason)
+        assert re.match("No worker can start: (exit code 1, |signal 9, SIGKILL, because it did not respond)", reason)
         for process in (forks, instance.process.pid):
             resource.prlimit(process, resource.RLIMIT_AS, enough)
         until(lambda: instance.zip_code(published.key).status_code == 200)
