@@ -32,6 +32,17 @@ def memory(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
     return min([total, *limits])
 
 
+def out_of_memory_kills(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
+    """Returns how many processes the kernel killed because a cgroup of this process was out of memory."""
+    lines = [
+        line.split()
+        for folder in _folders("memory", cgroup, membership)
+        for name in ("memory.events", "memory.oom_control")  # v2, v1
+        for line in _read(folder / name).splitlines()
+    ]
+    return max((int(words[1]) for words in lines if words[0] == "oom_kill" and words[1].isdigit()), default=0)
+
+
 def _folders(controller: str, cgroup: Path, membership: Path) -> Iterator[Path]:
     """Yields the cgroups that limit this process, v2 and v1.
 

@@ -95,6 +95,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             "without a slash at its end; unset: its own address."
         ),
     ] = None
+    runbook_url: Annotated[
+        Annotated[str, _PUBLIC_URL] | None,
+        Meta(
+            description="Folder with the pages of the runbooks that alerts and reasons link, like "
+            "https://wiki.example.com/forecast, without a slash at its end; unset: the operators' listener's own."
+        ),
+    ] = None
+    partner_metrics: Annotated[
+        bool, Meta(description="Whether metrics name the 50 busiest partners; each adds some series.")
+    ] = False
     operator_allowed_hosts: Annotated[
         tuple[Annotated[str, _HOST], ...],
         Meta(

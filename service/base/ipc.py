@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from config.settings import Settings
-from service.base.telemetry import Snapshot
+from service.base.telemetry import Histogram, Snapshot
 
 # Lines to a worker: report; empty the near cache; and, with an argument, find a request; set the share of logged
 # requests.
@@ -35,6 +35,30 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
     name: str  # a query, a key id, an address
     detail: str  # the partner of a key, or the reason for a refusal
     count: int
+
+
+class PartnerSample(msgspec.Struct, array_like=True):
+    """The requests of one partner: estimates from a sample, except for the last error."""
+
+    partner: str
+    statuses: dict[int, int] = {}
+    cached: int = 0  # answers from a cache
+    answers: int = 0  # of any tier but the previous release
+    seconds: Histogram = msgspec.field(default_factory=Histogram.empty)
+    quota: float | None = None  # share used, of the key that used most; None: no quota
+    rate: float | None = None  # requests a second that its fastest key may send; None: no rate
+    last_error: str = ""  # time, status and code
+    keys: set[str] = set()
+
+    def add(self, other: "PartnerSample") -> None:
+        for status, count in other.statuses.items():
+            self.statuses[status] = self.statuses.get(status, 0) + count
+        self.cached += other.cached
+        self.answers += other.answers
+        self.seconds.add(other.seconds)
+        self.quota = self.quota if other.quota is None else other.quota
+        self.rate = self.rate if other.rate is None else other.rate
+        self.last_error = max(self.last_error, other.last_error)
 
 
 class AccessLogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -129,7 +153,9 @@ class WorkerReport(msgspec.Struct, frozen=True, kw_only=True):
     connections_limit: int = 0  # most connections served
     files_limit: int = 0  # of open files, if that is what bounds the connections
     waiting: int = 0  # look-ups that wait for the warehouse
+    last_line: str | None = None  # the message of its last line in the log
     samples: list[Sample] = []  # since the last report
+    partners: list[PartnerSample] = []  # since the last report
     found: FoundRequests | None = None  # in the first report after the request for it
     telemetry: Snapshot
 

@@ -14,6 +14,7 @@ from config.text import json_text, printable, printable_lines
 from service.base.masking import masked
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_LAST_CHARACTERS = 200
 _COLOURS = {"DEBUG": "\x1b[2m", "WARNING": "\x1b[33m", "ERROR": "\x1b[31m", "CRITICAL": "\x1b[31m"}
 
 
@@ -65,6 +66,21 @@ def configure(form: Literal["auto", "json", "text"], level: str) -> bool:
     for name in ("uvicorn.error", "uvicorn.access", "litestar"):
         logging.getLogger(name).setLevel(logging.ERROR)
     return as_json
+
+
+class LastLine(logging.Handler):
+    """Remembers the last record of this process, for reports about its end. Its owner adds it to the root logger."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._record: logging.LogRecord | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._record = record
+
+    @property
+    def text(self) -> str | None:
+        return masked(printable(self._record.getMessage(), _LAST_CHARACTERS)) if self._record is not None else None
 
 
 def handler(*, as_json: bool) -> logging.Handler:

@@ -20,7 +20,7 @@ _HEAD = Struct(">3sB16sI16sI")
 _OUTER, _INNER = Struct(">3sB16sI"), Struct(">16sI")
 _MARKER = b"phf"
 # About the payload of one Ethernet frame: for a smaller body, gzip saves no packet.
-_WORTH_COMPRESSING_BYTES = 1400
+WORTH_COMPRESSING_BYTES = 1400
 
 
 class CacheEntry(msgspec.Struct, frozen=True, gc=False):
@@ -32,7 +32,7 @@ class CacheEntry(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, body: bytes) -> "CacheEntry":
-        gzipped = gzip.compress(body, 6, mtime=0) if len(body) >= _WORTH_COMPRESSING_BYTES else b""
+        gzipped = gzip.compress(body, 6, mtime=0) if len(body) >= WORTH_COMPRESSING_BYTES else b""
         return cls(body, gzipped, blake2b(body, digest_size=16).digest())
 
 

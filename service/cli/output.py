@@ -50,8 +50,9 @@ def wants_json() -> bool:
     return context is not None and bool(context.meta.get(_WANTS_JSON))
 
 
-def stdout() -> "Console":
-    return _console(stderr=False)
+def stdout(*, wide: bool = False) -> "Console":
+    """Returns standard output. `wide`: for tables that use the whole width of a terminal."""
+    return _console(stderr=False, wide=wide)
 
 
 def stderr() -> "Console":
@@ -159,11 +160,12 @@ def fail(message: str, code: int = FAILED, *, printed: bool = False) -> NoReturn
     sys.exit(code)
 
 
-def _console(*, stderr: bool) -> "Console":
+def _console(*, stderr: bool, wide: bool = False) -> "Console":
     # imported here, because an instance prints with neither
     from service.reports.text_table import NARROWEST, WIDTH, HarmlessConsole
 
     console = HarmlessConsole(file=AsIs(sys.stderr if stderr else sys.stdout))
     # a pipe has no width; a terminal may be too wide or too narrow to read, or report a width of 0
-    console.width = max(NARROWEST, min(console.width, WIDTH)) if console.is_terminal else WIDTH
+    most = console.width if wide else WIDTH
+    console.width = max(NARROWEST, min(console.width, most)) if console.is_terminal else WIDTH
     return console

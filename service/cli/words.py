@@ -43,8 +43,9 @@ def size(amount: int | None) -> str:
 def span(seconds: float) -> str:
     """Returns the heading of a column: the time that its figures cover."""
     if seconds >= _HOUR_SECONDS - 1:
-        return "last hour"
-    return "last minute" if round(seconds) == _MINUTE_SECONDS else f"last {in_words(round(seconds))}"
+        return "1 h"
+    minutes = round(seconds / _MINUTE_SECONDS)
+    return f"{minutes} min" if round(seconds) >= _MINUTE_SECONDS else f"{round(seconds)} s"
 
 
 def time_of_day(at: float) -> str:

@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from importlib import resources
 from pathlib import Path
@@ -81,8 +81,9 @@ class EmbeddedServers:
     def owned(self) -> bool:
         return self._lock is not None
 
-    def ensure(self) -> None:
-        """Starts missing servers, unless another process owns them; returns when all answer.
+    def ensure(self, waiting: Callable[[], None] = lambda: None) -> None:
+        """Starts missing servers, unless another process owns them; returns when all answer. Calls `waiting`, which may
+        raise, while the servers of another process do not answer.
 
         Raises:
             EmbeddedError: if there is no server program, or it does not start.
@@ -96,6 +97,7 @@ class EmbeddedServers:
         while not self.answers():
             if not self.owned:
                 self.tend()  # their owner may have just stopped them
+                waiting()
             for role, server in self._servers.items():
                 server.notice_end(time.monotonic())
                 if server.cause:
@@ -246,8 +248,12 @@ class EmbeddedServers:
 
 
 @contextlib.contextmanager
-def borrowed(settings: Settings, needed: tuple[Role, ...] = ROLES) -> Iterator[dict[Role, str]]:
-    """Yields the URLs of the stores to one command. Starts missing embedded servers and stops them at the end."""
+def borrowed(
+    settings: Settings, needed: tuple[Role, ...] = ROLES, waiting: Callable[[], None] = lambda: None
+) -> Iterator[dict[Role, str]]:
+    """Yields the URLs of the stores to one command. Starts missing embedded servers and stops them at the end.
+    `waiting` is called while servers of another process do not answer.
+    """
     roles = tuple(role for role in embedded_roles(settings) if role in needed)
     servers = EmbeddedServers(settings.data_path, roles)
     if not roles:
@@ -255,7 +261,7 @@ def borrowed(settings: Settings, needed: tuple[Role, ...] = ROLES) -> Iterator[d
         return
     with _users(settings.data_path) as users:
         try:
-            servers.ensure()
+            servers.ensure(waiting)
             yield resolve_urls(settings, servers)
         finally:
             if servers.owned:

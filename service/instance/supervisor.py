@@ -180,7 +180,7 @@ class Supervisor:
         changes = Actions(self._settings, endpoints.keys_url, endpoints.pepper, view.purge, view.events.add)
         self._listener = OperatorsListener(self._settings, self._operators, changes)
         self._peers = self._make_peers(endpoints.keys_url)
-        await self._view.start(endpoints, self._peers, self._servers)
+        await self._view.start(endpoints, self._peers, self._servers, self._operators_url)
         self._listener.start(self._view)
         await self._peers.start()
         self._workers.start(self._orders, self._partners)

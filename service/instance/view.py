@@ -1,9 +1,10 @@
 """Gathers the state of an instance for operators: its workers, stores, watcher and data folder."""
 
 import asyncio
+import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +26,9 @@ from service.instance.worker_process import WorkerProcess
 from service.instance.workers import Workers
 from service.operators.actions import Purged
 from service.operators.history import Span
+from service.operators.kept import SAVE_SECONDS, kept_file, read_kept, write_kept
 from service.operators.live import Broadcast, Rounds
+from service.operators.next_steps import OWN_RUNBOOKS, Installation, NextSteps
 from service.operators.observer import Observer
 from service.operators.overview import History, Overview
 from service.operators.state import InstanceState, WorkerState
@@ -34,6 +37,8 @@ from warehouse.releases.catalog import Catalog
 from warehouse.releases.deliveries import last_delivery
 from warehouse.schema.errors import CatalogError, FilesHang
 
+log = logging.getLogger("forecast.supervisor")
+
 _LOOK_SECONDS = 1.0
 # Maximum wait for a fresh overview: the data folder may hang.
 _FRESH_SECONDS = 0.5
@@ -41,6 +46,7 @@ _FRESH_SECONDS = 0.5
 _FILE_THREADS = 4
 
 _RELEASES = 10
+_PARTNERS_IN_METRICS = 50
 
 
 class FolderNews(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,19 +105,28 @@ class InstanceView:
         self._reading = asyncio.Lock()
         self._looks = Rounds(self._look)
         self._news = FolderNews()
+        self._kept = kept_file(settings.data_path, settings.operator_port)
         self._served: str | None = None  # the release that all workers served last
         self._switched_by: str | None = None  # the operator who made it current
 
-    async def start(self, endpoints: Endpoints, peers: Peers, servers: EmbeddedServers) -> None:
+    async def start(self, endpoints: Endpoints, peers: Peers, servers: EmbeddedServers, listener_url: str) -> None:
         self._peers, self._servers = peers, servers
         self._cache_url = endpoints.cache_url
+        self._runbooks = self._settings.runbook_url or f"{listener_url}/{OWN_RUNBOOKS}"
         self._checks = StoreChecks(endpoints, self._settings.data_path, self.events.add)
         await self._checks.start()
         self._workers.on_samples = self.observer.take_samples
+        self._workers.on_end = lambda text: self.events.add("worker", text)
+        steps = NextSteps(self._settings, endpoints, Installation.here())
+        self.observer.verdicts.next_step = steps.find
+        await self._restore()
         self._looking = keep_running("look at the instance", self._keep_looking)
+        self._saving = keep_running("save the history", self._save)
 
     async def stop(self) -> None:
-        await asyncio.gather(end_task(self._looking), self._checks.stop(), return_exceptions=True)
+        await asyncio.gather(
+            end_task(self._looking), end_task(self._saving), self._save(), self._checks.stop(), return_exceptions=True
+        )
 
     def state(self) -> InstanceState:
         news, settings = self._news, self._settings
@@ -143,6 +158,7 @@ class InstanceView:
             all_workers=self._workers.everywhere,
             clock_ahead=self._peers.clock.ahead,
             lookup_queue=settings.lookup_queue,
+            runbooks=self._runbooks,
         )
 
     async def look_at_disk(self) -> None:
@@ -162,7 +178,8 @@ class InstanceView:
     def _restarted(self) -> tuple[str, ...]:
         workers = self._workers.recent.recent_count(time.monotonic())
         servers = (f"the embedded server for {role}" for role in self._servers.restarted())
-        return (*([f"{workers} of the workers"] if workers else []), *servers)
+        ended = [f"{workers} of the workers ({self._workers.last_end})"] if workers else []
+        return (*ended, *servers)
 
     async def sums(self) -> Snapshot:
         """Returns the current figures of all workers, past ones included. Refreshes the figures of drops in `state`."""
@@ -189,6 +206,9 @@ class InstanceView:
 
     def history(self, span: Span) -> History:
         return self.observer.history(span)
+
+    def partner_totals(self) -> list[tuple[str, Mapping[int, int]]]:
+        return self.observer.board.totals(_PARTNERS_IN_METRICS) if self._settings.partner_metrics else []
 
     async def find(self, request_id: str) -> list[AccessLogEntry]:
         """Returns the workers' log entries of a request, oldest first."""
@@ -228,6 +248,21 @@ class InstanceView:
                 self._checks.trail.revoke_again(worker.report.revoked_lost)
         self.observer.look(self.state(), self._workers.retired.snapshot())
         self.broadcast.publish()
+
+    async def _restore(self) -> None:
+        with suppress(FilesHang):  # `state` reports it
+            kept = await self._files.run(f"reading {self._kept}", read_kept, self._kept, wait=1)
+            try:
+                if kept is not None:
+                    self.observer.restore(kept)
+            except ValueError as error:
+                log.warning("the history begins anew: %s cannot be used: %s", self._kept, error)
+
+    async def _save(self) -> float:
+        """Saves what the instance remembers; returns the seconds until the next time."""
+        with suppress(FilesHang, OSError):  # a full disk: `state` reports it
+            await self._files.run(f"writing {self._kept}", write_kept, self._kept, self.observer.keep(), wait=1)
+        return SAVE_SECONDS
 
     async def _read_folder(self) -> None:
         folder = self._settings.data_path

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from service.base import ipc
-from service.base.ipc import AccessLogEntry, Sample
+from service.base.ipc import AccessLogEntry, PartnerSample, Sample
 from service.instance.children import Child, ControlledChild
 from service.instance.forks import Forks
 from service.instance.silence import Silence, take_sample
@@ -42,7 +42,7 @@ class WorkerProcess:
         self.pid = process.pid
         self.started_at = time.time()
         self.leaving = False  # it got SIGTERM
-        self.on_samples: Callable[[list[Sample]], None] = lambda _: None
+        self.on_samples: Callable[[list[Sample], list[PartnerSample]], None] = lambda _, __: None
         self._finding: dict[str, list[asyncio.Future[list[AccessLogEntry]]]] = {}
         self._on_report = on_report
         self._heard = False
@@ -136,7 +136,7 @@ class WorkerProcess:
 
     def _take_report(self, report: ipc.WorkerReport) -> None:
         self.report = report
-        self.on_samples(report.samples)
+        self.on_samples(report.samples, report.partners)
         self._on_report()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
@@ -146,3 +146,17 @@ class WorkerProcess:
             for finding in self._finding.pop(report.found.request_id, []):
                 if not finding.done():
                     finding.set_result(report.found.requests)
+
+
+def describe_end(status: str, hung: Silence | None, last_line: str | None, *, out_of_memory: bool) -> str:
+    """Returns why a worker ended. `status` is its exit code or signal, and the error that it reported; `hung`, its
+    silence if it was killed for that; `last_line`, that of its log.
+    """
+    number = status.removeprefix("signal ")
+    if number.isdigit() and int(number) in signal.valid_signals():
+        status = f"{status}, {signal.Signals(int(number)).name}"
+    if hung is not None:
+        status += f", because it did not respond: {hung}"
+    elif out_of_memory and "SIGKILL" in status:
+        status += ", out of memory: the kernel killed a process of this cgroup"
+    return status if last_line is None else f"{status}; its last log line: {last_line}"

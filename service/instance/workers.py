@@ -12,15 +12,16 @@ from typing import Any
 
 import msgspec
 
+from config.resources import out_of_memory_kills
 from service.base import ipc
 from service.base.backoff import LONGEST_BACKOFF_SECONDS, Backoff, Restarts
-from service.base.ipc import Orders, Sample, Shared
+from service.base.ipc import Orders, PartnerSample, Sample, Shared
 from service.base.tasks import end_task, hold_until_done, keep_running
 from service.base.telemetry import Telemetry
 from service.instance.forks import Forks
 from service.instance.silence import LOOK_SECONDS
 from service.instance.stopping import LAST_SECONDS, stop_workers
-from service.instance.worker_process import WorkerProcess
+from service.instance.worker_process import WorkerProcess, describe_end
 
 log = logging.getLogger("forecast.supervisor")
 
@@ -88,7 +89,10 @@ class Workers:
         self.recent = Restarts()
         self.start_problem: str | None = None  # why the last worker that never served ended
         self.retired = Telemetry()  # figures of workers that ended
-        self.on_samples: Callable[[list[Sample]], None] = lambda _: None
+        self.on_samples: Callable[[list[Sample], list[PartnerSample]], None] = lambda _, __: None
+        self.on_end: Callable[[str], None] = lambda _: None  # of a worker that is replaced
+        self.last_end = ""
+        self._memory_kills = out_of_memory_kills()
         self._shared = Shared(wanted)
         self._report = on_report
         self._stopping = asyncio.Event()
@@ -181,20 +185,34 @@ class Workers:
             self.recent.add(time.monotonic())
             if successor is not None:
                 log.error("worker %d hangs; worker %d serves in its place", worker.pid, successor.pid)
+                hung = worker.report.hung if worker.report is not None else "no report"
+                self._note_end(f"worker {worker.pid} was replaced: it hangs ({hung})")
                 self._begin(self._leave(worker, ending), "replace a worker")
                 continue
             status = ending.result() if ending.done() else "killed, but has not exited yet"
-            if worker.given_up:
-                status += f", because it did not respond: {worker.silence}"
+            last_line = worker.report.last_line if worker.report is not None else None
+            silence = worker.silence if worker.given_up else None
+            why = describe_end(status, silence, last_line, out_of_memory=self._memory_ran_out())
             if worker.report is None:
-                self.start_problem = status
-                log.error("worker %d ended before it served (%s); trying again", worker.pid, status)
+                self.start_problem = why
+                log.error("worker %d ended before it served (%s); trying again", worker.pid, why)
+                self._note_end(f"worker {worker.pid} ended before it served: {why}")
             else:
-                log.error("worker %d ended (%s); replacing it", worker.pid, status, extra={"worker": worker.pid})
+                log.error("worker %d ended (%s); replacing it", worker.pid, why, extra={"worker": worker.pid})
+                self._note_end(f"worker {worker.pid} was replaced: {why}")
             if not ending.done():
                 self._begin(self._leave(worker, ending), "reap a worker")
             await self._pause(backoff.after(loop.time() - began))
         return 0.0
+
+    def _note_end(self, text: str) -> None:
+        self.last_end = text
+        self.on_end(text)
+
+    def _memory_ran_out(self) -> bool:
+        """Whether the kernel has killed a process for lack of memory since the last call."""
+        before, self._memory_kills = self._memory_kills, out_of_memory_kills()
+        return self._memory_kills > before
 
     async def _start_one(self, orders: Orders) -> WorkerProcess | None:
         try:

@@ -5,7 +5,7 @@ The page and the health of the instance need no token. Everything else needs a r
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, cast, get_args
 
@@ -32,7 +32,8 @@ from service.operators.metrics import render_metrics
 from service.operators.overview import History, Overview
 from service.operators.page_files import INDEX, Page, wants_page
 from service.operators.problems import OPERATOR_CODES
-from service.operators.state import Health, InstanceState, readiness
+from service.operators.reasons import Health, readiness
+from service.operators.state import InstanceState
 from service.publishing.releases import RolledBack
 from service.request import response
 from service.request.errors import ApiError, Problem
@@ -89,6 +90,10 @@ class WatchedInstance(Protocol):
         ...
 
     def history(self, span: Span) -> History: ...
+
+    def partner_totals(self) -> list[tuple[str, Mapping[int, int]]]:
+        """Returns the requests by status of the partners that metrics name."""
+        ...
 
     async def find(self, request_id: str) -> list[AccessLogEntry]:
         """Returns the workers' log lines of one request."""
@@ -269,7 +274,7 @@ def scrapes_of(instance: WatchedInstance) -> Rounds[bytes]:
 
     async def rendered() -> bytes:
         figures = await instance.sums()
-        return render_metrics(instance.state(), figures, instance.events.counted)
+        return render_metrics(instance.state(), figures, instance.events.counted, instance.partner_totals())
 
     return Rounds(rendered)
 

@@ -2,13 +2,13 @@
 
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from service.operators.overview import Event, EventKind
 from service.operators.state import InstanceState
 
-_KEPT = 50  # events of each kind
+_KEPT = 100  # events of each kind
 # Most events of one kind that are shown, so that many key changes do not hide the crash of a worker.
 _SHOWN_OF_A_KIND = 15
 
@@ -25,9 +25,14 @@ class EventBoard:
         self.counted[kind] += 1
         self._events[kind].appendleft(Event(self._clock(), kind, text))
 
-    def newest(self, most: int) -> tuple[Event, ...]:
+    def restore(self, earlier: Iterable[Event]) -> None:
+        """Adds events before a restart, newest first. They are not counted again."""
+        for event in earlier:
+            self._events[event.kind].append(event)
+
+    def newest(self, most: int, of_a_kind: int = _SHOWN_OF_A_KIND) -> tuple[Event, ...]:
         """Returns at most `most` events, newest first, and a limited number of each kind."""
-        shown = [event for events in self._events.values() for event in islice(events, _SHOWN_OF_A_KIND)]
+        shown = [event for events in self._events.values() for event in islice(events, of_a_kind)]
         return tuple(sorted(shown, key=lambda event: -event.at)[:most])
 
     def compare(self, before: InstanceState, after: InstanceState) -> None:
@@ -58,10 +63,6 @@ def _worker_changes(before: InstanceState, after: InstanceState) -> Iterator[tup
     for worker in after.workers:
         if not worker.responds and worker.pid not in silent:
             yield "worker", f"worker {worker.pid} does not respond"
-    if after.restarts > before.restarts:
-        for worker in before.workers:
-            if worker.pid not in {other.pid for other in after.workers}:
-                yield "worker", f"worker {worker.pid} was replaced"
 
 
 def _up(state: InstanceState, name: str) -> bool | None:

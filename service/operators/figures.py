@@ -7,6 +7,7 @@ import msgspec
 from service.base.telemetry import (
     ANSWERS,
     LATENCY_BOUNDS,
+    OLDER,
     QUERY_SECONDS,
     REQUEST_SECONDS,
     REQUESTS,
@@ -28,6 +29,7 @@ class Figures(msgspec.Struct):
     previous: int = 0
     not_found: int = 0
     statuses: dict[int, int] = {}
+    releases: dict[str, tuple[int, int]] = {}  # answers from a cache, and answers; without OLDER
     requests: list[int] = msgspec.field(default_factory=lambda: [0] * _BUCKETS)
     queries: list[int] = msgspec.field(default_factory=lambda: [0] * _BUCKETS)
 
@@ -39,9 +41,14 @@ class Figures(msgspec.Struct):
         """Returns the number of requests answered with statuses of these hundreds."""
         return sum(count for status, count in self.statuses.items() if status // 100 in hundreds)
 
+    def plus(self, other: "Figures") -> "Figures":
+        """Returns the sum of both counts."""
+        return other.since(Figures().since(self))
+
     def since(self, before: "Figures") -> "Figures":
         """Returns the difference to the earlier counts `before`."""
-        counted = {status: count - before.statuses.get(status, 0) for status, count in self.statuses.items()}
+        statuses = self.statuses.keys() | before.statuses.keys()
+        counted = {status: self.statuses.get(status, 0) - before.statuses.get(status, 0) for status in statuses}
         return Figures(
             near=self.near - before.near,
             shared=self.shared - before.shared,
@@ -49,6 +56,7 @@ class Figures(msgspec.Struct):
             previous=self.previous - before.previous,
             not_found=self.not_found - before.not_found,
             statuses={status: count for status, count in counted.items() if count},
+            releases=_without(self.releases, before.releases),
             requests=[now - then for now, then in zip(self.requests, before.requests, strict=True)],
             queries=[now - then for now, then in zip(self.queries, before.queries, strict=True)],
         )
@@ -62,6 +70,10 @@ def figures_of(snapshots: Iterable[Snapshot]) -> Figures:
             if name == ANSWERS.name:
                 tier = labels[1]
                 setattr(figures, tier, getattr(figures, tier) + value)
+                if labels[2] != OLDER and tier != "previous":
+                    cached, answers = figures.releases.get(labels[2], (0, 0))
+                    cached += value if tier != "warehouse" else 0
+                    figures.releases[labels[2]] = cached, answers + value
             elif name == REQUESTS.name:
                 status = int(labels[1])
                 figures.statuses[status] = figures.statuses.get(status, 0) + value
@@ -70,6 +82,15 @@ def figures_of(snapshots: Iterable[Snapshot]) -> Figures:
         figures.requests = _with(figures.requests, snapshot, REQUEST_SECONDS.name)
         figures.queries = _with(figures.queries, snapshot, QUERY_SECONDS.name)
     return figures
+
+
+def _without(all_of_them: dict[str, tuple[int, int]], before: dict[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    found = {}
+    for release in all_of_them.keys() | before.keys():
+        (cached, answers), (earlier, asked) = all_of_them.get(release, (0, 0)), before.get(release, (0, 0))
+        if answers != asked:
+            found[release] = cached - earlier, answers - asked
+    return found
 
 
 def quantile(counts: Sequence[int], share: float) -> float | None:

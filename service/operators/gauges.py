@@ -41,6 +41,12 @@ def build() -> Iterator[Metric]:
     yield build
 
 
+def runbooks(state: InstanceState) -> Iterator[Metric]:
+    found = InfoMetricFamily("forecast_runbooks", "Where the pages of the runbooks are; alerts link them.")
+    found.add_metric([], {"url": state.runbooks})
+    yield found
+
+
 def workers(state: InstanceState) -> Iterator[Metric]:
     memory = GaugeMetricFamily("forecast_worker_resident_memory_bytes", "Memory by worker.", labels=("pid",))
     started = GaugeMetricFamily("forecast_worker_start_time_seconds", "When a worker was started.", labels=("pid",))

@@ -11,7 +11,8 @@ from service.inbox.status import Status
 from service.operators import gauges
 from service.operators.gauges import cumulative, gauge
 from service.operators.overview import EventKind
-from service.operators.state import InstanceState, readiness, went_back
+from service.operators.reasons import readiness, went_back
+from service.operators.state import InstanceState
 
 
 class _Families:
@@ -24,19 +25,27 @@ class _Families:
         return self._metrics
 
 
+Partners = Iterable[tuple[str, Mapping[int, int]]]  # name, requests by status
 _NO_EVENTS: Mapping[EventKind, int] = MappingProxyType({})
 
 
-def render_metrics(state: InstanceState, sums: Snapshot, events: Mapping[EventKind, int] = _NO_EVENTS) -> bytes:
-    """Returns the text of one scrape. `sums` includes workers that ended; `events` are counted by kind."""
+def render_metrics(
+    state: InstanceState, sums: Snapshot, events: Mapping[EventKind, int] = _NO_EVENTS, partners: Partners = ()
+) -> bytes:
+    """Returns the text of one scrape. `sums` includes workers that ended; `events` are counted by kind, and the
+    requests of `partners` by status.
+    """
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families(metric_families(state, sums, events)))
+    registry.register(_Families(metric_families(state, sums, events, partners)))
     return generate_latest(registry)
 
 
-def metric_families(state: InstanceState, sums: Snapshot, events: Mapping[EventKind, int] = _NO_EVENTS) -> list[Metric]:
+def metric_families(
+    state: InstanceState, sums: Snapshot, events: Mapping[EventKind, int] = _NO_EVENTS, partners: Partners = ()
+) -> list[Metric]:
     return [
         *gauges.build(),
+        *gauges.runbooks(state),
         *_counters(sums),
         *_histograms(sums),
         *_gauges(state),
@@ -46,9 +55,19 @@ def metric_families(state: InstanceState, sums: Snapshot, events: Mapping[EventK
         *gauges.folder(state),
         *gauges.keys(state),
         *gauges.events(events),
+        *_partners(partners),
         *_inbox(state.inbox),
         *_drops(state),
     ]
+
+
+def _partners(partners: Partners) -> Iterator[Metric]:
+    text = "Requests of the busiest partners, estimated from a sample; only with FORECAST_PARTNER_METRICS."
+    requests = CounterMetricFamily("forecast_partner_requests", text, labels=("partner", "status"))
+    for partner, statuses in partners:
+        for status, count in statuses.items():
+            requests.add_metric((partner, str(status)), count)
+    yield requests
 
 
 def _counters(sums: Snapshot) -> Iterator[Metric]:

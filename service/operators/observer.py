@@ -1,4 +1,4 @@
-"""Watches one instance: once a second it records the counts, notices events, and works out the verdict."""
+"""Watches one instance: once a second it records the counts, and notices events and problems."""
 
 import os
 import socket
@@ -8,38 +8,31 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
-from service.base.ipc import Sample
+from service.base.ipc import PartnerSample, Sample
 from service.base.telemetry import REQUEST_SECONDS, Histogram, Snapshot
 from service.operators.events import EventBoard
 from service.operators.figures import Figures, figures_of, quantile
 from service.operators.history import FigureHistory, Mark, Span, hit_rate, traffic
+from service.operators.kept import MOST_EVENTS, Kept
 from service.operators.overview import (
     History,
     Inbox,
     Instance,
     Overview,
-    Reason,
     Release,
     Switch,
-    Verdict,
     Warehouse,
     Worker,
 )
 from service.operators.ranking import RankingBoard
-from service.operators.state import InstanceProblem, InstanceState, Status, WorkerState, problems_of
+from service.operators.reasons import problems_of
+from service.operators.state import InstanceState, Status, WorkerState
+from service.operators.verdict import VerdictBoard
 
 MINUTE, HOUR = 60.0, 3600.0
 # Span of the hit rates before and after a release switch.
 _SWITCH_SECONDS = 300.0
 _EVENTS_SHOWN = 50
-# Partners get errors if at least this many requests of the last minute failed, and at least this share.
-_ERRORS, _ERROR_SHARE = 5, 0.01
-_SENTENCES = {
-    "ready": "All is well.",
-    "degraded": "Partners get answers.",
-    "errors": "Partners get errors.",
-    "unavailable": "Partners get no answers.",
-}
 
 
 class Observer:
@@ -66,15 +59,26 @@ class Observer:
         self._history = FigureHistory(self._began)
         self._state: InstanceState | None = None
         self._workers: dict[int, deque[tuple[float, Histogram]]] = {}  # by pid: requests of the last minute
-        self._since: dict[str, float] = {}  # by kind of problem
-        self._well_since = self._began
+        self.verdicts = VerdictBoard(self._began)
         self._served: str | None = None  # the release that all workers served last
         self._served_since = self._began
         self._switch: tuple[float, float, str, str] | None = None  # when, the switch before, from and to which release
         self.events.add("instance", "the instance started")
 
-    def take_samples(self, samples: Iterable[Sample]) -> None:
-        self.board.add(samples)
+    def take_samples(self, samples: Iterable[Sample], partners: Iterable[PartnerSample] = ()) -> None:
+        self.board.add(samples, partners)
+
+    def keep(self) -> Kept:
+        """Returns what the instance remembers over a restart."""
+        events = self.events.newest(MOST_EVENTS, MOST_EVENTS)
+        return Kept(self._offset, self._history.marks(), events, self.board.keep())
+
+    def restore(self, kept: Kept) -> None:
+        """Continues what the last instance remembered. Call it before the first look."""
+        shift = kept.offset - (self._clock() - self._ticks())
+        self._history.restore(kept.marks, shift)
+        self.events.restore(kept.events)
+        self.board.restore(kept.rankings, shift)
 
     def look(self, state: InstanceState, ended: Snapshot) -> None:
         """Records `state`. `ended` has the figures of workers that ended."""
@@ -82,13 +86,17 @@ class Observer:
         self._offset = self._clock() - tick
         # includes workers that do not respond now: their counts must not disappear
         counted = [worker.report.telemetry for worker in state.workers if worker.report is not None]
-        self._history.record(tick, figures_of([ended, *counted]), self._offset)
+        cache = next((store for store in state.stores if store.name == "cache"), None)
+        connections = sum(report.connections for report in state.reports)
+        self._history.record(tick, figures_of([ended, *counted]), self._offset, connections, cache)
         self._record_workers(tick, state.workers)
         self._record_switch(tick, state)
         if self._state is not None:
             self.events.compare(self._state, state)
         self._state = state
-        self._record_problems(tick, self._problems(state))
+        now = self._history.now.figures
+        minute = now.since(self._history.back(MINUTE).figures)
+        self.verdicts.look(tick, state, minute, now.of_class(5))
 
     def _record_switch(self, tick: float, state: InstanceState) -> None:
         """Records a switch once all workers serve the same release."""
@@ -119,7 +127,7 @@ class Observer:
         minute, hour = self._history.back(MINUTE), self._history.back(HOUR)
         return Overview(
             at=now.tick + self._offset,
-            verdict=self._verdict(state),
+            verdict=self.verdicts.verdict(self._offset),
             instance=self._instance(state),
             hit_rate_now=hit_rate(minute, now),
             hit_rate_hour=hit_rate(hour, now),
@@ -128,6 +136,7 @@ class Observer:
             releases=_releases(state),
             switch=self._switched(),
             rankings=self.board.rankings(),
+            partners=self.board.partners(),
             stores=state.stores,
             warehouse=_warehouse(minute, now, state),
             workers=tuple(self._worker(worker) for worker in state.workers),
@@ -139,52 +148,6 @@ class Observer:
 
     def history(self, span: Span) -> History:
         return self._history.history(span)
-
-    # --- the verdict ---------------------------------------------------------------------------------------------
-
-    def _problems(self, state: InstanceState) -> tuple[Status, list[InstanceProblem]]:
-        """Returns the status and its problems: those of readiness, then restarted processes, then errors."""
-        status, problems = problems_of(state)
-        if state.restarted:  # the process may end again
-            problems = [
-                *problems,
-                InstanceProblem("restarts", f"restarted in the last minute: {', '.join(state.restarted)}"),
-            ]
-            status = "degraded" if status == "ready" else status
-        found = self._history.now.figures.since(self._history.back(MINUTE).figures)
-        failed = found.of_class(5)
-        if failed >= _ERRORS and failed >= _ERROR_SHARE * found.asked:
-            share = f"{failed / found.asked:.1%}" if failed < found.asked else "all"
-            problems = [
-                *problems,
-                InstanceProblem("errors", f"{share} of the requests of the last minute failed (5xx)"),
-            ]
-            status = "degraded" if status == "ready" else status
-        return status, problems
-
-    def _record_problems(self, tick: float, found: tuple[Status, list[InstanceProblem]]) -> None:
-        """Records when each problem began. While the instance is unavailable, `problems_of` finds only the cause,
-        and earlier problems stay recorded."""
-        status, problems = found
-        kinds = {problem.kind for problem in problems}
-        if self._since and not kinds:
-            self._well_since = tick
-        stay = {*self._since} if status == "unavailable" else set()
-        self._since = {kind: self._since.get(kind, tick) for kind in kinds | stay}
-
-    def _verdict(self, state: InstanceState) -> Verdict:
-        status, problems = self._problems(state)
-        now = self._history.now.tick
-        reasons = tuple(
-            Reason(problem.text, problem.since or self._since.get(problem.kind, now) + self._offset)
-            for problem in problems
-        )
-        if not reasons:
-            return Verdict("ok", _SENTENCES["ready"], self._well_since + self._offset)
-        first = reasons[0].text
-        failing = status == "degraded" and any(problem.kind == "errors" for problem in problems)
-        sentence = f"{_SENTENCES['errors' if failing else status]} {first[:1].upper()}{first[1:]}."
-        return Verdict("degraded" if status == "degraded" else "unavailable", sentence, reasons[0].since, reasons)
 
     # --- parts ---------------------------------------------------------------------------------------------------
 

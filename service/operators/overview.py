@@ -12,11 +12,21 @@ Level = Literal["ok", "degraded", "unavailable"]
 EventKind = Literal["release", "rollback", "purge", "key", "worker", "store", "inbox", "instance"]
 
 
+class NextStep(msgspec.Struct, frozen=True):
+    """What to do about a problem."""
+
+    runbook: str  # URL; relative to this listener's, unless FORECAST_RUNBOOK_URL is set
+    command: str | None  # to begin with, on this installation; it only looks
+
+
 class Reason(msgspec.Struct, frozen=True):
     """One problem of the instance."""
 
     text: str
     since: float
+    kind: str = ""
+    ended: float | None = None  # None: it lasts
+    next: NextStep | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -102,10 +112,24 @@ class Rankings(msgspec.Struct, frozen=True, kw_only=True):
     queries: tuple[Ranked, ...] = ()  # most frequent queries
     missed: tuple[Ranked, ...] = ()  # answered by the warehouse
     unknown: tuple[Ranked, ...] = ()  # not found: 404
-    partners: tuple[Ranked, ...] = ()
     keys: tuple[Ranked, ...] = ()
     limited: tuple[Ranked, ...] = ()  # keys that got 429
     refused: tuple[Ranked, ...] = ()  # addresses or key ids that got 401
+
+
+class Partner(msgspec.Struct, frozen=True, kw_only=True):
+    """The requests of one partner in about the last hour: estimates from a sample, except for the last error."""
+
+    name: str
+    requests: int
+    per_second: float  # lately, an average over about a minute
+    statuses: dict[str, int]
+    p50: float | None
+    p99: float | None
+    hit_rate: float | None
+    quota_used: float | None  # share, of the key that used most; None: no quota
+    rate: float | None  # requests a second of its fastest key; None: no limit
+    last_error: str  # time, status and code
 
 
 class StoreNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,6 +223,11 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     p50: float | None
     p99: float | None
     p999: float | None
+    times: tuple[int, ...] = ()  # requests by duration, in the buckets of metrics
+    releases: dict[str, float] = {}  # hit rate of each release that answered
+    connections: int = 0
+    cache_bytes: int | None = None  # memory of the shared cache
+    evictions: float | None = None  # of the shared cache, a second
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,6 +250,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     releases: tuple[Release, ...]
     switch: Switch | None
     rankings: Rankings
+    partners: tuple[Partner, ...]  # the busiest, at most 100
     stores: tuple[Store, ...]
     warehouse: Warehouse
     workers: tuple[Worker, ...]

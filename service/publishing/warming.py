@@ -3,7 +3,7 @@
 import asyncio
 import math
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -11,7 +11,8 @@ import msgspec
 from config.settings import Settings, SettingsError
 from config.text import printable
 from config.urls import address, same_store
-from service.cache.warm import Plan, WarmError, warm
+from service.cache.fitting import fit_to_memory
+from service.cache.warm import Answer, Plan, WarmError, warm
 from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
 from service.keys import pepper
@@ -43,9 +44,8 @@ def warm_release(
         secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
     except SettingsError as error:
         return [make_finding("not-warmed", str(error))]
-    warnings = []
     try:
-        _warm(url, settings, folder, manifest, progress, secret, _WARM_SECONDS)
+        warnings = _warm(url, settings, folder, manifest, progress, secret, _WARM_SECONDS).warnings
     except WarmError as error:
         warnings = [make_finding("not-warmed", str(error))]
     return warnings + _warmed_elsewhere(address(settings.cache_url), instances)
@@ -69,8 +69,9 @@ def warm_again(settings: Settings, folder: Path, manifest: Manifest, progress: C
     if url is None:
         raise WarmError("no embedded cache answers here: start an instance, which runs one, and try again")
     secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=False)
-    stored = _warm(url, settings, folder, manifest, progress, secret, math.inf)
-    return Warmed(stored, _warmed_elsewhere(address(settings.cache_url), live_instances(settings.data_path)))
+    warmed = _warm(url, settings, folder, manifest, progress, secret, math.inf)
+    elsewhere = _warmed_elsewhere(address(settings.cache_url), live_instances(settings.data_path))
+    return Warmed(warmed.stored, warmed.warnings + elsewhere)
 
 
 def _warm(
@@ -81,17 +82,26 @@ def _warm(
     progress: Callable[[str], None],
     secret: bytes,
     seconds: float,
-) -> int:
-    """Returns the number of answers stored within `seconds`. Raises WarmError if some are missing."""
+) -> Warmed:
+    """Stores answers within `seconds`: all, or the most used if the cache is too small. Raises WarmError if some of
+    these are missing.
+    """
     cursors = Cursors(pepper.cursor_secret(secret))
     plan = Plan(release=manifest.id, ttl=settings.cache_ttl, seconds=seconds)
-    answers = (
-        (area.name, query, body)
-        for area in DATA_AREAS
-        if area.name in manifest.areas
-        for query, body in area.answers_to_warm(folder, cursors)
-    )
-    return asyncio.run(warm(url, plan, answers, lambda stored: progress(f"warming the cache: {stored:,} answers")))
+
+    def answers() -> Iterator[Answer]:
+        for area in DATA_AREAS:
+            if area.name in manifest.areas:
+                for query, body in area.answers_to_warm(folder, cursors):
+                    yield area.name, query, body
+
+    fit = asyncio.run(fit_to_memory(url, [*filter(None, [manifest.previous]), manifest.id], answers()))
+    chosen = answers() if fit is None else (answer for answer in answers() if answer[:2] in fit.chosen)
+    stored = asyncio.run(warm(url, plan, chosen, lambda stored: progress(f"warming the cache: {stored:,} answers")))
+    if fit is None:
+        return Warmed(stored, [])
+    message = f"{fit}: only {stored:,} answers were warmed, the most used first"
+    return Warmed(stored, [make_finding("not-warmed", message, remedy="raise the maxmemory of the shared cache")])
 
 
 def _cache_missing(instances: list[InstanceRecord]) -> Finding:

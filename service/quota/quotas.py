@@ -111,6 +111,13 @@ class QuotaGuard:
                 self._start(key_id)
         return known.standing(quota, used, now, due if now < due else until)
 
+    def used_share(self, key_id: str) -> float | None:
+        """Returns the used share of the key's quota, as last known; None if it has none, or its period is over."""
+        known = self._known.get(key_id)
+        if known is None or known.quota is None or not known.begins <= self._clock() < known.ends:
+            return None
+        return self._used(key_id, known) / known.quota.requests
+
     async def standing(self, key_id: str, quota: Quota, number: int = 1) -> QuotaState:
         """Returns the result of `check`, after a call to the store if needed. Never fails; ends within WAIT_SECONDS."""
         loop = asyncio.get_running_loop()

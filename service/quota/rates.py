@@ -86,6 +86,11 @@ class RateLimiter:
         self._under_way = 0  # leases under way
         self._all_done: asyncio.Future[None] | None = None  # done when there are none
 
+    def rate_of(self, key_id: str) -> Rate | None:
+        """Returns the rate of a key in use; None if it has none."""
+        lease = self._token_leases.young.get(key_id)
+        return None if lease is None else lease.rate
+
     def try_take(self, key_id: str, rate: Rate, now: float | None = None) -> Decision | None:
         """Returns the decision on one request, if it needs no call to Redis; None: call `take`. Needs a running loop.
 

@@ -99,20 +99,20 @@ def wrong_for_keys(server: ServerFacts, *, shared: bool = False) -> list[str]:
     wrong = []
     if server.evicts_all:
         policy = "volatile-lfu" if shared else "noeviction"
-        wrong.append(f"when it is full it evicts keys (maxmemory-policy is {server.policy}): set {policy}")
+        wrong.append(f"the key store evicts keys when it is full (maxmemory-policy is {server.policy}). Set {policy}.")
     if not server.appendonly:
-        wrong.append("confirmed writes are not on disk (appendonly is no): set appendonly yes, and appendfsync always")
+        wrong.append("the key store may lose confirmed writes (appendonly is no). Set yes, and appendfsync always.")
     elif not server.syncs:
-        wrong.append(f"confirmed writes may not be on disk (appendfsync is {server.appendfsync}): set always")
+        wrong.append(f"the key store may lose confirmed writes (appendfsync is {server.appendfsync}). Set always.")
     if server.disk_full:
-        wrong.append(disk_full(server.disk_full))
+        wrong.append(f"the key store: {disk_full(server.disk_full)}")
     elif server.disk_refuses:
-        wrong.append("it cannot write to its disk (aof_last_write_status)")
+        wrong.append("the key store cannot write to its disk (aof_last_write_status)")
     if server.read_only:
-        wrong.append("it is a read-only replica: no key can be changed, and usage waits")
+        wrong.append("the key store is a read-only replica. No key can be changed, and usage waits.")
     if server.refuses_when_full and server.used >= server.maxmemory:
-        wrong.append("it is full (maxmemory): no key can be issued, and usage waits")
-    return [f"the key store: {one}" for one in wrong]
+        wrong.append("the key store is full (maxmemory). No key can be issued, and usage waits.")
+    return wrong
 
 
 def wrong_for_cache(server: ServerFacts, *, shared: bool = False, at: str = "") -> list[str]:
@@ -123,5 +123,5 @@ def wrong_for_cache(server: ServerFacts, *, shared: bool = False, at: str = "") 
     if not server.refuses_when_full:
         return []
     policy = "volatile-lfu" if shared else "allkeys-lfu"
-    full = "when it is full it stores no answers (maxmemory-policy is noeviction)"
-    return [f"the shared {at or 'cache'}: {full}: set {policy}"]
+    full = "stores no answers when it is full (maxmemory-policy is noeviction)"
+    return [f"the shared cache{f' at {at}' if at else ''} {full}. Set {policy}."]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rich import markup
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -41,10 +41,12 @@ def plain(text: str) -> str:
     return markup.escape(printable(text, None))  # noqa: TID251 - the one place
 
 
-def text_table(*columns: str, numeric: tuple[str, ...] = ()) -> Table:
+def text_table(*columns: str, numeric: tuple[str, ...] = (), whole: tuple[str, ...] = ()) -> Table:
+    """Returns a table. `numeric` columns are aligned to the right; cells of `whole` columns are never broken."""
     table = TextTable(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(plain(column), justify="right" if column in numeric else "left", overflow="fold")
+        justify: JustifyMethod = "right" if column in numeric else "left"
+        table.add_column(plain(column), justify=justify, overflow="fold", no_wrap=column in whole)
     return table
 
 

@@ -101,6 +101,7 @@ class Recorder:
             make = Made(make())
         if request.key is not None:
             self._keep_error(request.key.key_id, make)
+            self._watch.samples.add_error(request.key.key_id, make)
         if request.trace is not None:
             self._watch.sample_now(make(), seconds, request.trace)
             return

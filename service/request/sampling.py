@@ -5,6 +5,7 @@ Most requests only count down to the next one in a sample.
 
 import random
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -12,8 +13,9 @@ from functools import lru_cache
 import msgspec
 
 from service.base import tracing
-from service.base.ipc import AccessLogEntry, Sample, SampleKind
+from service.base.ipc import AccessLogEntry, PartnerSample, Sample, SampleKind
 from service.base.masking import masked
+from service.base.telemetry import LATENCY_BOUNDS
 from service.base.tracing import Trace, Tracer
 from service.request.access_log import Kind, Made, Make, RequestLog, gap
 
@@ -32,6 +34,43 @@ class Samples:
 
     def __init__(self) -> None:
         self._seen: dict[SampleKind, dict[tuple[str, str], int]] = {}
+        self._partners: dict[str, PartnerSample] = {}
+        self._errors: dict[str, Make] = {}  # the last one of each key
+
+    def add_request(self, request: AccessLogEntry, count: int) -> None:
+        """Counts a request of a partner, which stands for `count`."""
+        partner = self._partner(request)
+        if partner is None:
+            return
+        partner.statuses[request.status] = partner.statuses.get(request.status, 0) + count
+        if request.tier in ("near", "shared", "warehouse"):
+            partner.answers += count
+            partner.cached += count if request.tier != "warehouse" else 0
+        partner.seconds.counts[bisect_left(LATENCY_BOUNDS, request.milliseconds / 1000)] += count
+
+    def add_error(self, key_id: str, make: Make) -> None:
+        if len(self._errors) < MOST_NAMES or key_id in self._errors:
+            self._errors[key_id] = make
+
+    def take_partners(self) -> list[PartnerSample]:
+        """Returns the partners seen since the last call."""
+        errors, self._errors = self._errors, {}
+        for make in errors.values():
+            error = make()
+            partner = self._partner(error)
+            if partner is not None:
+                partner.last_error = max(partner.last_error, f"{error.time} {error.status} {error.outcome}")
+        seen, self._partners = self._partners, {}
+        return list(seen.values())
+
+    def _partner(self, request: AccessLogEntry) -> PartnerSample | None:
+        """Returns the figures of the request's partner; None without a valid key, or with too many partners."""
+        name, key_id = request.partner, request.key_id
+        if name is None or key_id is None or (len(self._partners) >= MOST_NAMES and name not in self._partners):
+            return None
+        partner = self._partners.setdefault(name, PartnerSample(name))
+        partner.keys.add(key_id)
+        return partner
 
     def add(self, kind: SampleKind, name: str, detail: str = "", count: int = 1) -> None:
         seen = self._seen.get(kind)
@@ -160,6 +199,7 @@ class RequestWatch:
         self.skip = self._skipped = min(self._to_sight, self._to_log) - 1
 
     def _sight(self, request: AccessLogEntry, count: int) -> None:
+        self.samples.add_request(request, count)
         add, partner = self.samples.add, request.partner or ""
         if request.key_id is not None:
             add("key", request.key_id, partner, count)

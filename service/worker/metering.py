@@ -6,6 +6,7 @@ from pathlib import Path
 
 from config.resources import worker_count
 from config.settings import Settings
+from service.base.ipc import PartnerSample
 from service.quota.flusher import UsageFlusher
 from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore
@@ -55,6 +56,16 @@ class Metering:
     def problem(self) -> str | None:
         """Why usage is not stored although its store replies; None if it is."""
         return self._flusher.problem
+
+    def add_limits(self, partners: list[PartnerSample]) -> list[PartnerSample]:
+        """Adds the shares of quotas and the rates of the partners' keys."""
+        for partner in partners:
+            quotas = (self.quotas.used_share(key_id) for key_id in partner.keys)
+            rates = (self.limiter.rate_of(key_id) for key_id in partner.keys)
+            partner.quota = max((share for share in quotas if share is not None), default=None)
+            partner.rate = max((rate.per_second for rate in rates if rate is not None), default=None)
+            partner.keys.clear()
+        return partners
 
     async def start(self) -> None:
         await asyncio.gather(self._redis.start(), self.errors.start())

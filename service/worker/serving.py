@@ -49,6 +49,8 @@ class ServingWorker:
         self._purges = 0
         self._purging: set[asyncio.Task[None]] = set()
         self._server = make_server(self._app, orders.settings)
+        self._last_line = logs.LastLine()
+        logging.getLogger().addHandler(self._last_line)
 
     async def run(self) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._drain)
@@ -140,7 +142,9 @@ class ServingWorker:
             connections_limit=self._settings.connections,
             files_limit=self._files_limit,
             waiting=release.engine.under_way if release else 0,
+            last_line=self._last_line.text,
             samples=app.watch.samples.take(),
+            partners=app.metering.add_limits(app.watch.samples.take_partners()),
             found=self._found,
             telemetry=app.figures(),
         )

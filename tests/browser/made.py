@@ -13,7 +13,9 @@ from service.operators.overview import (
     Inbox,
     Instance,
     Keys,
+    NextStep,
     Overview,
+    Partner,
     Point,
     Ranked,
     Rankings,
@@ -46,6 +48,11 @@ def point(at: float, load: float = 900.0) -> Point:
         p50=0.00021 + 0.00005 * math.sin(at / 40),
         p99=0.0031 + 0.0008 * math.sin(at / 25),
         p999=0.021 + 0.009 * math.sin(at / 15),
+        times=(10, 400, 300, 90, 40, 30, 20, 9, 4, 2, 1, 0, 0, 0, 0, 0),
+        releases={NEWER: 0.979, OLDER: 0.93} if int(at) % 3600 < 900 else {NEWER: 0.979},
+        connections=212,
+        cache_bytes=int(124e6 + 2e6 * math.sin(at / 200)),
+        evictions=max(0.0, 3 * math.sin(at / 300)),
     )
 
 
@@ -99,6 +106,25 @@ def well(now: float | None = None, **changed: Any) -> Overview:
         ),
         switch=Switch(at=now - 5000, before=OLDER, after=NEWER, rate_before=0.981, rate_after=0.942),
         rankings=rankings(),
+        partners=tuple(
+            Partner(
+                name=name,
+                requests=requests,
+                per_second=requests / 3600,
+                statuses={"200": requests - 40, "404": 30, "429": 10},
+                p50=0.0002,
+                p99=0.004,
+                hit_rate=0.981,
+                quota_used=quota,
+                rate=rate,
+                last_error=error,
+            )
+            for name, requests, quota, rate, error in (
+                ("Acme Realty", 1_930_000, 0.87, 600.0, "2026-11-20T02:11:44.120+00:00 429 rate_limited"),
+                ("Bolt Mortgages", 802_000, None, None, ""),
+                ("Cedar <b>Homes</b>", 400, 0.0004, 0.5, "2026-11-20T02:11:44.120+00:00 404 no_matching_records"),
+            )
+        ),
         stores=(
             Store(name="keys", up=True, memory=8_400_000, evicted=0, latency=0.0002, pushed=2),
             Store(name="cache", up=True, memory=124_000_000, memory_limit=512_000_000, evicted=1290, latency=0.0003),
@@ -157,7 +183,6 @@ def rankings() -> Rankings:
         ),
         missed=(Ranked("city=llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch", 410),),
         unknown=(Ranked("zip_code=00000", 9100, 20), Ranked("city=atlantis", 2200, 90)),
-        partners=(Ranked("Acme Realty", 1_930_000), Ranked("Bolt Mortgages", 802_000)),
         keys=(
             Ranked("0B1zQmX4ktLw", 1_930_000, 0, "Acme Realty"),
             Ranked("9xTt2mLr0aQe", 802_000, 0, "Bolt Mortgages"),
@@ -192,9 +217,9 @@ def without_cache(now: float | None = None) -> Overview:
     """The shared cache is unreachable."""
     overview = well(now)
     since = overview.at - 75
-    text = "the shared cache is unreachable, so DuckDB answers"
-    sentence = "Partners get answers. The shared cache is unreachable, so DuckDB answers."
-    verdict = Verdict("degraded", sentence, since, (Reason(text, since),))
+    text = "The shared cache is unreachable. DuckDB answers instead; nothing is lost."
+    step = NextStep("docs/operate/alerts-stores.html#forecastcacheaway", "docker compose ps -a cache")
+    verdict = Verdict("degraded", f"Partners get answers. {text}", since, (Reason(text, since, "cache", next=step),))
     keys, cache = overview.stores
     return replace(overview, verdict=verdict, stores=(keys, replace(cache, up=False, memory=None, latency=None)))
 
@@ -204,13 +229,13 @@ def unavailable(now: float | None = None) -> Overview:
     overview = well(now)
     since = overview.at - 41
     reasons = (
-        Reason("no look-up works and nothing is cached: forecast.parquet is missing", since),
-        Reason("worker 4720 hangs", since + 9),
+        Reason("No look-up works, and no answer is cached: forecast.parquet is missing.", since),
+        Reason("Worker 4720 does not respond.", since + 9),
     )
     first, second = overview.workers
     return replace(
         overview,
-        verdict=Verdict("unavailable", f"Partners get no answers. N{reasons[0].text[1:]}.", since, reasons),
+        verdict=Verdict("unavailable", f"Partners get no answers. {reasons[0].text}", since, reasons),
         workers=(replace(first, state="hanging"), second),
         traffic_now=replace(overview.traffic_now, errors=890.2, by_status={"503": 890.2, "401": 1.1}),
         warehouse=replace(overview.warehouse, waiting=256),

@@ -16,7 +16,7 @@ from tests.browser.made import MARKUP, NEWER, OLDER, empty, history, unavailable
 from tests.support.operators import READ
 from tests.support.waiting import PATIENCE
 
-UNREACHABLE = "Partners get answers. The shared cache is unreachable, so DuckDB answers."
+UNREACHABLE = "Partners get answers. The shared cache is unreachable. DuckDB answers instead; nothing is lost."
 
 # Counts changes in live regions, and in the figures.
 _LISTEN = """() => {
@@ -86,6 +86,14 @@ def test_every_figure_of_an_overview_is_on_the_page(double: Double, opened: Open
         )
         assert [row(page, "#releases", release)[1] for release in (NEWER, OLDER)] == ["current", "earlier"]
         assert row(page, "#ranking-limited", "9xTt2mLr0aQe · Bolt Mortgages")[1] == "34,560"
+        acme = row(page, "#partners", "Acme Realty")
+        assert acme[1:4] == ["1,930,000", "536", "200: 1,929,960, 404: 30, 429: 10"]
+        assert acme[4:8] == ["0.20 ms", "4.0 ms", "98.1 %", "87.0 %"]
+        assert (acme[8], acme[9].endswith("429 rate_limited")) == ("89.3 %", True)
+        page.get_by_label("Filter").fill("404 no_MATCH")
+        assert page.locator("#partners tbody th").all_inner_texts() == ["Cedar <b>Homes</b>"]
+        page.get_by_label("Filter").fill("nobody")
+        expect(page.locator("#partners tbody")).to_have_text("No partner matches the filter.")
         assert row(page, "#ranking-refused", "203.0.113.77 · unknown key")[1] == "3,960"
         assert row(page, "#stores", "cache")[1:] == ["up", "124 MB of 512 MB", "1,290", "0.30 ms", "–"]
         assert row(page, "#stores", "keys")[-1] == "to 2 of 2 workers"
@@ -102,10 +110,16 @@ def test_what_is_wrong_is_said_with_its_reasons_and_since_when(double: Double, o
         expect(sentence(page)).to_have_text(UNREACHABLE)
         expect(page.locator("#since")).to_have_text(re.compile("^Since .*, for 1 min.$"))
         assert row(page, "#stores", "cache")[1] == "unreachable"
+        step = page.locator("#reasons li")
+        expect(step).to_have_text("Begin with docker compose ps -a cache · Runbook")
+        with page.expect_popup() as opening:
+            step.get_by_role("link", name="Runbook").click()
+        expect(opening.value.locator("#forecastcacheaway")).to_be_in_viewport()
+        opening.value.close()
         double.overview = unavailable
         expect(page).to_have_title("Unavailable · forecast-1")
         expect(page.locator("#reasons li")).to_have_text(
-            [re.compile(r"nothing is cached.* \(since "), re.compile("worker 4720 hangs")]
+            [re.compile(r"no answer is cached.* \(since "), re.compile("Worker 4720 does not respond")]
         )
         assert "97.5 % of them failed (5xx)" in page.locator("#gist").inner_text()
         assert row(page, "#workers", "4720")[1] == "hanging"
@@ -123,13 +137,13 @@ def test_an_instance_that_knows_nothing_yet_has_no_false_figures(double: Double,
 
 def test_text_from_requests_stays_text(double: Double, opened: Opened) -> None:
     made = well()
-    ranking = replace(made.rankings, partners=tuple(replace(line, name=MARKUP) for line in made.rankings.partners))
+    partners = (replace(made.partners[0], name=MARKUP),)
     verdict = Verdict("degraded", MARKUP, made.at, (Reason(MARKUP, made.at),))
     event = Event(made.at, "key", MARKUP)
-    double.overview = lambda: well(verdict=verdict, rankings=ranking, events=(event,))
+    double.overview = lambda: well(verdict=verdict, partners=partners, events=(event,))
     with opened(double.url) as page:
         expect(sentence(page)).to_have_text(MARKUP)
-        assert row(page, "#ranking-queries", MARKUP)[0] == row(page, "#ranking-partners", MARKUP)[0] == MARKUP
+        assert row(page, "#ranking-queries", MARKUP)[0] == row(page, "#partners", MARKUP)[0] == MARKUP
         assert page.locator("#events td").last.inner_text() == MARKUP
         assert page.locator("main img").count() == page.locator("main b", has_text="city").count() == 0
         assert "owned" not in page.title()
@@ -137,8 +151,8 @@ def test_text_from_requests_stays_text(double: Double, opened: Opened) -> None:
 
 def test_every_chart_has_its_table_whose_rows_stay_while_newer_ones_come(double: Double, opened: Opened) -> None:
     with opened(double.url) as page:
-        expect(page.locator("figure canvas")).to_have_count(4)
-        assert page.locator("figure").count() == page.locator("figure details table").count() == 4
+        expect(page.locator("figure canvas")).to_have_count(9)
+        assert page.locator("figure").count() == page.locator("figure details table").count() == 9
         page.get_by_label("10 minutes").check()
         figure = page.get_by_role("figure", name="Answers a second")
         figure.locator("summary").click()
@@ -165,9 +179,9 @@ def test_without_the_library_there_are_tables_and_a_sentence(double: Double, ope
         page.route("**/uplot/**", lambda route: route.fulfill(status=404))
         page.goto(double.url)
         expect(page.get_by_text("Charts are not installed here")).to_be_visible()
-        expect(page.locator("figure table:visible")).to_have_count(4)
+        expect(page.locator("figure table:visible")).to_have_count(9)
         expect(page.locator("figure canvas")).to_have_count(0)
-        rate = page.get_by_role("figure", name="Hit rate").locator("tbody td").first.inner_text()
+        rate = page.get_by_role("figure", name="Hit rate by release").locator("tbody td").first.inner_text()
         assert re.fullmatch(r"9[78]\.\d %", rate)  # of a moving minute
 
 
@@ -240,7 +254,7 @@ def test_with_a_read_token_the_page_asks_for_it(opened: Opened) -> None:
             field.fill(READ)
             field.press("Enter")
             expect(sentence(page)).to_have_text("All is well.")
-            expect(page.locator("figure canvas")).to_have_count(4)
+            expect(page.locator("figure canvas")).to_have_count(9)
             assert page.evaluate("[{...sessionStorage}, localStorage.length, document.cookie]") == [
                 {"forecast.token": READ},
                 0,
@@ -260,7 +274,7 @@ def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:
     double.history = lambda now, seconds, _: history(now, seconds, seconds / 20)  # of longer tables, it reads each cell
     double.overview = unavailable
     with opened(double.url, errors=True) as page:
-        expect(page.locator("figure canvas")).to_have_count(4)
+        expect(page.locator("figure canvas")).to_have_count(9)
         page.locator("summary").first.click()
         page.evaluate(AXE)
         assert violations(page, "html", WIDE, PHONE) == []
@@ -279,7 +293,7 @@ def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:
 @pytest.mark.parametrize("width", [390, 320])
 def test_nothing_scrolls_sideways_on_a_phone(double: Double, opened: Opened, width: int) -> None:
     with opened(double.url, (width, 844)) as page:
-        expect(page.locator("figure canvas")).to_have_count(4)
+        expect(page.locator("figure canvas")).to_have_count(9)
         for summary in page.locator("summary").all():
             summary.click()
         assert page.evaluate("document.documentElement.scrollWidth") == width
@@ -292,7 +306,7 @@ def test_live_figures_move_nothing(double: Double, opened: Opened, size: tuple[i
     loads = cycle((0.004, 950_000.0, 12.0))
     double.overview = lambda: under_load(next(loads))
     with opened(double.url, size) as page:
-        expect(page.locator("figure canvas")).to_have_count(4)
+        expect(page.locator("figure canvas")).to_have_count(9)
         for summary in page.locator("summary").all():
             summary.click()
         page.evaluate(_MOVED, 6)  # room for what is longest is made once
@@ -301,7 +315,7 @@ def test_live_figures_move_nothing(double: Double, opened: Opened, size: tuple[i
 
 def test_everything_is_reached_by_keyboard_in_order(double: Double, opened: Opened) -> None:
     with opened(double.url) as page:
-        expect(page.locator("figure canvas")).to_have_count(4)
+        expect(page.locator("figure canvas")).to_have_count(9)
         reached = []
         for _ in range(6):
             page.keyboard.press("Tab")
@@ -312,11 +326,11 @@ def test_everything_is_reached_by_keyboard_in_order(double: Double, opened: Open
             "Pause",
             "2h",
             "Table: answers a second",
-            "Table: hit rate",
-            "Table: refused and failed a second",
+            "Table: hit rate by tier",
+            "Table: hit rate by release",
         ]
         page.keyboard.press("Enter")
-        expect(page.get_by_role("region", name="Table: Refused and failed a second")).to_be_visible()
+        expect(page.get_by_role("region", name="Table: Hit rate by release")).to_be_visible()
 
 
 def test_a_screen_reader_hears_the_verdict_and_not_each_second(double: Double, opened: Opened) -> None:
@@ -336,6 +350,6 @@ def test_the_page_brings_everything_along_and_moves_nothing(double: Double, open
         asked: list[str] = []
         page.on("request", lambda request: asked.append(request.url))
         page.goto(double.url)
-        expect(page.locator("figure canvas")).to_have_count(4)
+        expect(page.locator("figure canvas")).to_have_count(9)
         assert [url for url in asked if not url.startswith(double.url)] == ["data:,"][: "data:," in asked]
         assert page.evaluate("document.getAnimations().length") == 0

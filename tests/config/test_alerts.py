@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.base.telemetry import Snapshot
 from service.operators.metrics import render_metrics
+from service.operators.next_steps import runbook_page
 from tests.service.operators.test_state import WELL, instance
 from tests.support.containerfile import ROOT
 
@@ -247,8 +248,28 @@ def test_what_an_operator_reads_names_what_the_alert_knows(tmp_path: Path) -> No
 
 def test_every_alert_has_its_section_in_the_runbook() -> None:
     """Its address is in the alert; no section is of an alert that is no more."""
-    named = {rule["alert"]: rule["annotations"]["runbook"] for rule in ALERTS.values()}
+    named = {rule["alert"]: runbook_of(rule) for rule in ALERTS.values()}
     assert named == {alert: f"docs/operate/{page.name}#{alert.lower()}" for alert, (page, _) in runbooks().items()}
+    for alert, where in named.items():
+        assert f"docs/operate/{runbook_page(alert)}" == where.replace(".md", ".html")
+
+
+def test_an_alert_links_the_runbooks_that_the_instance_names(tmp_path: Path) -> None:
+    """Also while the instance is gone. Before any scrape, it names the page in the repository."""
+    page = "alerts-instance.html#forecastdown"
+    named = {f'forecast_runbooks_info{{{_OURS},url="http://10.0.0.7:8001/docs/operate"}}': "1x20 stale"}
+    tests = []
+    for known, link in ((named, f"http://10.0.0.7:8001/docs/operate/{page}"), ({}, f"docs/operate/{page}")):
+        annotations = {"summary": "a is unreachable: no metrics for a minute.", "runbook": link}
+        found = {
+            "exp_labels": {"job": "forecast", "instance": "a", "severity": "critical"},
+            "exp_annotations": annotations,
+        }
+        inputs = [{"series": name, "values": values} for name, values in known.items()]
+        down = {"series": f"up{{{_OURS}}}", "values": "1x20 0x40"}
+        check = {"eval_time": "10m", "alertname": "ForecastDown", "exp_alerts": [found]}
+        tests.append({"interval": "15s", "input_series": [*inputs, down], "alert_rule_test": [check]})
+    expectations(tmp_path, tests)
 
 
 def test_every_runbook_begins_with_the_severity_of_its_alert() -> None:
@@ -262,9 +283,13 @@ def test_the_page_of_alerts_lists_every_alert_under_its_severity() -> None:
     for section in re.split(r"^## ", ALERTS_PAGE.read_text(), flags=re.MULTILINE):
         for alert, link in re.findall(r"^\| \[(\w+)\]\((\S+)\) \|", section, flags=re.MULTILINE):
             listed[alert] = section.partition("\n")[0].lower(), f"docs/operate/{link}"
-    assert listed == {
-        alert: (rule["labels"]["severity"], rule["annotations"]["runbook"]) for alert, rule in ALERTS.items()
-    }
+    assert listed == {alert: (rule["labels"]["severity"], runbook_of(rule)) for alert, rule in ALERTS.items()}
+
+
+def runbook_of(rule: dict[str, Any]) -> str:
+    """The page and section of an alert's runbook in the repository."""
+    end = rule["annotations"]["runbook"].rpartition("}}")[2]
+    return f"docs/operate{end}".replace(".html", ".md")
 
 
 def runbooks() -> dict[str, tuple[Path, str]]:

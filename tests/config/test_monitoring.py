@@ -1,6 +1,7 @@
 """The profile `monitoring` of compose.yaml: Prometheus, Alertmanager and Grafana, and the files they are given."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -111,6 +112,26 @@ def test_every_panel_asks_the_provisioned_source_and_has_a_place() -> None:
         assert panel["datasource"]["uid"] in uids
         assert all(target["datasource"]["uid"] in uids for target in panel["targets"])
         assert panel["title"]
+
+
+# The charts of the operators' page, and the panel with the same figures.
+OF_PAGE = {
+    "Answers a second": "Answers by tier",
+    "Hit rate by tier": "Hit rate by tier",
+    "Hit rate by release": "Hit rate by release",
+    "Refused and failed a second": "Requests by status",
+    "Time to answer": "Latency",
+    "Requests by time to answer": "Requests by latency",
+    "Evictions a second": "Evictions and refused answers",
+    "Cache memory": "Memory",
+    "Connections": "Connections",
+}
+
+
+def test_every_chart_of_the_page_has_its_panel() -> None:
+    charts = (CONFIG.parent / "service/operators/page/charts.js").read_text()
+    assert re.findall(r'\{ id: "[\w-]+", title: "([^"]+)"', charts) == list(OF_PAGE)
+    assert set(OF_PAGE.values()) <= {panel["title"] for panel in PANELS}
 
 
 def test_the_dashboard_is_one_by_grafana_s_own_schema() -> None:

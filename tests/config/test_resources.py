@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from config.resources import memory, processors
+from config.resources import memory, out_of_memory_kills, processors
 
 TOTAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 MIB = 1 << 20
@@ -86,3 +86,19 @@ def test_a_container_sees_its_own_cgroup_as_the_root(tmp_path: Path) -> None:
     """The host's path of a container's cgroup is not there inside; the root's limits are the container's."""
     put(tmp_path / "memory", memory__limit_in_bytes=str(128 * MIB))
     assert memory(tmp_path, member(tmp_path, "4:memory:/docker/0123", "0::/../../other")) == 128 * MIB
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "kills"),
+    [
+        ("memory__events", "low 0\nmax 9\noom 3\noom_kill 2", 2),
+        ("memory__oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 5", 5),
+        ("memory__events", "oom_kill nonsense", 0),
+        ("cpu__max", "max", 0),
+    ],
+)
+def test_processes_that_the_kernel_killed_for_memory_are_counted(
+    name: str, lines: str, kills: int, tmp_path: Path
+) -> None:
+    put(tmp_path, **{name: lines})
+    assert out_of_memory_kills(tmp_path, member(tmp_path, "0::/")) == kills

@@ -62,7 +62,7 @@ def test_a_full_disk_ends_no_key_store_and_lets_what_is_urgent_pass(
         for _ in range(40):
             assert instance.zip_code(served).status_code == 200
             status, reasons = said(instance)
-            assert (status, reasons.startswith(f"the key store: {full}"), "maxmemory" in reasons) == (
+            assert (status, reasons.startswith(f"The key store: {full}"), "maxmemory" in reasons) == (
                 "degraded",
                 True,
                 False,
@@ -119,7 +119,7 @@ def test_a_key_store_that_does_not_stay_is_restarted_later_and_later(published: 
         for times in (1, 2):
             kill()
             until(lambda times=times: ended(instance) == times)  # type: ignore[misc]
-        until(lambda: "the embedded server for keys keeps ending: signal 9 ended it" in said(instance)[1])
+        until(lambda: "The embedded server for keys keeps ending: signal 9 ended it" in said(instance)[1])
         verdict = json.loads(forecast(env, "status", "--json").stdout)
         assert "All is well" not in json.dumps(verdict)
-        assert "restarted in the last minute" in json.dumps(verdict)
+        assert "Restarted in the last minute" in json.dumps(verdict)

@@ -124,7 +124,7 @@ def test_an_instance_whose_data_folder_hangs_answers_and_can_be_stopped(publishe
         assert instance.zip_code(published.key, HOT).status_code == 200
         hanging.begin(published.data)
         published.keys.kill()
-        until(lambda: "writing the usage spool hangs" in reasons(instance))
+        until(lambda: "Writing the usage spool hangs" in reasons(instance))
         assert instance.zip_code(published.key, HOT).status_code == 200
         assert instance.metric("forecast_workers") == 1
         published.keys.start()

@@ -165,7 +165,7 @@ def test_a_drop_that_does_not_come_is_a_reason_in_health(published: Site, short:
     """It takes no instance out of the balancer, and partners are answered."""
     env = published.env | {"FORECAST_DROP_EVERY": "1s"}
     with serving(env, short / "serve.log") as instance:
-        until(lambda: "the next drop is overdue by" in "; ".join(instance.ready().json().get("reasons", ())))
+        until(lambda: "The next drop is overdue by" in "; ".join(instance.ready().json().get("reasons", ())))
         assert instance.ready().json()["status"] == "degraded"
         assert instance.ready().status_code == 200
         assert instance.metric("forecast_drop_overdue_seconds") > 0

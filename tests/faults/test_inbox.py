@@ -112,7 +112,7 @@ def test_a_drop_goes_live_by_itself(published: Site, env: Env, inbox: Path, shor
     inbox.rmdir()
     with serving(env, short / "serve.log") as instance:
         until(lambda: instance.ready().json()["status"] == "degraded")
-        assert instance.ready().json()["reasons"] == [f"drops are not published: the inbox {inbox} does not exist"]
+        assert instance.ready().json()["reasons"] == [f"Drops are not published: the inbox {inbox} does not exist."]
         assert instance.zip_code(published.key).status_code == 200
         inbox.mkdir()
         until(lambda: instance.ready().json()["status"] == "ready")

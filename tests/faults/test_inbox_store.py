@@ -102,7 +102,7 @@ def _waits(instance: Instance, site: Site, inbox: Path, proxy: FaultyProxy) -> N
     os.kill(pid, signal.SIGKILL)
     until(lambda: instance.metric("forecast_inbox_failing") == 2)
     reasons = " ".join(instance.ready().json()["reasons"])
-    assert "drops are not published" in reasons
+    assert "Drops are not published" in reasons
     assert "the store of releases" in reasons
     assert settled(inbox) == {"published": ["drop-0"], "quarantine": []}
     assert figure(instance, site) == 2000

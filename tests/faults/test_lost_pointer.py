@@ -84,7 +84,7 @@ def test_an_instance_that_starts_without_its_pointer_or_release_does_not_say_tha
 ) -> None:
     damage(twice.data / "current.json")
     with serving(twice.env, short / "serve.log") as instance:
-        until(lambda: "no release: " in instance.ready().text)
+        until(lambda: "No worker can open a release: " in instance.ready().text)
         answer = instance.zip_code(twice.key)
         assert answer.status_code == 503
         assert answer.json()["detail"] == "The data is unavailable at the moment. Try again as Retry-After says."

@@ -166,3 +166,25 @@ def test_a_rollback_that_hangs_keeps_no_instance_from_stopping(published: Site, 
         with pytest.raises(httpx.ReadTimeout):
             post(instance, "/releases/rollback", WRITE, seconds=1)
         instance.stop()
+
+
+def test_a_restart_keeps_the_history_and_a_damaged_file_begins_it_anew(published: Site, short: Path) -> None:
+    def overview(name: str) -> Any:
+        with serving(published.env, short / name) as instance:
+            assert instance.zip_code(published.key).status_code == 200
+            url = f"{instance.operators}/overview"
+            until(lambda: served(url) > 0)
+            return httpx.get(url, verify=NO_TLS).json(), instance.log()
+
+    def served(url: str) -> int:
+        hits = httpx.get(url, verify=NO_TLS).json()["hit_rate_hour"]
+        return int(hits["near"] + hits["shared"] + hits["warehouse"])
+
+    overview("first.log")
+    again, _ = overview("second.log")
+    assert [event["text"] for event in again["events"]].count("the instance started") == 2
+    (kept,) = published.data.glob("operators-*.history")
+    kept.write_bytes(kept.read_bytes()[:50])
+    anew, log = overview("third.log")
+    assert [event["text"] for event in anew["events"]].count("the instance started") == 1
+    assert sum("the history begins anew" in line["message"] for line in log) == 1

@@ -88,7 +88,7 @@ def test_while_no_worker_can_start_requests_get_a_503_at_once_and_operators_read
         assert instance.metric(refused) >= 1
         (reason,) = instance.ready().json()["reasons"]
         # without memory, Python raises, or waits for good while a thread starts (python/cpython#140746)
-        assert re.match("no worker can start: (exit code 1, |signal 9, because it did not respond)", reason)
+        assert re.match("No worker can start: (exit code 1, |signal 9, SIGKILL, because it did not respond)", reason)
         for process in (forks, instance.process.pid):
             resource.prlimit(process, resource.RLIMIT_AS, enough)
         until(lambda: instance.zip_code(published.key).status_code == 200)
@@ -132,7 +132,7 @@ def test_many_connections_leave_an_instance_its_files_and_the_limit_is_named(pub
         (reason,) = instance.ready().json()["reasons"]
         assert reason == (
             "1 of 1 workers serve 64 connections each, the most that are allowed with 256 open files (ulimit -n, "
-            "LimitNOFILE): requests on further connections get a 503"
+            "LimitNOFILE). Requests on further connections get a 503."
         )
         assert "Too many open files" not in instance.log_file.read_text()
 
@@ -261,7 +261,7 @@ def test_an_instance_without_a_release_waits_for_the_first(site: Site, short: Pa
         assert answer.json()["code"] == "unavailable"
         assert answer.json()["detail"].startswith("No data has been published yet.")
         assert instance.ready().status_code == 503
-        assert "no release has been published yet" in instance.ready().text
+        assert "No release has been published yet" in instance.ready().text
         site.publish(write_drop(short / "drop"))
         until(lambda: instance.zip_code(site.key).status_code == 200)
         assert instance.ready().status_code == 200

@@ -81,7 +81,7 @@ def test_a_cache_that_refuses_writes_is_noticed(instance: Instance, published: S
     for refuse, take, why in REFUSALS:
         cache.flushall()  # what is warm is not stored again
         refuse(cache)
-        until(lambda: is_degraded(instance, "the shared cache"))
+        until(lambda: is_degraded(instance, "The shared cache"))
         assert instance.zip_code(published.key, next(zip_codes)).status_code == 200
         counted = f'forecast_cache_stores_failed_total{{reason="{why}"}}'
         until(lambda counted=counted: instance.metric(counted) == 1)  # type: ignore[misc]
@@ -97,7 +97,7 @@ def test_a_key_store_that_would_not_keep_keys_is_reported(
     keys.config_set("appendonly", "no")
     cache.config_set("maxmemory", "100mb")
     with serving(published.env, short / "serve.log") as instance:
-        wrong = ("allkeys-lru", "appendonly", "the shared cache: when it is full")
+        wrong = ("allkeys-lru", "appendonly", "The shared cache stores no answers when it is full")
         until(lambda: is_degraded(instance, *wrong))
         assert instance.zip_code(published.key).status_code == 200
         assert instance.metric("forecast_store_problems") == 3
@@ -126,10 +126,10 @@ def test_a_key_store_that_refuses_writes_issues_nothing_and_loses_no_usage(
         refuse(keys)
         away = why == "away"
         if away:
-            until(lambda: is_degraded(instance, "the key store is unreachable"))
+            until(lambda: is_degraded(instance, "The key store is unreachable"))
         assert instance.zip_code(published.key).status_code == 200
         if not away:
-            until(lambda: is_degraded(instance, "usage of 1 keys cannot be stored and waits"))
+            until(lambda: is_degraded(instance, "Usage of 1 keys cannot be stored and waits"))
         done = forecast_here(published.env, "keys", "issue", "--partner", "acme")
         assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
         assert ("is a replica" if away else "nothing was issued") in done.stderr

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -81,6 +81,9 @@ class Watched:
 
     def history(self, span: Span) -> History:
         return self.observer.history(span)
+
+    def partner_totals(self) -> list[tuple[str, Mapping[int, int]]]:
+        return self.observer.board.totals(50)
 
     async def find(self, request_id: str) -> list[AccessLogEntry]:
         return [request for request in self.logged if request.request_id == request_id]

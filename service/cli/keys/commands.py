@@ -7,6 +7,7 @@ from typing import Any
 import click
 import msgspec
 
+from config.text import printable
 from service.base.masking import has_key
 from service.cli.durations import NEVER, Duration, FutureTime
 from service.cli.keys.backup import export, import_
@@ -167,19 +168,28 @@ def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, **terms:
 
 @keys.command()
 @click.argument("key_id")
+@click.option("--yes", is_flag=True, help="Confirm the action without prompting.")
 @with_json
-def revoke(key_id: str) -> Output:
+def revoke(key_id: str, yes: bool) -> Output:
     """Revoke a key for good.
 
-    It reaches workers at once. The revocation is on disk when the command returns; revoking a key twice is harmless.
+    At a terminal, shows the key and its partner, and asks. The revocation reaches workers at once. It is on disk when
+    the command returns; revoking a key twice is harmless.
 
-    Exit codes: 0 revoked, 1 failed, 2 wrong usage.
+    Exit codes: 0 revoked, 1 failed or declined, 2 wrong usage.
 
     \b
     Examples:
       forecast keys revoke 0B1zQmX4ktLw
+      forecast keys revoke 0B1zQmX4ktLw --yes
     """
     checked_id(key_id)
+    if not yes and _is_at_terminal():
+        _, shown = with_store(lambda store: store.read(key_id))
+        label = f" ({printable(shown.label)})" if shown.label else ""
+        question = f"Revoke key {key_id}{label} of {printable(shown.partner)} for good?"
+        if shown.revoked_at is None:
+            click.confirm(f"{question} Its requests will get a 401.", abort=True, err=True)
     key, warnings = repeatable(lambda store: store.revoke(key_id))
     return _changed(key, warnings, f"Revoked {key.key_id} of {plain(key.partner)}.")
 
@@ -232,6 +242,10 @@ def _print_key(presented: str, key: KeyView) -> None:
     kind = "Test key" if key.test else "Key"
     stderr().print(f"{kind} [bold]{key.key_id}[/bold] for {plain(key.partner)}. It is not shown again:")
     click.echo(presented)
+
+
+def _is_at_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def _text(name: str, value: str) -> str:

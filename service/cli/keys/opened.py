@@ -112,13 +112,14 @@ def end(time: datetime | None) -> str:
     return day(time) if time is not None and (time.hour, time.minute) == (0, 0) else minute(time)
 
 
-def format_terms(terms: Terms) -> str:
-    """Formats terms in one line; `-` if there are none."""
+def format_terms(terms: Terms, *, brief: bool = False) -> str:
+    """Formats terms in one line; `-` if there are none. `brief`: without burst and warning."""
     parts = [] if terms.areas is None else [", ".join(terms.areas)]
     if terms.rate is not None:
-        parts.append(f"{terms.rate} (burst {terms.rate.burst:,})")
+        parts.append(f"{terms.rate}{'' if brief else f' (burst {terms.rate.burst:,})'}")
     if terms.quota is not None:
-        parts.append(f"{terms.quota.requests:,}/{terms.quota.period} (warning at {terms.quota.warn_at:.0%})")
+        warning = "" if brief else f" (warning at {terms.quota.warn_at:.0%})"
+        parts.append(f"{terms.quota.requests:,}/{terms.quota.period}{warning}")
     return "; ".join(parts) or "-"
 
 

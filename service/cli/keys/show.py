@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 import msgspec
+from rich.table import Table
 from rich.text import Text
 
 from service.cli.durations import Duration
@@ -27,8 +28,10 @@ from service.cli.keys.terms import one_area
 from service.cli.output import FAILED, Output, print_error, stdout, wants_json, with_json
 from service.keys.record import DamagedKey, KeyView
 from service.keys.store import KeyStore, every_key
-from service.reports.text_table import plain, text_table
+from service.reports.text_table import NARROW, plain, text_table
 
+_COLUMNS = ("key id", "partner", "label", "status", "created", "expires", "terms")
+_NARROW_LABEL = 70  # below this width, labels are left out too
 _COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "void": "magenta"}
 
 
@@ -146,17 +149,32 @@ def _print_damaged(entry: DamagedKey, array: JsonArray | None) -> None:
 
 
 def _print_table(newest: _Newest) -> None:
-    console, views = stdout(), newest.views()
+    console, views = stdout(wide=True), newest.views()
     if not views:
         console.print("No keys.")
         return
-    shown = text_table("key id", "partner", "label", "status", "created", "expires", "terms")
-    for view in views:
-        texts = (view.key_id, view.partner, view.label, _status(view))
-        shown.add_row(*texts, day(view.created_at), end(view.expires_at), format_terms(view.terms))
-    console.print(shown)
+    console.print(keys_table(views, console.width))
     if newest.seen > len(views):
         console.print(f"{newest.seen - len(views):,} more: filter the list, or give --limit {newest.seen}")
+
+
+def keys_table(views: list[KeyView], width: int) -> Table:
+    """Returns a table for a terminal of `width` columns. A narrow one leaves out details; ids are never broken."""
+    wide = width >= NARROW
+    names = [name for name in _COLUMNS if wide or (name != "created" and (name != "label" or width >= _NARROW_LABEL))]
+    shown = text_table(*names, whole=("key id", "status", "created", "expires"))
+    for view in views:
+        cells: dict[str, str | Text] = {
+            "key id": view.key_id,
+            "partner": view.partner,
+            "label": view.label,
+            "status": _status(view),
+            "created": day(view.created_at),
+            "expires": end(view.expires_at) if wide else day(view.expires_at),
+            "terms": format_terms(view.terms, brief=not wide),
+        }
+        shown.add_row(*(cells[name] for name in names))
+    return shown
 
 
 @click.command()

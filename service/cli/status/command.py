@@ -51,6 +51,6 @@ def _print(results: Sequence[OverviewResult], verdict: Overall) -> None:
     if len(results) > 1:
         stdout().print(screen_of_several(results))
     elif results[0].answer is not None:
-        stdout().print(screen(results[0].answer))
+        stdout().print(screen(results[0].answer, results[0].url))
     else:
         print_error(verdict.sentence)

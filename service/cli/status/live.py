@@ -16,10 +16,10 @@ from rich.text import Text
 from config.settings import Settings
 from config.text import printable
 from service.cli.instances.chosen import NONE_RUNS, call_all, targets
-from service.cli.status.screen import facts, hit_rates, parts, traffic_table, verdict_text
+from service.cli.status.screen import facts, hit_rates, parts, side_by_side, traffic_table, verdict_text
 from service.cli.status.several import OverviewResult, fetch_overview
 from service.cli.words import since, time_of_day
-from service.operators.overview import HitRate, Overview, Point, Ranked, Rankings, Traffic
+from service.operators.overview import HitRate, Overview, Point, Ranked, Traffic
 from service.reports.text_table import TextTable
 
 # Waits up to the given seconds for a key; returns it, or None.
@@ -53,6 +53,7 @@ def _sleep(seconds: float) -> None:
 
 _PARTS = ("statuses", "workers", "key store", "shared cache", "warehouse", "inbox")
 _EVENTS = 4
+_ANY_WIDTH = 1000  # to measure how wide a table would be
 
 Ranking = tuple[str, tuple[Ranked, ...]]
 
@@ -100,7 +101,7 @@ def live_screen(watch: Watch, console: Console, now: float) -> RenderableType:
     if seen is None:
         return Group(*outage, Text(), _footer(watch))
     about = facts(row for row in parts(seen) if row[0] in _PARTS)
-    top = Group(*outage, verdict_text(seen.verdict, seen.at), Text(), _figures(seen), Text(), about, Text())
+    top = Group(*outage, verdict_text(seen.verdict, seen.at), Text(), _figures(seen, console), Text(), about, Text())
     rest = console.size.height - len(console.render_lines(top)) - 1
     return Group(top, *_lists(seen, rest), _footer(watch))
 
@@ -112,13 +113,15 @@ def _outage(watch: Watch, now: float) -> list[Text]:
     return [text.append(f"\nThe figures below are of {time_of_day(watch.seen.at)} UTC.", "dim") if watch.seen else text]
 
 
-def _figures(seen: Overview) -> Table:
-    both = TextTable.grid(padding=(0, 2, 0, 0))
-    both.add_row(
-        hit_rates({"1 s": _hits(seen.latest), "1 min": seen.hit_rate_now, "1 h": seen.hit_rate_hour}),
-        traffic_table({"1 s": _requests(seen.latest), "1 min": seen.traffic_now, "1 h": seen.traffic_hour}),
-    )
-    return both
+def _figures(seen: Overview, console: Console) -> Table:
+    """Returns hit rates and traffic; without the last hour if the terminal is too narrow for it."""
+    hits = {"1 s": _hits(seen.latest), "1 min": seen.hit_rate_now, "1 h": seen.hit_rate_hour}
+    requests = {"1 s": _requests(seen.latest), "1 min": seen.traffic_now, "1 h": seen.traffic_hour}
+    both = side_by_side(hit_rates(hits), traffic_table(requests))
+    if console.measure(both, options=console.options.update(width=_ANY_WIDTH)).maximum <= console.width:
+        return both
+    del hits["1 h"], requests["1 h"]
+    return side_by_side(hit_rates(hits), traffic_table(requests))
 
 
 def hit_rate_of_point(latest: Point) -> float | None:
@@ -156,7 +159,7 @@ def _requests(latest: Point) -> Traffic:
 
 def _lists(seen: Overview, lines: int) -> Iterator[RenderableType]:
     """Yields rankings in pairs and the newest events, as many as fit into `lines`."""
-    for pair in _rankings(seen.rankings):
+    for pair in _rankings(seen):
         rows = min(max(len(ranked) for _, ranked in pair) or 1, lines - 2)  # a heading above, a blank line below
         if rows < 1:
             return
@@ -167,11 +170,13 @@ def _lists(seen: Overview, lines: int) -> Iterator[RenderableType]:
         yield Text(f"{time_of_day(event.at)} {printable(event.text)}", "dim", no_wrap=True, overflow="ellipsis")
 
 
-def _rankings(found: Rankings) -> list[tuple[Ranking, Ranking]]:
+def _rankings(seen: Overview) -> list[tuple[Ranking, Ranking]]:
     """Returns the rankings in pairs, the most useful first."""
+    found = seen.rankings
+    partners = tuple(Ranked(one.name, one.requests) for one in seen.partners)
     return [
         (("most requested", found.queries), ("most missed", found.missed)),
-        (("heaviest partners", found.partners), ("429 (keys)", found.limited)),
+        (("busiest partners", partners), ("429 (keys)", found.limited)),
         (("not found", found.unknown), ("401", found.refused)),
     ]
 

@@ -1,46 +1,63 @@
-"""One overview on a screen of 24 lines: the verdict first, then hit rates, traffic and latencies, then the parts."""
+"""One overview on a screen of 24 lines: the verdict, hit rates, traffic and latencies, the parts. The verdict follows
+again, because a terminal scrolls the first lines away.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import urljoin
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from config.text import in_words, printable
-from service.cli.words import UNKNOWN, latency, many, percent, rate, since, size, span
-from service.operators.overview import HitRate, Overview, Release, Store, Traffic, Verdict
+from service.cli.words import UNKNOWN, latency, many, percent, rate, since, size, span, time_of_day
+from service.operators.overview import HitRate, Overview, Reason, Release, Store, Traffic, Verdict
 from service.reports.text_table import TextTable, facts_table
 
 STYLES = {"ok": "bold green", "degraded": "bold yellow", "unavailable": "bold red"}
 _STATUSES = 8  # most statuses on the screen, by frequency
 
 
-def screen(seen: Overview) -> Group:
-    """Returns the whole screen."""
-    return Group(
-        verdict_text(seen.verdict, seen.at), "", facts(identity(seen)), "", figures(seen), "", facts(parts(seen))
-    )
+def screen(seen: Overview, listener: str) -> Group:
+    """Returns the whole screen of the instance with the `listener` at this URL."""
+    first, last = verdict_text(seen.verdict, seen.at), verdict_text(seen.verdict, seen.at, listener)
+    return Group(first, facts(identity(seen)), "", figures(seen), "", facts(parts(seen)), last)
 
 
-def verdict_text(found: Verdict, now: float) -> Text:
-    """Returns the sentence, and below it the reasons that it does not contain, with their start times."""
+def verdict_text(found: Verdict, now: float, listener: str | None = None) -> Text:
+    """Returns the sentence, and below it the reasons that it does not contain, with their start times. With the URL of
+    the `listener`, each reason has its next step.
+    """
     text = Text(printable(found.sentence), STYLES[found.level])
     contained = [reason for reason in found.reasons if reason.text in found.sentence]
-    text.append(f" ({since(contained[0].since if contained else found.since, now)})", "dim not bold")
+    first = contained[0] if contained else Reason("", found.since)
+    text.append(f" ({_times(first, now)})", "dim not bold")
     for reason in found.reasons:
         if reason not in contained:
-            text.append(f"\n  {printable(reason.text)}", "not bold")
-            text.append(f" ({since(reason.since, now)})", "dim not bold")
+            text.append(f"\n- {printable(reason.text)}", "not bold")
+            text.append(f" ({_times(reason, now)})", "dim not bold")
+        if listener is not None and reason.next is not None:
+            if reason.next.command is not None:
+                text.append("\n  begin with: ", "dim not bold").append(printable(reason.next.command), "not bold")
+            text.append(f"\n  {urljoin(f'{listener}/', reason.next.runbook)}", "dim not bold")
     return text
+
+
+def _times(reason: Reason, now: float) -> str:
+    return since(reason.since, now) + ("" if reason.ended is None else f", ended {time_of_day(reason.ended)}")
 
 
 def figures(seen: Overview) -> Table:
     """Returns hit rates on the left and traffic on the right, for the last minute and hour (one column if equal)."""
-    both = TextTable.grid(padding=(0, 4, 0, 0))
-    both.add_row(
+    return side_by_side(
         hit_rates({span(one.seconds): one for one in (seen.hit_rate_now, seen.hit_rate_hour)}),
         traffic_table({span(one.seconds): one for one in (seen.traffic_now, seen.traffic_hour)}),
     )
+
+
+def side_by_side(left: Table, right: Table) -> Table:
+    both = TextTable.grid(padding=(0, 2, 0, 0))
+    both.add_row(left, right)
     return both
 
 
@@ -48,12 +65,12 @@ def hit_rates(spans: Mapping[str, HitRate]) -> Table:
     """Returns a table of hit rates with a column for each span, by its name."""
     table, columns = _columns(spans), spans.values()
     table.add_row(Text("hit rate", "bold"), *(Text(percent(one.rate), "bold") for one in columns))
-    table.add_row("  near cache", *(percent(_part(one, one.near)) for one in columns))
-    table.add_row("  shared cache", *(percent(_part(one, one.shared)) for one in columns))
+    table.add_row("  near", *(percent(_part(one, one.near)) for one in columns))
+    table.add_row("  shared", *(percent(_part(one, one.shared)) for one in columns))
     table.add_row("  warehouse", *(percent(_part(one, one.warehouse)) for one in columns))
     if any(one.previous for one in columns):
         previous = (rate(one.previous / one.seconds if one.seconds else 0.0) for one in columns)
-        table.add_row("previous release", *previous)
+        table.add_row("  previous", *previous)
     table.add_row("not found", *(rate(one.not_found / one.seconds if one.seconds else 0.0) for one in columns))
     return table
 
@@ -181,7 +198,7 @@ def facts(rows: Iterator[tuple[str, RenderableType]]) -> Table:
 
 def _columns(names: Iterable[str]) -> Table:
     table = TextTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    table.add_column()
+    table.add_column(no_wrap=True)
     for name in names:
         table.add_column(name, justify="right", no_wrap=True)
     return table

@@ -54,12 +54,13 @@ def overall_as_json(results: Sequence[OverviewResult]) -> dict[str, object]:
 def screen_of_several(results: Sequence[OverviewResult]) -> Group:
     together = overall(results)
     columns = ("instance", "requests", "5xx", "hit rate", "p99", "workers")
-    table = text_table(*columns, "listener", numeric=columns[1:])
+    table = text_table(*columns, "listener", numeric=columns[1:], whole=columns[1:])
     for one in results:
         table.add_row(one.name.removeprefix("instance "), *_row(one.answer), one.url)
     note = Text("Figures of the last minute. --url LISTENER shows one instance in full.", "dim")
     head = Text(together.sentence, STYLES[together.level or "unavailable"])
-    return Group(head, *_reasons(results), Text(), table, Text(), *_releases(results), note)
+    verdict = (head, *_reasons(results))
+    return Group(*verdict, Text(), table, Text(), *_releases(results), note, *verdict)
 
 
 def _as_json(one: OverviewResult) -> dict[str, object]:
@@ -80,7 +81,7 @@ def _reasons(results: Iterable[OverviewResult]) -> Iterator[Text]:
         if one.answer is None:
             yield Text(printable(f"{one.name} is unreachable: {one.error}"), "red")
         elif one.answer.verdict.level != "ok":
-            yield Text(printable(f"{one.name}: ")).append(verdict_text(one.answer.verdict, one.answer.at))
+            yield Text(printable(f"{one.name}: ")).append(verdict_text(one.answer.verdict, one.answer.at, one.url))
 
 
 def _releases(results: Iterable[OverviewResult]) -> Iterator[Text]:

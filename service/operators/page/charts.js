@@ -1,9 +1,18 @@
 // The history as charts, each with its table. Without the library only the tables are shown.
 
 import { byId, fillRow, make, say } from "./dom.js";
-import { NOTHING, clock, percent, rate, took } from "./format.js";
+import { NOTHING, bytes, clock, count, percent, rate, took } from "./format.js";
 import { Plot, load } from "./plot.js";
-import { hitRate } from "./sections.js";
+
+// The bands of the heat map: each sums up two buckets of `times`.
+const BANDS = ["0.25 ms", "1 ms", "5 ms", "25 ms", "100 ms", "500 ms", "2.5 s", "longer"];
+const partOf = (part, ...all) => { const sum = all.reduce((a, b) => a + b, 0); return sum ? part / sum : null; };
+const ofTier = (tier) => (point) => partOf(point[tier], point.near, point.shared, point.warehouse);
+const ofBand = (at) => ({ times }) => partOf(times[2 * at] + times[2 * at + 1], ...times);
+const ofEarlier = ({ releases }, current) => {
+  const [newest] = Object.keys(releases).filter((name) => name !== current).sort().reverse();
+  return releases[newest] ?? null;
+};
 
 const FIGURES = [
   { id: "tiers", title: "Answers a second", format: rate, stacked: true, series: [
@@ -12,8 +21,14 @@ const FIGURES = [
     { name: "DuckDB", tone: "warehouse", of: (point) => point.warehouse },
     { name: "404", tone: "unknown", of: (point) => point.not_found },
   ] },
-  { id: "rate", title: "Hit rate", format: percent, share: true, series: [
-    { name: "from a cache", tone: "near", of: hitRate },
+  { id: "rate", title: "Hit rate by tier", format: percent, share: true, stacked: true, series: [
+    { name: "near", tone: "near", of: ofTier("near") },
+    { name: "Redis", tone: "shared", of: ofTier("shared") },
+    { name: "DuckDB (missed)", tone: "warehouse", of: ofTier("warehouse") },
+  ] },
+  { id: "releases-rate", title: "Hit rate by release", format: percent, share: true, series: [
+    { name: "current release", tone: "near", of: ({ releases }, current) => releases[current] ?? null },
+    { name: "earlier", tone: "warehouse", dash: [6, 4], of: ofEarlier },
   ] },
   { id: "refusals", title: "Refused and failed a second", format: rate, series: [
     { name: "refused (4xx)", tone: "refused", dash: [6, 4], of: (point) => point.refused },
@@ -23,6 +38,17 @@ const FIGURES = [
     { name: "median", tone: "near", of: (point) => point.p50 },
     { name: "p99", tone: "warehouse", dash: [6, 4], of: (point) => point.p99 },
     { name: "p99.9", tone: "failed", dash: [2, 3], of: (point) => point.p999 },
+  ] },
+  { id: "heat", title: "Requests by time to answer", format: percent, bands: BANDS,
+    series: BANDS.map((name, at) => ({ name: at < 7 ? `≤${name}` : name, tone: "near", of: ofBand(at) })) },
+  { id: "evictions", title: "Evictions a second", format: rate, series: [
+    { name: "evicted", tone: "warehouse", of: (point) => point.evictions },
+  ] },
+  { id: "cache", title: "Cache memory", format: bytes, series: [
+    { name: "used", tone: "shared", of: (point) => point.cache_bytes },
+  ] },
+  { id: "connections", title: "Connections", format: count, whole: true, series: [
+    { name: "open", tone: "near", of: (point) => point.connections },
   ] },
 ];
 
@@ -44,10 +70,10 @@ export class Charts {
   }
 
   /** `span` is [seconds, name]; `marks` are the times of release switches. */
-  show(known, { span: [seconds, name], end, marks }) {
+  show(known, { span: [seconds, name], end, marks, current }) {
     const { points, step } = known;
     const first = Math.min(points[0]?.at ?? end, end - SHORTEST);
-    const shown = { rows: withGaps(points, step), from: Math.max(end - seconds, first), end, marks, name, known };
+    const shown = { rows: withGaps(points, step), from: Math.max(end - seconds, first), end, marks, name, known, current };
     this.figures.forEach((figure) => figure.show(shown));
   }
 }
@@ -78,7 +104,7 @@ class Figure {
     const legend = make("ul", { class: "legend" }, ...figure.series.map((series, at) =>
       make("li", { class: `key ${series.tone} ${lookOf(figure, series)}` }, `${series.name} `, this.values[at])));
     this.node = make("figure", { "aria-labelledby": `${figure.id}-title` },
-      make("figcaption", {}, make("h3", { id: `${figure.id}-title` }, figure.title), legend), this.place, this.details);
+      make("figcaption", {}, make("h3", { id: `${figure.id}-title` }, figure.title), figure.bands ? "" : legend), this.place, this.details);
   }
 
   #table() {
@@ -104,7 +130,7 @@ class Figure {
 
   show(shown) {
     this.shown = shown;
-    this.columns = this.figure.series.map(({ of }) => shown.rows.map((row) => (row.gap ? null : of(row))));
+    this.columns = this.figure.series.map(({ of }) => shown.rows.map((row) => (row.gap ? null : of(row, shown.current))));
     this.place.setAttribute("aria-label", this.#summary());
     this.drawn?.draw(shown.rows.map(({ at }) => at), this.columns, shown);
     this.#fillLegend();

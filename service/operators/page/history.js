@@ -79,6 +79,7 @@ export class History {
     const { switch: last, events } = this.overview;
     const marks = events.filter(({ kind }) => kind === "release" || kind === "rollback").map(({ at }) => at);
     if (last !== null && !marks.some((at) => Math.abs(at - last.at) < 5)) marks.push(last.at); // `events` has the newest only
-    this.charts.show(this.known, { span: SPANS[this.span], end: this.overview.at, marks });
+    const current = this.overview.releases.find((release) => release.current)?.id;
+    this.charts.show(this.known, { span: SPANS[this.span], end: this.overview.at, marks, current });
   }
 }

@@ -6,10 +6,10 @@ import { age, clock } from "./format.js";
 import { History } from "./history.js";
 import { follow, token } from "./live.js";
 import {
-  showAnswers, showEvents, showGist, showRankings, showReleases, showRest, showStores, showWorkers,
+  showAnswers, showEvents, showGist, showPartners, showRankings, showReleases, showRest, showStores, showWorkers,
 } from "./sections.js";
 
-const SECTIONS = [showGist, showAnswers, showReleases, showEvents, showRankings, showWorkers, showStores, showRest];
+const SECTIONS = [showGist, showAnswers, showReleases, showEvents, showPartners, showRankings, showWorkers, showStores, showRest];
 const MARKS = { ok: "✓", degraded: "!", unavailable: "✕", lost: "?", unknown: "…" };
 const TITLES = { ok: "OK", degraded: "Degraded", unavailable: "Unavailable", lost: "No connection", unknown: "Connecting" };
 
@@ -49,8 +49,8 @@ function showFigures(overview) {
 
 function showVerdict({ at, verdict }) {
   headline(verdict.level, verdict.sentence);
-  const more = verdict.reasons.length > 1 ? verdict.reasons : []; // the sentence contains a single one
-  sayReasons(more.map((reason) => `${reason.text} (since ${clock(reason.since, at)})`));
+  const several = verdict.reasons.length > 1; // the sentence contains a single one
+  sayReasons(verdict.reasons.map((reason) => ({ ...reason, words: several ? wordsOf(reason, at) : "" })));
   say(byId("since"), `Since ${clock(verdict.since, at)}, for ${age(at - verdict.since)}.`);
 }
 
@@ -62,11 +62,22 @@ function headline(level, sentence) {
   if (document.title !== `${TITLES[level]} · ${host}`) document.title = `${TITLES[level]} · ${host}`;
 }
 
+const wordsOf = ({ text, since, ended }, at) =>
+  `${text} (since ${clock(since, at)}${ended === null ? "" : `, ended ${clock(ended, at)}`})`;
+
 /** Updates the list only if the reasons changed, as screen readers announce each update. */
 function sayReasons(reasons) {
   const list = byId("reasons");
-  if (reasons.join("\n") === [...list.children].map((item) => item.textContent).join("\n")) return;
-  list.replaceChildren(...reasons.map((text) => make("li", {}, text)));
+  const said = JSON.stringify(reasons.map(({ words, next }) => [words, next]));
+  if (said === list.dataset.said) return;
+  list.dataset.said = said;
+  list.replaceChildren(...reasons.map(({ words, next }) => make("li", {}, words, ...(next ? [stepOf(next)] : []))));
+}
+
+/** The next step of a reason: the command to begin with, and the runbook. */
+function stepOf({ command, runbook }) {
+  const begin = command === null ? [] : ["Begin with ", make("code", {}, command), " · "];
+  return make("p", { class: "step" }, ...begin, make("a", { href: runbook, target: "_blank", rel: "noopener" }, "Runbook"));
 }
 
 function onLost(problem) {
@@ -75,7 +86,7 @@ function onLost(problem) {
   headline("lost", newest === null
     ? "No connection to the instance"
     : `No connection to the instance since ${clock(lostAt)}. The figures below are old.`);
-  sayReasons([`Last attempt: ${problem}. This page keeps trying.`]);
+  sayReasons([{ words: `Last attempt: ${problem}. This page keeps trying.` }]);
   showLoss();
 }
 
@@ -127,6 +138,8 @@ byId("pause").addEventListener("click", () => {
   if (paused) say(byId("updated"), `Paused at ${clock(newest.at)}`);
   else showFigures(newest);
 });
+
+byId("partners-filter").addEventListener("input", () => newest !== null && showPartners(newest));
 
 byId("forget").addEventListener("click", () => {
   token.forget();

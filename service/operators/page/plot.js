@@ -3,6 +3,8 @@
 const HEIGHT = 176;
 const FONT = "12px system-ui, sans-serif";
 
+const WHOLE = [1, 2, 5].flatMap((step) => [0, 1, 2, 3, 4, 5].map((power) => step * 10 ** power)).sort((a, b) => a - b);
+
 /** Loads the library. Resolves to whether it was loaded. */
 export function load() {
   const style = Object.assign(document.createElement("link"), { rel: "stylesheet", href: "page/uplot/uPlot.min.css" });
@@ -30,8 +32,9 @@ export class Plot {
     return this.plot.cursor.idx ?? null;
   }
 
-  draw(times, columns, { from, end, marks }) {
+  draw(times, columns, { from, end, marks, known }) {
     this.marks = marks;
+    this.step = known.step;
     const drawn = this.#order(this.figure.stacked ? stacked(columns) : columns);
     this.plot.batch(() => {
       this.plot.setData([times, ...drawn], false);
@@ -49,24 +52,45 @@ export class Plot {
     return {
       width: place.clientWidth,
       height: HEIGHT,
-      padding: [18, 14, 0, 0], // room above for the labels of marks
+      padding: [18, 30, 0, 0], // room for the labels of marks, and for half of the last time
       legend: { show: false },
       cursor: { y: false, drag: { x: false, y: false }, sync: { key: "history" }, points: { show: false } },
       scales: { y: { range: rangeOf(this.figure), distr: this.figure.log ? 3 : 1 } },
       axes: [
         { ...axis, size: 26, space: 64, values: (_, splits, axis, space, step) => splits.map((at) => timeOfDay(at, step)) },
-        { ...axis, size: 58, space: 28, ...(this.figure.log ? { splits: powersOfTen } : {}), values: (_, splits) => splits.map((v) => (v === null ? "" : this.figure.format(v))) },
+        { ...axis, size: 58, space: 28, ...this.#yAxis() },
       ],
       series: [{}, ...series.map(({ tone, dash }) => ({
-        stroke: () => colour(tone),
+        stroke: this.figure.bands ? undefined : () => colour(tone),
         fill: this.figure.stacked ? () => `${colour(tone)}8c` : undefined,
         width: 1.5,
         dash,
-        points: { show: true, size: 4, filter: alone },
+        points: { show: !this.figure.bands, size: 4, filter: alone },
       }))],
       bands: this.figure.stacked ? series.slice(1).map((_, at) => ({ series: [at + 1, at + 2] })) : [],
-      hooks: { setCursor: [pointed], draw: [(plot) => this.#mark(plot)] },
+      hooks: { setCursor: [pointed], draw: [(plot) => this.#heat(plot), (plot) => this.#mark(plot)] },
     };
+  }
+
+  #yAxis() {
+    const { bands, log, whole, format } = this.figure;
+    if (bands) return { space: 0, splits: () => bands.slice(0, -1).map((_, at) => at + 1), values: () => bands.slice(0, -1) };
+    return { ...(whole ? { incrs: WHOLE } : {}), ...(log ? { splits: powersOfTen } : {}), values: (_, splits) => splits.map((v) => (v === null ? "" : format(v))) };
+  }
+
+  /** Draws the cells of a heat map: the darker, the larger the share of the band in its step. */
+  #heat(plot) {
+    if (!this.figure.bands) return;
+    const { ctx, bbox, data: [times, ...bands] } = plot;
+    const x = (time) => Math.max(bbox.left, Math.min(bbox.left + bbox.width, plot.valToPos(time, "x", true)));
+    ctx.save();
+    ctx.fillStyle = colour("near");
+    bands.forEach((shares, at) => shares.forEach((share, row) => {
+      const left = x(times[row] - this.step);
+      ctx.globalAlpha = Math.sqrt(share ?? 0);
+      ctx.fillRect(left, bbox.top + bbox.height * (1 - (at + 1) / bands.length), x(times[row]) - left + 0.5, bbox.height / bands.length);
+    }));
+    ctx.restore();
   }
 
   /** Draws a vertical line at each release switch. */
@@ -125,8 +149,8 @@ function powersOfTen(plot, axis, low, high) {
   return powers;
 }
 
-function rangeOf({ share, log }) {
-  if (share) return (_, low) => [low === null ? 0 : Math.max(0, Math.floor(low * 10 - 0.5) / 10), 1];
+function rangeOf({ share, log, bands }) {
+  if (share || bands) return () => [0, bands?.length ?? 1];
   if (!log) return (_, low, high) => [0, high ? high * 1.1 : 1];
   return (_, low, high) => (low === null || low <= 0
     ? [1e-4, 1]

@@ -11,7 +11,6 @@ const MEANS = {
 
 const answered = (hits) => hits.near + hits.shared + hits.warehouse;
 const ratio = (part, whole) => (whole ? part / whole : null);
-export const hitRate = (tiers) => ratio(tiers.near + tiers.shared, answered(tiers));
 
 /** Shows the summary: request rate, errors, hit rates, latency and the current release. */
 export function showGist(overview) {
@@ -94,11 +93,30 @@ export function showEvents({ at, events }) {
     "No events since the instance started.");
 }
 
+export function showPartners({ at, partners, rankings }) {
+  say(byId("partners-span"), `${aboutSpan(rankings)}; the busiest 100`);
+  const wanted = byId("partners-filter").value.trim().toLowerCase();
+  const row = (one) => [one.name, count(one.requests), rate(one.per_second),
+    Object.entries(one.statuses).map(([status, number]) => `${status}: ${count(number)}`).join(", "),
+    took(one.p50), took(one.p99), percent(one.hit_rate), limitOf(one.quota_used),
+    limitOf(one.rate === null ? null : one.per_second / one.rate), errorOf(one.last_error, at)];
+  const rows = partners.map(row).filter((cells) => [cells[0], cells[3], cells[9]].join(" ").toLowerCase().includes(wanted));
+  fillOr(byId("partners").tBodies[0], rows, wanted ? "No partner matches the filter." : "No requests.");
+}
+
+const limitOf = (share) => ({ text: share === null ? NOTHING : percent(Math.min(share, 1)), tone: share >= 0.8 ? "warn" : "" });
+
+function errorOf(text, at) {
+  const [time, status, code] = text.split(" ");
+  return text ? `${clock(Date.parse(time) / 1000, at)} ${status} ${code}` : "none";
+}
+
+const aboutSpan = ({ seconds }) => `in about ${spanOf(seconds, 3600, "hour").replace("Last", "the last")}, counts are estimates`;
+
 const RANKINGS = [
   ["queries", "Most frequent queries", "Query", "No queries."],
   ["missed", "Most cache misses", "Query", "No cache misses."],
   ["unknown", "Unknown names (404)", "Query", "No unknown names."],
-  ["partners", "Most active partners", "Partner", "No requests."],
   ["keys", "Most active keys", "Key", "No requests."],
   ["limited", "Over a limit (429)", "Key", "No key."],
   ["refused", "Refused (401)", "From", "No requests."],
@@ -106,7 +124,7 @@ const RANKINGS = [
 const SHOWN = 8;
 
 export function showRankings({ rankings }) {
-  say(byId("rankings-span"), `in about ${spanOf(rankings.seconds, 3600, "hour").replace("Last", "the last")}, counts are estimates`);
+  say(byId("rankings-span"), aboutSpan(rankings));
   for (const [field, title, what, nothing] of RANKINGS) {
     const table = byId(`ranking-${field}`) ?? makeRanking(field, title, what);
     fillOr(table.tBodies[0], rankings[field].slice(0, SHOWN).map((line) => [

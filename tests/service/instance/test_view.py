@@ -8,7 +8,8 @@ from typing import Any
 from config.settings import Settings
 from service.instance.silence import Silence, ThreadSample
 from service.instance.view import InstanceView, worker_state
-from service.operators.state import InstanceState, readiness
+from service.operators.reasons import readiness
+from service.operators.state import InstanceState
 from tests.service.operators.test_state import WELL
 from tests.support.waiting import eventually, settled
 
@@ -23,7 +24,7 @@ def test_operators_hear_of_a_worker_that_does_not_respond_before_it_is_replaced(
     found = worker_state(worker)
     assert found.state == "hanging"
     instance = InstanceState(workers=(found,), wanted_workers=1, restarts=0, draining=False)
-    assert readiness(instance).reasons == ("worker 7 does not respond",)
+    assert readiness(instance).reasons == ("Worker 7 does not respond.",)
 
 
 async def test_a_look_at_the_disk_that_began_before_a_request_does_not_answer_it(settings: Settings) -> None:

@@ -22,6 +22,7 @@ def test_answers_are_summed_over_workers_areas_and_releases() -> None:
         worker.count(ANSWERS, "forecast", "previous", "r0")
     figures = figures_of(worker.snapshot() for worker in workers)
     assert (figures.near, figures.shared, figures.warehouse, figures.previous) == (8, 4, 0, 2)
+    assert figures.releases == {"r1": (6, 6), "r2": (6, 6)}
 
 
 def test_requests_are_counted_by_status_refused_ones_included() -> None:

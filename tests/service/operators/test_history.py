@@ -8,6 +8,7 @@ import msgspec
 from service.base.telemetry import LATENCY_BOUNDS
 from service.operators.figures import Figures
 from service.operators.history import FigureHistory, Span, hit_rate, traffic
+from service.operators.overview import Store
 
 BUCKETS = len(LATENCY_BOUNDS) + 1
 
@@ -73,3 +74,18 @@ def test_a_clock_that_is_set_moves_the_times_and_no_figure() -> None:
     after = [point.at for point in history.history("10m").points]
     assert after[:-1] == [at - 3600 for at in before]
     assert after == sorted(after)
+
+
+def test_a_point_has_the_hit_rate_of_each_release_and_what_the_cache_lost() -> None:
+    history = FigureHistory(1000.0)
+    cache = Store(name="cache", up=True, memory=7_000, evicted=100)
+    first = msgspec.structs.replace(counted(1), releases={"r1": (9, 10)})
+    history.record(1001.0, first, 0.0, 3, cache)
+    second = msgspec.structs.replace(counted(2), releases={"r1": (9, 10), "r2": (1, 4)})
+    history.record(1002.0, second, 0.0, 5, msgspec.structs.replace(cache, evicted=102))
+    before, after = history.history("10m").points
+    assert (before.releases, before.connections, before.evictions) == ({"r1": 0.9}, 3, None)
+    assert (after.releases, after.connections, after.evictions, after.cache_bytes) == ({"r2": 0.25}, 5, 2, 7000)
+    assert sum(after.times) == 6
+    history.record(1003.0, second, 0.0, 5, msgspec.structs.replace(cache, evicted=1))
+    assert history.latest().evictions is None, "it was restarted"

@@ -102,3 +102,10 @@ def test_the_inbox_and_its_last_drop_have_their_ages() -> None:
     age, *others = figures(state)
     assert 100 <= age < 200
     assert others == [90, 30]
+
+
+def test_partners_are_named_only_if_they_are_given() -> None:
+    named = [("acme", {200: 7, 404: 2}), ("bolt", {200: 1})]
+    assert 'partner="' not in render_metrics(instance(WELL), Snapshot()).decode()
+    text = render_metrics(instance(WELL), Snapshot(), partners=named).decode()
+    assert 'forecast_partner_requests_total{partner="acme",status="404"} 2.0' in text

@@ -62,8 +62,44 @@ def test_what_is_wrong_is_named_with_the_time_since_when(watching: Watching) -> 
     assert verdict.sentence.startswith("Partners get answers. The shared cache is unreachable")
     assert verdict.since == began
     assert [reason.since for reason in verdict.reasons] == [began, 5.0], "a held drop knows since when it waits"
-    again = watching.seconds(instance(WELL), 4).verdict
-    assert (again.level, again.since) == ("ok", watching.now - 3)
+    again = watching.seconds(instance(WELL), 14).verdict
+    assert (again.level, again.since) == ("ok", watching.now - 4)
+
+
+def test_a_problem_of_a_second_is_not_shown_unless_requests_failed(watching: Watching) -> None:
+    watching.seconds(instance(WELL), 5)
+    assert watching.seconds(instance(but(cache_up=False))).verdict.level == "ok"
+    assert watching.seconds(instance(WELL), 30).verdict.level == "ok"
+    watching.telemetry.count(REQUESTS, "forecast", "503", "unavailable", amount=1)
+    verdict = watching.seconds(instance(but(keys_up=False))).verdict
+    assert verdict.sentence.startswith("Partners get answers. The key store is unreachable.")
+
+
+def test_a_reason_is_shown_after_two_seconds_and_stays_ten(watching: Watching) -> None:
+    watching.seconds(instance(WELL), 5)
+    began = watching.now + 1
+    levels = [watching.seconds(instance(but(cache_up=False))).verdict.level for _ in range(3)]
+    assert levels == ["ok", "ok", "degraded"]
+    (reason,) = watching.seconds(instance(WELL), 9).verdict.reasons
+    assert (reason.since, reason.ended) == (began, began + 2)
+    assert watching.seconds(instance(WELL)).verdict.level == "ok"
+
+
+def test_a_problem_that_keeps_returning_counts_as_one(watching: Watching) -> None:
+    watching.seconds(instance(WELL), 5)
+    began = watching.now + 1
+    for _ in range(2):
+        watching.seconds(instance(but(cache_up=False)))
+        seen = watching.seconds(instance(WELL), 3)
+    (reason,) = seen.verdict.reasons
+    assert reason.since == began
+    assert seen.verdict.sentence.startswith("Partners get answers. Ended a moment ago: The shared cache")
+
+
+def test_an_outage_is_shown_at_once_and_its_end_too(watching: Watching) -> None:
+    watching.seconds(instance(WELL), 5)
+    assert watching.seconds(instance(WELL, draining=True)).verdict.level == "unavailable"
+    assert watching.seconds(instance(WELL)).verdict.level == "ok"
 
 
 @pytest.mark.parametrize("state", [instance(None), instance(WELL, draining=True), instance(but(release=None))])
@@ -81,7 +117,7 @@ def test_errors_are_shown_for_a_minute(watching: Watching) -> None:
     watching.answer("near", 95)
     verdict = watching.seconds(instance(WELL)).verdict
     assert verdict.sentence == "Partners get errors. 5.0% of the requests of the last minute failed (5xx)."
-    assert watching.seconds(instance(WELL), 61).verdict.level == "ok"
+    assert watching.seconds(instance(WELL), 71).verdict.level == "ok"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +184,7 @@ def test_the_cause_comes_before_what_partners_notice_of_it(watching: Watching) -
     watching.telemetry.count(REQUESTS, "forecast", "503", "unavailable", amount=50)
     watching.seconds(instance(WELL), 3)
     began = watching.now + 1
-    verdict = watching.seconds(instance(but(release_problem="look-ups fail")), 2).verdict
+    verdict = watching.seconds(instance(but(release_problem="look-ups fail")), 3).verdict
     assert verdict.sentence == "Partners get errors. Look-ups fail."
     assert verdict.since == verdict.reasons[0].since == began
     assert "failed (5xx)" in verdict.reasons[-1].text
@@ -158,7 +194,7 @@ def test_the_cause_comes_before_what_partners_notice_of_it(watching: Watching) -
 def test_a_reason_from_before_an_outage_keeps_its_time(watching: Watching) -> None:
     began = watching.now + 1
     watching.seconds(instance(but(cache_up=False)), 3)
-    watching.seconds(instance(None), 3)
+    watching.seconds(instance(None), 30)
     assert watching.seconds(instance(but(cache_up=False))).verdict.since == began
 
 

@@ -2,8 +2,10 @@
 
 import random
 
-from service.base.ipc import Sample
-from service.operators.ranking import NAMES, SHOWN, WINDOW_SECONDS, RankingBoard, SpaceSaving
+import pytest
+
+from service.base.ipc import PartnerSample, Sample
+from service.operators.ranking import NAMES, SHOWN, WINDOW_SECONDS, RankingBoard, SpaceSaving, as_sent
 
 
 class Clock:
@@ -44,11 +46,10 @@ def test_what_may_be_mostly_error_is_not_shown() -> None:
     assert [one.name for one in board.rankings().unknown] == ["asked"]
 
 
-def test_partners_are_the_sum_of_their_keys() -> None:
+def test_keys_are_ranked_with_their_partners() -> None:
     board = RankingBoard(Clock())
     board.add([Sample("key", "k1", "acme", 5), Sample("key", "k2", "acme", 4), Sample("key", "k3", "bell", 8)])
     ranked = board.rankings()
-    assert [(one.name, one.count, one.error) for one in ranked.partners] == [("acme", 9, 0), ("bell", 8, 0)]
     assert [(one.name, one.detail, one.count) for one in ranked.keys] == [
         ("k3", "bell", 8),
         ("k1", "acme", 5),
@@ -68,3 +69,67 @@ def test_what_is_older_than_an_hour_is_forgotten() -> None:
     assert [one.name for one in board.rankings().missed] == ["new"]
     clock.now += 10 * WINDOW_SECONDS
     assert board.rankings().missed == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("forecast zip:90210", "forecast zip_code=90210"),
+        ("forecast city:MO:stlouis", "forecast city_name=stlouis&state_code=MO"),
+        ("forecast zip:10001+city:NY:newyork", "forecast zip_code=10001&city_name=newyork&state_code=NY"),
+        ("projects zip:90210\n100\n\n0a1b2c3d4e5f6071", "projects zip_code=90210"),
+        (
+            'projects city:NY:x{"status":"planned","project_type":"a b"}\n1\nid\nff',
+            "projects city_name=x&state_code=NY&status=planned&project_type=a b",
+        ),
+        ("forecast zip_code=00000", "forecast zip_code=00000"),
+        ("192.0.2.1", "192.0.2.1"),
+        ("batch", "batch"),
+        ('projects zip:90210{"stat…', "projects zip_code=90210"),
+    ],
+)
+def test_queries_are_shown_as_partners_send_them(name: str, shown: str) -> None:
+    assert as_sent(name) == shown
+
+
+def test_the_pages_of_one_list_are_ranked_as_one_query() -> None:
+    board = RankingBoard(Clock())
+    board.add(Sample("query", f"projects zip:90210\n100\nid{number}\nff", "", 2) for number in range(5))
+    (only,) = board.rankings().queries
+    assert (only.name, only.count) == ("projects zip_code=90210", 10)
+
+
+def seen(partner: str, *, quota: float | None = None, error: str = "", **statuses: int) -> PartnerSample:
+    sample = PartnerSample(partner, {int(status[1:]): count for status, count in statuses.items()}, quota=quota)
+    sample.cached, sample.answers, sample.last_error = 3, 4, error
+    sample.seconds.counts[5] = sum(statuses.values())
+    return sample
+
+
+def test_the_figures_of_a_partner_are_the_sum_over_workers_and_the_newest_error() -> None:
+    clock = Clock()
+    board = RankingBoard(clock)
+    board.add([], [seen("acme", s200=6, quota=0.5, error="2026-11-20T02:00:00 404 no"), seen("bolt", s200=90)])
+    clock.now += 60
+    board.add(
+        [], [seen("acme", s200=1, s429=3, quota=0.6, error="2026-11-20T03:00:00 429 limit"), seen("acme", s200=2)]
+    )
+    bolt, acme = board.partners()
+    assert (bolt.name, bolt.requests, bolt.quota_used, bolt.last_error) == ("bolt", 90, None, "")
+    assert (acme.requests, acme.statuses, acme.hit_rate) == (12, {"200": 9, "429": 3}, 0.75)
+    assert (acme.quota_used, acme.last_error) == (0.6, "2026-11-20T03:00:00 429 limit")
+    assert acme.p50 is not None
+    assert 0.1 < acme.per_second < 0.2, "6 requests a minute ago, and 6 now"
+    clock.now += 600
+    assert board.partners()[1].per_second < 0.001
+    clock.now += 2 * WINDOW_SECONDS
+    assert board.partners() == ()
+    assert board.totals(1) == [("bolt", {200: 90})], "metrics only ever grow"
+
+
+def test_the_partners_of_before_a_restart_are_kept() -> None:
+    board, again = RankingBoard(Clock()), RankingBoard(Clock())
+    board.add([], [seen("acme", s200=6)])
+    again.restore(board.keep(), 0.0)
+    assert again.partners()[0].requests == 6
+    assert again.totals(50) == []

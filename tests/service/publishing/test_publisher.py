@@ -1,5 +1,6 @@
 """Publishing with the cache warmed before the switch: whole, in part, or not at all, and the release goes live."""
 
+import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from redis import Redis
 from config.settings import Settings
 from config.urls import address
 from service.cache import entry as envelope
+from service.cache import fitting
 from service.cache.key import cache_key
 from service.cache.key import release_of as release_in
 from service.embedded import owner
@@ -223,6 +225,20 @@ def test_nothing_warmed_while_instances_run_is_said(ours: Settings, short: Path)
         assert (rule, "FORECAST_WARM is off" in message, "slower" in message) == ("warming-off", True, True)
     again = write_drop(short / "again", population=[people("36436", 2023, 5)])
     assert reported(published(off, again)) == [], "nobody serves, so nobody is slow"
+
+
+def test_a_cache_that_is_too_small_is_warmed_in_part_with_both_figures(
+    ours: Settings, cache: ValkeyProcess, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fitting, "_OVERHEAD_BYTES", 1 << 20)
+    with Redis(unix_socket_path=str(cache.socket)) as client:
+        client.config_set("maxmemory", 8_000_000)
+    outcome = published(ours, write_drop(short / "drop"))
+    (said,) = not_warmed(outcome)
+    every = len(bodies(ours))
+    assert every > 8
+    assert re.match(r"all answers take about \d+\.\d MB, and the cache's maxmemory is 8\.0 MB: only 3 answers", said)
+    assert len(warmed(ours, cache, release_of(outcome))) == 3
 
 
 def test_a_refused_drop_warms_nothing(ours: Settings, cache: ValkeyProcess, short: Path) -> None:

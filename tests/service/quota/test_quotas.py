@@ -35,6 +35,15 @@ def count(worker: UsageWorker, times: int = 1) -> None:
         worker.counters.count("a", "forecast", "answered")
 
 
+async def test_the_used_share_is_what_is_known_of_the_period(usage: UsageWorker) -> None:
+    assert usage.quotas.used_share("a") is None
+    await state(usage)
+    count(usage, 3)
+    assert usage.quotas.used_share("a") == 0.3
+    usage.clock.now += 40 * 86_400
+    assert usage.quotas.used_share("a") is None, "the month is over"
+
+
 async def test_what_was_counted_here_is_known_at_once(usage: UsageWorker) -> None:
     assert await state(usage) == QuotaState(
         used=0, remaining=10, resets_in=10 * 86_400 + 43_200, window=30 * 86_400, exhausted=False, warn_from=8

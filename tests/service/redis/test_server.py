@@ -48,13 +48,13 @@ def test_a_server_that_keeps_keys(server: ServerFacts) -> None:
 @pytest.mark.parametrize(
     ("server", "word"),
     [
-        (but(policy="allkeys-lru"), "set noeviction"),
+        (but(policy="allkeys-lru"), "Set noeviction"),
         (but(appendonly=False), "appendonly is no"),
         (but(appendfsync="no"), "appendfsync is no"),
         (but(appendfsync="everysec", version=(7, 0)), "appendfsync is everysec"),
         (but(disk_refuses=True), "its disk"),
         (but(read_only=True), "read-only replica"),
-        (but(maxmemory=1000), "it is full"),
+        (but(maxmemory=1000), "is full"),
     ],
 )
 def test_a_server_that_does_not(server: ServerFacts, word: str) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from service.base import tracing
 from service.base.ipc import AccessLogEntry, Sample
+from service.request.access_log import Made
 from service.request.sampling import MOST_NAMES, Samples
 from tests.service.request.test_access_log import ANSWERED, FAILED
 from tests.support.watching import KeptTracer, Logged
@@ -138,3 +139,23 @@ def test_made_up_names_cannot_fill_the_memory() -> None:
     seen = samples.take()
     assert len(seen) == MOST_NAMES
     assert max(len(one.name) for one in seen) == 120
+
+
+def test_the_requests_of_a_partner_are_counted_with_their_statuses_tiers_and_times() -> None:
+    watch = Logged()
+    near, failed = (msgspec.structs.replace(one, partner="acme", key_id="k") for one in (ANSWERED, FAILED))
+    near = msgspec.structs.replace(near, tier="near")
+    missed = msgspec.structs.replace(near, tier="warehouse", milliseconds=40.0)
+    answer(watch, [near] * 3)
+    watch.sample_now(missed, 0.04)
+    for name in ("a", "b"):
+        watch.samples.add_error("k", Made(msgspec.structs.replace(failed, outcome=name)))
+    (partner,) = watch.samples.take_partners()
+    assert partner.partner == "acme"
+    assert (partner.statuses, partner.cached, partner.answers) == ({200: 4}, 3, 4)
+    assert sum(partner.seconds.counts) == 4
+    assert partner.last_error == f"{failed.time} {failed.status} b"
+    assert partner.keys == {"k"}
+    assert watch.samples.take_partners() == []
+    answer(watch, [msgspec.structs.replace(ANSWERED, partner=None, key_id=None)])
+    assert watch.samples.take_partners() == []

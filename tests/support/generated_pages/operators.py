@@ -41,6 +41,7 @@ _LABEL_VALUES = (
         "`forecast_key_checks_total`",
         "`accepted`, `missing`, `invalid`, `expired`, `revoked`, `unknown` (the key store is unreachable or not ours)",
     ),
+    ("`partner`", "`forecast_partner_requests_total`", "the partner's name; the busiest 50"),
     (
         "`reason`",
         "`forecast_cache_stores_failed_total`",

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import pytest
 
+from service.cli.keys import commands
 from service.embedded.runtime import runtime_folder
 from service.keys import form
 from tests.service.conftest import Cli, ids, issue, servers_of
@@ -83,6 +84,22 @@ def test_a_name_is_shown_as_it_was_given(cli: Cli, running: list[int]) -> None:
         assert name in cli("keys", "list").out
     key_id = issue(cli, "[/red]")["key_id"]
     assert cli("keys", "revoke", key_id).out == f"Revoked {key_id} of [/red].\n"
+
+
+def test_at_a_terminal_revoking_names_the_key_and_its_partner_and_asks(
+    cli: Cli, running: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key_id = issue(cli, "acme", "--label", "batch")["key_id"]
+    monkeypatch.setattr(commands, "_is_at_terminal", lambda: True)
+    declined = cli("keys", "revoke", key_id, typed="n\n")
+    assert declined.code == 1
+    assert f"Revoke key {key_id} (batch) of acme for good? Its requests will get a 401. [y/N]" in declined.err
+    assert cli("keys", "show", key_id, "--json").json["status"] == "active"
+    assert cli("keys", "revoke", key_id, typed="y\n").code == 0
+    again = cli("keys", "revoke", key_id)  # nothing to ask
+    assert again.code == 0
+    other = issue(cli)["key_id"]
+    assert cli("keys", "revoke", other, "--yes").out == f"Revoked {other} of acme.\n"
 
 
 def test_a_revoked_key_stays_revoked(cli: Cli, running: list[int]) -> None:

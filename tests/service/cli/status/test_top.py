@@ -36,9 +36,9 @@ def watch(cli: Cli) -> Watch:
     return Watch(Settings(data_dir=str(cli.data)), None)
 
 
-def shown(watch: Watch, height: int = 24, now: float = NOW) -> list[str]:
+def shown(watch: Watch, height: int = 24, now: float = NOW, width: int = 80) -> list[str]:
     """The lines of the screen."""
-    console = Console(width=80, height=height)
+    console = Console(width=width, height=height)
     lines = console.render_lines(live_screen(watch, console, now), pad=False)
     return ["".join(segment.text for segment in line).rstrip() for line in lines]
 
@@ -68,7 +68,7 @@ def test_an_instance_that_cannot_be_asked_does_not_end_it(cli: Cli, start: Start
 
 def test_the_screen_is_as_high_as_the_terminal_at_most(watch: Watch, start: Start) -> None:
     ranked = tuple(Ranked(f"forecast zip:{number}", 1000 - number, 0, "x" * 50) for number in range(20))
-    names = ("queries", "missed", "unknown", "partners", "limited", "refused")
+    names = ("queries", "missed", "unknown", "keys", "limited", "refused")
     rankings = Rankings(seconds=60, **dict.fromkeys(names, ranked))
     start(overview(rankings=rankings, events=overview().events * 9))
     watch.look()
@@ -88,12 +88,22 @@ def test_the_screen_has_the_essentials(watch: Watch, start: Start) -> None:
     for part in (
         "hit rate 98.97% 99.00% 95.00% requests 771/s 812/s 790/s",
         "most requested",
-        "9,000 forecast zip:90210",
-        "12 forecast zip:99950",
+        "9,000 forecast zip_code=90210",
+        "12 forecast zip_code=99950",
         "9,800 acme",
         f"12:13:20 release {RELEASE} is current",
     ):
         assert part in said
+
+
+def test_on_a_narrow_terminal_labels_and_figures_stay_whole(watch: Watch, start: Start) -> None:
+    start(overview())
+    watch.look()
+    lines = shown(watch, width=60)
+    rows = [line.split() for line in lines[2:8]]
+    assert rows[0] == ["1", "s", "1", "min", "1", "s", "1", "min"]
+    assert rows[1] == ["hit", "rate", "98.97%", "99.00%", "requests", "771/s", "812/s"]
+    assert rows[4][0] == "warehouse"
 
 
 def test_a_restart_is_waited_for(watch: Watch, start: Start, cli: Cli) -> None:
