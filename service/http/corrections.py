@@ -46,7 +46,7 @@ _ADVICE = (
     (re.compile(r"[*%?]+|all|any|every|everything|usa?|united states|nation(?:al|wide)?", re.IGNORECASE),
      "One request answers one place.{regions}"),
     (re.compile(r"[0-9]{5}\s*(?:-|–|\.\.+|:|to)\s*[0-9]{5}", re.IGNORECASE),
-     "Ranges match nothing. Name each ZIP code, the first and the last as well.{regions}"),
+     "Ranges match nothing. Send each ZIP code.{regions}"),
     (PARTIAL_ZIP, "Parts of ZIP codes match nothing. Give all five digits.{regions}"),
     (re.compile(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]"),
      "It is a Canadian postal code; there are figures for the United States only."),
@@ -96,7 +96,7 @@ def correct(
     advice = f"Did you mean {' or '.join(offers)}?" if offers else _advice_on(texts, keys, regions)
     states = tuple(_states_in(texts))
     if offers and states and all(one.startswith("city_name=") and not one.endswith(states) for one in offers):
-        advice = f"{advice} A neighborhood has no name here: send its ZIP code."
+        advice = f"{advice} If it is a neighborhood, send its ZIP code."
     return " ".join([*notes, *([NEXT_PAGE] if "cursor" in misnamed else []), *([advice] if advice else [])]) or None
 
 
