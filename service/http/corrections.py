@@ -23,7 +23,7 @@ COUNTY = "county_fips_code"
 OF_PLACES = ("zip_code", "city_name", "state_code", COUNTY, PLACE)
 _KEPT_OUT = (*OF_PLACES, "cursor")  # of a correction, which is the first page of its place
 _CODES = {fips: code for code, fips in FIPS.items()}
-_MOST_OFFERS, _MOST_COUNTIES = 3, 6
+_MOST_OFFERS, _MOST_COUNTIES = 3, 6  # of one kind
 _WORDS = re.compile(r"(?!(?:zip|zipcode|code|and|or|usa?)\b)\b[^\W\d_]{2,}", re.IGNORECASE)
 _LONGEST_LIST = 700  # characters: a hundred ZIP codes
 _NEXT_PARAMETER = re.compile(r"[&?;](?=[A-Za-z_]+[=:])")
@@ -91,7 +91,7 @@ def correct(
         name_of_county = keys.regions.name_of(place[COUNTY]) if COUNTY in place else None
         if shown is not None:
             offers[shown if name_of_county is None else f"{shown} ({name_of_county})"] = None
-        if len(offers) == _MOST_OFFERS or (shown is not None and "zip_codes" in place):
+        if len(offers) > _MOST_OFFERS or (shown is not None and "zip_codes" in place):
             break
     advice = f"Did you mean {' or '.join(offers)}?" if offers else _advice_on(texts, keys, regions)
     states = tuple(_states_in(texts))
