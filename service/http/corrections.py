@@ -23,7 +23,7 @@ COUNTY = "county_fips_code"
 OF_PLACES = ("zip_code", "city_name", "state_code", COUNTY, PLACE)
 _KEPT_OUT = (*OF_PLACES, "cursor")  # of a correction, which is the first page of its place
 _CODES = {fips: code for code, fips in FIPS.items()}
-_MOST_OFFERS, _MOST_COUNTIES = 3, 6
+_MOST_OFFERS, _MOST_COUNTIES = 3, 6  # of one kind
 _WORDS = re.compile(r"(?!(?:zip|zipcode|code|and|or|usa?)\b)\b[^\W\d_]{2,}", re.IGNORECASE)
 _LONGEST_LIST = 700  # characters: a hundred ZIP codes
 _NEXT_PARAMETER = re.compile(r"[&?;](?=[A-Za-z_]+[=:])")
@@ -46,7 +46,7 @@ _ADVICE = (
     (re.compile(r"[*%?]+|all|any|every|everything|usa?|united states|nation(?:al|wide)?", re.IGNORECASE),
      "One request answers one place.{regions}"),
     (re.compile(r"[0-9]{5}\s*(?:-|–|\.\.+|:|to)\s*[0-9]{5}", re.IGNORECASE),
-     "Ranges match nothing. Name each ZIP code, the first and the last as well.{regions}"),
+     "Ranges match nothing. Send each ZIP code.{regions}"),
     (PARTIAL_ZIP, "Parts of ZIP codes match nothing. Give all five digits.{regions}"),
     (re.compile(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]"),
      "It is a Canadian postal code; there are figures for the United States only."),
@@ -91,12 +91,12 @@ def correct(
         name_of_county = keys.regions.name_of(place[COUNTY]) if COUNTY in place else None
         if shown is not None:
             offers[shown if name_of_county is None else f"{shown} ({name_of_county})"] = None
-        if len(offers) == _MOST_OFFERS or (shown is not None and "zip_codes" in place):
+        if len(offers) > _MOST_OFFERS or (shown is not None and "zip_codes" in place):
             break
     advice = f"Did you mean {' or '.join(offers)}?" if offers else _advice_on(texts, keys, regions)
     states = tuple(_states_in(texts))
     if offers and states and all(one.startswith("city_name=") and not one.endswith(states) for one in offers):
-        advice = f"{advice} A neighborhood has no name here: send its ZIP code."
+        advice = f"{advice} If it is a neighborhood, send its ZIP code."
     return " ".join([*notes, *([NEXT_PAGE] if "cursor" in misnamed else []), *([advice] if advice else [])]) or None
 
 

@@ -1,6 +1,6 @@
 """Names of parameters: those of other interfaces and misspelt ones, and how errors and headers show them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import quote, quote_plus
 
 from config.text import visible
@@ -62,7 +62,7 @@ def as_query(parameters: Mapping[str, str]) -> str:
     return "&".join(f"{name}={quote_plus(echoed(text), safe=',')}" for name, text in parameters.items())
 
 
-def as_header(names: Iterable[str]) -> bytes:
+def as_header(names: Sequence[str]) -> bytes:
     """Returns the first names of parameters as a header may repeat them: ASCII, without a key."""
-    shown = dict.fromkeys(quote(echoed(name), safe="[]$@*") for name in names)
-    return ", ".join(list(shown)[:MOST_NAMES]).encode()
+    shown = dict.fromkeys(quote(echoed(name), safe="[]$@*") for name in names[:MOST_NAMES])
+    return ", ".join(shown).encode()

@@ -76,11 +76,11 @@ class Router:
             return f"Test keys do not get this: it is live data.{guide}"
         sent = echoed(request.query.decode("latin-1"), _LONGEST_QUERY)
         targets = (f"{near[0]}?{query}" for query in (near[1], sent) if query)
-        shown = next(filter(self._is_answered, targets), near[0])
+        shown = next((target for target in targets if request.is_test or self._is_answered(target)), near[0])
         return f"There is nothing at this path. Did you mean {shown}?{guide}"
 
     def _is_answered(self, target: str) -> bool:
-        """Returns whether the current release answers a request; True if it is no look-up."""
+        """Returns whether the current release answers the request of a live key; True if it is no look-up."""
         path, _, query = target.partition("?")
         route, release = self._routes.get(path), self._release()
         with suppress(ApiError):

@@ -241,7 +241,7 @@ class KeySet:
     def _unknown(self, city_name: str, state_code: str, names: list[str]) -> UnknownCity:
         split = split_state(city_name)
         city, behind = (fold_city(split[0]), split[1]) if split else (names[0], None)
-        written_city = split[0] if split else city_name
+        written_city = split[0] if split and behind == state_code else city_name  # East Texas may be a city elsewhere
         written = plain_name(written_city)
         states = next((found for name in (*names, city, written) if (found := self._states.get(name))), [])
         similar = similar_names(written, self._spelt.get(state_code, []), _MOST_SIMILAR)

@@ -3,6 +3,7 @@
 from warehouse.places.keyset import KeySet
 from warehouse.places.keyset_builder import KeySetBuilder
 from warehouse.places.regions import Region, Regions
+from warehouse.schema.counties import COUNTY_NAMES, related_counties
 
 PLACES = [
     ("36436", "AL", "01025"),
@@ -46,3 +47,13 @@ def test_a_release_of_an_earlier_builder_has_states_and_no_counties() -> None:
     old = builder.build()
     assert not old.regions.has_counties
     assert old.regions.state("AL") == Region("state:AL", ("36436",))
+
+
+def test_counties_that_share_an_area_name_each_other() -> None:
+    for code in COUNTY_NAMES:
+        related = related_counties(code)
+        assert related
+        assert code not in related
+        assert all(code in related_counties(other) for other in related)
+    assert related_counties("09003")[0] == "09110"
+    assert related_counties("17031") == []
