@@ -45,7 +45,7 @@ def span(seconds: float) -> str:
     if seconds >= _HOUR_SECONDS - 1:
         return "1 h"
     minutes = round(seconds / _MINUTE_SECONDS)
-    return f"{minutes} min" if round(seconds) >= _MINUTE_SECONDS else f"{round(seconds)} s"
+    return f"{minutes} min" if round(seconds) >= _MINUTE_SECONDS - 1 else f"{round(seconds)} s"
 
 
 def time_of_day(at: float) -> str:

@@ -84,6 +84,8 @@ class NextSteps:
         alert, command = _STEPS[problem.kind]
         if problem.kind == "store" and "disk" in problem.text:
             alert, command = "ForecastDiskFull", "df -h {data}"
+        elif problem.kind == "store" and "shared cache" in problem.text:
+            command = command.replace("keys:", "cache:")
         return NextStep(f"{self._base}/{runbook_page(alert)}", self._command(command))
 
     def _command(self, command: str) -> str | None:

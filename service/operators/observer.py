@@ -71,7 +71,8 @@ class Observer:
     def keep(self) -> Kept:
         """Returns what the instance remembers over a restart."""
         events = self.events.newest(MOST_EVENTS, MOST_EVENTS)
-        return Kept(self._offset, self._history.marks(), events, self.board.keep())
+        offset = self._clock() - self._ticks()  # there may have been no look yet
+        return Kept(offset, self._history.marks(), events, self.board.keep())
 
     def restore(self, kept: Kept) -> None:
         """Continues what the last instance remembered. Call it before the first look."""

@@ -39,7 +39,7 @@ def verdict_text(found: Verdict, now: float, listener: str | None = None) -> Tex
         if listener is not None and reason.next is not None:
             if reason.next.command is not None:
                 text.append("\n  begin with: ", "dim not bold").append(printable(reason.next.command), "not bold")
-            text.append(f"\n  {urljoin(f'{listener}/', reason.next.runbook)}", "dim not bold")
+            text.append(f"\n{urljoin(f'{listener}/', reason.next.runbook)}", "dim not bold")
     return text
 
 

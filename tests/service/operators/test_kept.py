@@ -59,6 +59,14 @@ def test_figures_events_and_rankings_go_on(tmp_path: Path) -> None:
     assert again.observer.events.counted["worker"] == 0, "metrics begin with the process"
 
 
+def test_an_instance_that_ends_before_its_first_look_loses_nothing() -> None:
+    again = restarted(before_restart().observer.keep(), downtime=5)
+    kept = again.observer.keep()
+    assert kept.offset == again.set_by, "the time is right although nothing was looked at"
+    third = restarted(kept, downtime=5)
+    assert third.seconds(instance(WELL)).hit_rate_hour.near == 1800
+
+
 def test_an_instance_remembers_at_most_500_events() -> None:
     old = before_restart()
     for number in range(2000):

@@ -71,6 +71,13 @@ def test_no_command_contains_a_password() -> None:
             assert "secret-word" not in str(steps(COMPOSE, endpoints).find(InstanceProblem(kind, "")))
 
 
+def test_the_command_is_for_the_store_that_is_not_configured() -> None:
+    for store in ("keys", "cache"):
+        name = {"keys": "key store", "cache": "shared cache"}[store]
+        found = steps(SYSTEMD).find(InstanceProblem("store", f"The {name} evicts what it should not."))
+        assert found.command == f"redis-cli -s /run/forecast/a/{store}.sock config get maxmemory-policy"
+
+
 def test_a_full_disk_of_a_store_leads_to_its_own_runbook() -> None:
     found = steps(SYSTEMD).find(InstanceProblem("store", "The key store: the disk of /data is full."))
     assert (found.runbook.partition("#")[2], found.command) == ("forecastdiskfull", "df -h /data")
