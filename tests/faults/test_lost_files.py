@@ -25,7 +25,7 @@ def test_an_instance_whose_look_ups_all_fail_is_not_ready_until_they_work(publis
         cache.flushall()
         until(lambda: instance.zip_code(published.key, HOT).status_code == 503)
         until(lambda: instance.ready().status_code == 503)
-        assert "no look-up works and nothing is cached" in instance.ready().text
+        assert "No look-up works, and no answer is cached" in instance.ready().text
         time.sleep(2)  # no request comes, and nothing is tried out on partners
         assert instance.ready().status_code == 503
         kept.rename(entries)
