@@ -15,7 +15,7 @@ from service.request.errors import ApiError
 from service.request.parameters import LONGEST, MOST_NAMES, PLACE, echoed, nearest_parameter
 from warehouse.places.keyset import KeySet, Zip
 from warehouse.places.match import Match, UnknownCity
-from warehouse.places.names import fold_city, nearest_state, state_of, strip_state
+from warehouse.places.names import STATE_NAMES, fold_city, nearest_state, state_of, strip_state
 from warehouse.places.regions import FIPS
 from warehouse.schema.counties import related_counties
 
@@ -29,7 +29,10 @@ _LONGEST_LIST = 700  # characters: a hundred ZIP codes
 _NEXT_PARAMETER = re.compile(r"[&?;](?=[A-Za-z_]+[=:])")
 _REGION = re.compile(
     r"(?:(?:new|upper|lower|central|pacific|mid|deep|greater|the) )*(?:england|midwest|north|south|east|west|northeast"
-    r"|northwest|southeast|southwest|.* (?:area|region|coast|metro|msa))|mid-?atlantic|sun ?belt|rust ?belt|appalachia",
+    r"|northwest|southeast|southwest|.* (?:area|region|coast|metro|msa))|mid-?atlantic|sun ?belt|rust ?belt|appalachia"
+    r"|long island|hampton roads|silicon valley|inland empire|hudson valley|cape cod|twin cities|(?:north|south) jersey"
+    r"|(?:south|east) bay|outer banks|(?:(?:north|south|east|west)ern|central|upstate|downstate) "
+    rf"(?:{'|'.join(name for names in STATE_NAMES.values() for name in names)})",
     re.IGNORECASE,
 )
 _LISTED = re.compile(r"\s*[,;|/&]\s*|\s+and\s+")
@@ -37,7 +40,14 @@ _MOST_CITIES = 6  # that are looked up: each costs a third of a millisecond if i
 # Values of state_code that name another country, whose places may have the names of ours.
 _ABROAD = re.compile(
     r"AB|BC|MB|NB|NL|NS|NT|NU|ON|PE|QC|SK|YT|UK|MX|FR|GB|JP|CN|AU|BR|ES|canada|alberta|british columbia|ontario"
-    r"|manitoba|qu[eé]bec|mexico|united kingdom|england|france|germany|spain|italy|japan|china|india|australia|brazil",
+    r"|manitoba|qu[eé]bec|mexico|united kingdom|england|scotland|ireland|france|germany|spain|italy|japan|china|india"
+    r"|australia|brazil|vic|nsw",
+    re.IGNORECASE,
+)
+_LED_ABROAD = re.compile(rf".*, *(?:{_ABROAD.pattern})", re.IGNORECASE)
+# Of Canada, Germany and its neighbours, the United Kingdom and the Netherlands.
+_FOREIGN_ZIP = re.compile(
+    r"[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]|[A-Z]-[0-9]{4,5}|[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}|[0-9]{4} [A-Z]{2}",
     re.IGNORECASE,
 )
 NEXT_PAGE = "Send the next_cursor of this page as the cursor of the next."
@@ -48,9 +58,9 @@ _ADVICE = (
     (re.compile(r"[0-9]{5}\s*(?:-|–|\.\.+|:|to)\s*[0-9]{5}", re.IGNORECASE),
      "Ranges match nothing. Send each ZIP code.{regions}"),
     (PARTIAL_ZIP, "Parts of ZIP codes match nothing. Give all five digits.{regions}"),
-    (re.compile(r"[A-Za-z][0-9][A-Za-z] ?[0-9][A-Za-z][0-9]"),
-     "It is a Canadian postal code; there are figures for the United States only."),
+    (_FOREIGN_ZIP, "It is a postal code of another country; there are figures for the United States only."),
     (_ABROAD, "It is not in the United States, and there are no figures for other countries."),
+    (_LED_ABROAD, "It is not in the United States, and there are no figures for other countries."),
     (_REGION, "It is no city or state.{regions}"),
     (COORDINATES, "Coordinates match nothing. Give the ZIP code, or city_name and state_code."),
     (re.compile(r"(?:P\.? ?O\.? box|[0-9]+ [A-Za-z]).*", re.IGNORECASE | re.DOTALL),
@@ -136,7 +146,8 @@ def _places_in(texts: Texts, keys: KeySet, *, prefers_county: bool) -> Iterator[
     if prefers_county:
         yield from _counties_in([*texts[COUNTY], *texts[PLACE]], texts, keys)
     written = [text for name in OF_PLACES if name != COUNTY for text in texts[name]]
-    zip_codes = [code for text in written for code in zips_in(text) if _agrees(text, keys.entry(code))]
+    ours = [text for text in written if _FOREIGN_ZIP.fullmatch(text) is None]
+    zip_codes = [code for text in ours for code in zips_in(text) if _agrees(text, keys.entry(code))]
     if len(set(zip_codes)) > 1:
         yield {"zip_codes": ",".join(zip_codes)}
     for zip_code in zip_codes:
@@ -168,10 +179,10 @@ def _states_in(texts: Texts) -> list[str]:
 
 def _cities_in(texts: Texts, keys: KeySet) -> Iterator[Parameters]:
     """Yields cities as they were named, then those of the same name in other states, then those of similar names."""
-    if any(map(_ABROAD.fullmatch, texts["state_code"])):
-        return
     codes = _states_in({**texts, PLACE: ()})
     names = [text[: 2 * LONGEST] for name in ("city_name", PLACE, "zip_code") for text in texts[name]]
+    if any(map(_ABROAD.fullmatch, texts["state_code"])) or any(map(_LED_ABROAD.fullmatch, names)):
+        return
     if not codes:  # city and state may be exchanged
         codes = [code for text in texts["city_name"] if (code := state_of(text)) is not None]
         names += [text for text in texts["state_code"] if codes or city_in(text) is not None]
@@ -208,7 +219,8 @@ def _counties_in(named: Sequence[str], texts: Texts, keys: KeySet) -> Iterator[P
         code = county_in(text)
         split = city_in(text)
         if code is not None:
-            found = [code]
+            place = keys.entry(code)  # a ZIP code
+            found = [code, *([place.county] if place is not None and place.county is not None else [])]
         elif text.isdigit():
             found = [f"{FIPS[state]}{text.zfill(3)}" for state in states if FIPS[state] is not None and len(text) < 4]
         elif split is not None:
