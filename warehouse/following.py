@@ -136,7 +136,9 @@ class ReleaseFollower:
             try:
                 opened = await self._opened(pointer.release)
             except (DamagedError, NoSuchReleaseError) as error:
-                raise unreadable_current(error) from None
+                whole = await self._files.run(f"reading {self._catalog.releases}", self._catalog.all)
+                others = [one for one in whole if one.id != pointer.release]
+                raise unreadable_current(error, None if others else self._catalog.pointer_file) from None
         except Exception as error:  # whatever is wrong with a release, the one that answers stays
             if self.problem != str(error):
                 expected = isinstance(error, WarehouseError)

@@ -499,6 +499,7 @@ SCALE = _mistakes(
     ("people-for-homes", "figures-exchanged", "looks like the former population 2023", copy(census(2023), HOMES[3])),
     ("a-year-interpolated", "interpolated-year", "population 2019: 100%", _interpolated),
     ("rounded-to-hundreds", "figures-rounded", "are multiples of 100", edit(FIGURES, lambda one: round(one, -2))),
+    ("a-state-in-whole-tens", "figures-rounded", "in TX: 100%", edit(HOMES[2], lambda one: round(one, -1), "TX")),
     ("rounded-to-fives", "figures-rounded", "are multiples of 5", edit(HOMES, lambda one: 5 * round(one / 5))),
     (
         "small-figures-as-one",
@@ -592,6 +593,12 @@ ABSENCE = _mistakes(
         lambda country: country.keep_aliases(lambda zip_code: not zip_code.startswith("7")),
     ),
     (
+        "half-of-the-names-of-a-state-gone",
+        "aliases-lost",
+        "in TX",
+        lambda country: country.keep_aliases(lambda zip_code: zip_code[:2] not in ("75", "76", "77")),
+    ),
+    (
         "statuses-exchanged",
         "alias-status-changed",
         "is unacceptable, was acceptable",
@@ -622,6 +629,12 @@ NONSENSE = _mistakes(
     ("points-in-whole-degrees", "whole-degrees", "whole degrees", edit(POINT, lambda degrees: float(round(degrees)))),
     ("a-namesake-in-another-state", "point-left-state", "same name in another state", _at_a_namesake),
     ("degrees-and-minutes", "minutes-as-decimals", "in TX 100", edit(POINT, _minutes, "TX")),
+    (
+        "a-state-at-one-point",
+        "point-filled",
+        "a default may have been filled in",
+        each(fill("latitude", 40.0, "OH", share=0.6), fill("longitude", -82.5, "OH", share=0.6)),
+    ),
     ("points-at-0", "zero-coordinate", "locations.latitude are 0", fill(POINT, 0.0, share=0.03)),
     ("points-exchanged", "place-outside-state", "VT", exchange(*POINT, "VT", "CT")),
     ("one-county-for-all", "county-of-other-state", "one may have been filled in", fill("county_fips_code", "48201")),

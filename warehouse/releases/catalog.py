@@ -201,7 +201,7 @@ class Catalog:
         try:
             return self.manifest(pointer.release)
         except (DamagedError, NoSuchReleaseError) as error:
-            raise unreadable_current(error) from None
+            raise unreadable_current(error, None if self.all() else self.pointer_file) from None
 
     def names(self) -> list[str]:
         """Returns the ids of all releases, including damaged ones, newest first."""

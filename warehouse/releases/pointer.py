@@ -50,9 +50,11 @@ def is_release_id(name: str) -> bool:
     return re.fullmatch(_RELEASE, name) is not None
 
 
-def unreadable_current(error: CatalogError) -> CatalogError:
-    """Returns the error for a current release that is damaged or missing."""
+def unreadable_current(error: CatalogError, alone: Path | None = None) -> CatalogError:
+    """Returns the error for a damaged or missing current release. `alone`: its pointer, if no other release is whole."""
     remedy = "`forecast extracts rollback RELEASE` makes another one current"
+    if alone is not None:
+        remedy = f"no other release is whole: remove {alone}, and publish the last drop again"
     return CatalogError(f"the current release cannot be read: {str(error).partition('; ')[0]}; {remedy}")
 
 

@@ -119,13 +119,12 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
     ),
     TotalRule(
         name="figures-rounded",
-        by_state=False,
         compares=False,
         limit=0.6,
-        about="Share of the larger figures that are multiples of 5.",
+        about="Share of a state's larger figures that are multiples of 5.",
         finding="figures are rounded",
         cause="they may be rounded, or from a summary",
-        explains=("repeated-value", "figures-levelled", *_MOVED, *SERIES),
+        explains=("repeated-value", "figures-levelled", "zeros-gained", *_MOVED, *SERIES),
     ),
     CellRule(
         name="figures-levelled",

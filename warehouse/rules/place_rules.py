@@ -122,6 +122,14 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
             "county-name-differs",
         ),
     ),
+    PlaceChangeRule(
+        name="point-filled",
+        limit=0,
+        about="Share of the ZIP codes that moved to one point together, 30 or more of them.",
+        finding="moved to one point together",
+        cause="a default may have been filled in, such as the middle of a county or what a geocoder did not find",
+        explains=("point-left-state", "shared-point", "moved-place", "scattered-place"),
+    ),
     PlaceRule(
         name="shared-point",
         limit=0.3,
@@ -318,6 +326,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
         name="aliases-lost",
         among="old_aliases",
         limit=0.1,
+        state_factor=3,
         about="Share of the current release's aliases that the drop lacks.",
         finding="are gone",
         cause="aliases may be shuffled, or some may be missing",

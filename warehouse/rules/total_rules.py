@@ -67,7 +67,7 @@ TOTAL_RULES: tuple[PlausibilityRule, ...] = (
         about="Change of a state's total, up or down, as a share of the old total.",
         finding="state totals changed a lot",
         cause="some of the figures may be in another unit, stale, or from another source",
-        explains=("total-drift", "slow-drift", "series-drift", *RATIOS),
+        explains=("total-drift", "slow-drift", "series-drift", "demand-growth", *RATIOS),
     ),
     TotalRule(
         name="coverage-lost-in-state",

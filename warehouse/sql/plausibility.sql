@@ -246,13 +246,13 @@ WHERE measured > {limit} * (1 + c.open::INTEGER) AND c.moved >= 0.8 * (
 ORDER BY measured DESC, c.state, c.figure
 
 -- name: figures_rounded
--- Figures of 200 or more that are multiples of 5. In real drops, 21% are.
-SELECT NULL AS state, figure, count(*) FILTER (new % 5 = 0) / count(*) AS measured, count(*) FILTER (new % 5 = 0) AS count,
-       format('{}: {:.0f}% are multiples of {}', figure, 100 * measured,
+-- States where figures of 200 or more are multiples of 5, of 30 different ones or more. In real drops, 21% are.
+SELECT state, figure, count(*) FILTER (new % 5 = 0) / count(*) AS measured, count(*) FILTER (new % 5 = 0) AS count,
+       format('{} in {}: {:.0f}% are multiples of {}', figure, state, 100 * measured,
               CASE WHEN count(*) FILTER (new % 100 = 0) > {limit} * count(*) THEN 100
                    WHEN count(*) FILTER (new % 10 = 0) > {limit} * count(*) THEN 10 ELSE 5 END) AS detail
-FROM placed_figures WHERE new >= 200 GROUP BY figure HAVING count(*) >= 100 AND measured > {limit}
-ORDER BY measured DESC, figure
+FROM placed_figures WHERE new >= 200 AND state IS NOT NULL GROUP BY state, figure HAVING count(DISTINCT new) >= 30 AND measured > {limit}
+ORDER BY measured DESC, state, figure
 
 -- name: interpolated_year
 -- Counted years of 1,000 people or more that are the mean of the years before and after, more often than years are on
@@ -497,6 +497,13 @@ SELECT c.state, c.zip_code, 'latitude, longitude' AS "column",
 FROM changed_places c JOIN known_states s ON s.code = c.state
 WHERE c.was_latitude BETWEEN s.box[1] AND s.box[3] AND c.was_longitude BETWEEN s.box[2] AND s.box[4]
     AND NOT (c.latitude BETWEEN s.box[1] AND s.box[3] AND c.longitude BETWEEN s.box[2] AND s.box[4])
+
+-- name: point_filled
+-- ZIP codes whose coordinates changed to those of 29 or more others that changed.
+SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.4f}, {:.4f}', city_name, latitude, longitude) AS value
+FROM changed_places WHERE (latitude, longitude) IS DISTINCT FROM (was_latitude, was_longitude)
+    AND latitude IS NOT NULL AND longitude IS NOT NULL
+QUALIFY count(*) OVER (PARTITION BY latitude, longitude) >= 30
 
 -- name: minutes_as_decimals
 -- ZIP codes of states in which no coordinate has a fraction above .6.

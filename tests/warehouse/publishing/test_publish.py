@@ -1,6 +1,7 @@
 """A drop becomes the current release."""
 
 import os
+import shutil
 import subprocess
 import sys
 from datetime import UTC, date, datetime
@@ -27,6 +28,7 @@ from tests.support.drops import (
 from tests.warehouse.helpers import contents, entries, figures, publish
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.files import AreaContents
+from warehouse.schema.errors import CatalogError
 
 
 def test_the_long_shape_publishes(catalog: Catalog, drop: Path) -> None:
@@ -159,3 +161,16 @@ def test_steps_are_reported_as_they_begin(catalog: Catalog, drop: Path) -> None:
     assert reported[0] == "reading zip_city_aliases.parquet"
     assert reported[-1] == "switching"
     assert {"validating", "writing population", "encoding entries"} <= set(reported)
+
+
+@pytest.mark.parametrize("lost", ["", "manifest.json"])
+def test_the_only_release_can_be_published_again_if_it_is_lost(
+    catalog: Catalog, drop: Path, first: Manifest, lost: str
+) -> None:
+    """The error says how."""
+    folder = catalog.folder(first.id)
+    (folder / lost).unlink() if lost else shutil.rmtree(folder)
+    with pytest.raises(CatalogError, match=r"no other release is whole: remove \S+/current\.json, and publish"):
+        publish(catalog, drop)
+    catalog.pointer_file.unlink()
+    assert publish(catalog, drop).result == "published"
