@@ -22,14 +22,28 @@ def processors(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
 
 def memory(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
     """Returns the usable memory in bytes: the machine's, limited by the lowest limit of the process's cgroups."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limits = [
         int(limit)
         for folder in _folders("memory", cgroup, membership)
         for name in ("memory.max", "memory.limit_in_bytes")  # v2, v1
         if (limit := _read(folder / name)).isdigit()
     ]
-    return min([total, *limits])
+    return min([_machine_memory(), *limits])
+
+
+def processors_source() -> str:
+    """Returns what sets the number of processors, in words."""
+    is_limited = processors() < len(os.sched_getaffinity(0))
+    return "the processor limit of this cgroup" if is_limited else "the processors of this machine"
+
+
+def memory_source() -> str:
+    """Returns what sets the usable memory, in words."""
+    return "the memory limit of this cgroup" if memory() < _machine_memory() else "the memory of this machine"
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _folders(controller: str, cgroup: Path, membership: Path) -> Iterator[Path]:

@@ -1,6 +1,5 @@
 """The image: where its Containerfile and other files have to agree, and what of it can be run."""
 
-import json
 import os
 import shlex
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from config.loading import load
-from tests.support.containerfile import ROOT, final, image_environment, stages
+from tests.support.containerfile import ROOT, final, image_environment, image_health_check, stages
 from tests.support.instance import forecast
 from tests.support.listener import listening
 
@@ -50,7 +49,7 @@ def test_the_image_refuses_embedded_servers(arguments: list[str], given: dict[st
 
 def health_check(port: int) -> int:
     """The exit code of the image's own health check."""
-    command = json.loads(final("HEALTHCHECK")[0].partition("CMD ")[2])
+    command = image_health_check()
     assert command[0] == "python"
     environ = {"FORECAST_OPERATOR_PORT": str(port)}
     return subprocess.run(

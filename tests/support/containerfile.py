@@ -1,5 +1,6 @@
 """The Containerfile as its instructions, read once for all tests of it."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -27,3 +28,19 @@ def final(instruction: str) -> list[str]:
 
 def image_environment() -> dict[str, str]:
     return dict(word.split("=", 1) for line in final("ENV") for word in shlex.split(line))
+
+
+def image_health_check() -> list[str]:
+    """The command of the image's health check."""
+    command: list[str] = json.loads(final("HEALTHCHECK")[0].partition("CMD ")[2])
+    return command
+
+
+def base_images() -> list[str]:
+    """The images that the stages begin with, other than stages."""
+    named = {line.split(" AS ")[1] for line in _froms() if " AS " in line}
+    return [line.split()[0] for line in _froms() if line.split()[0] not in named]
+
+
+def _froms() -> list[str]:
+    return [arguments for stage in stages() for name, arguments in stage if name == "FROM"]
