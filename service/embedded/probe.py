@@ -155,7 +155,7 @@ def _wrong_reply(url: str) -> str | None:
     except OSError:
         return None
     if first.startswith(b"-DENIED"):
-        return "refuses clients of other machines (protected mode): set its requirepass, and use a URL with the password"
+        return "refuses clients of other machines (protected mode): set requirepass, and use a URL with the password"
     return "answers, but does not speak Redis's protocol" if first and first[:1] not in _REPLY_TYPES else None
 
 
