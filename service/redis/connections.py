@@ -81,9 +81,10 @@ class _ByName(Connection):
             self._address = address
             try:
                 await super()._connect()  # type: ignore[no-untyped-call]
-                return
             except OSError as failed:
                 error = failed
+            else:
+                return
         raise error
 
     def _connection_arguments(self) -> dict[str, Any]:

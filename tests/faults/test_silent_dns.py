@@ -14,7 +14,7 @@ import pytest
 
 from tests.faults.conftest import Site
 from tests.support.instance import Instance, forecast_here, serving
-from tests.support.valkey import ValkeyProcess
+from tests.support.valkey import ValkeyProcess, free_port
 from tests.support.waiting import until
 
 # The library's default is 5 s, twice for each server; a worker that is silent for 2 s is killed.
@@ -73,13 +73,6 @@ def resolver(short: Path) -> Iterator[SilentResolver]:
     made = SilentResolver(short)
     yield made
     made.close()
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port: int = bound.getsockname()[1]
-        return port
 
 
 def stops_well(instance: Instance) -> None:

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from service.redis import connections
 from service.redis.connections import open_client
-from tests.support.foreign_server import answering
+from tests.support.valkey import ValkeyProcess, free_port
 
 
 @contextmanager
@@ -30,12 +31,17 @@ def leading_to(monkeypatch: pytest.MonkeyPatch, *addresses: str) -> Iterator[lis
         yield names
 
 
-async def test_the_addresses_of_a_name_are_tried_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_addresses_of_a_name_are_tried_in_turn(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as ::1 and 127.0.0.1 for localhost, of which a server has one."""
-    with answering(b"+PONG\r\n") as port, leading_to(monkeypatch, "127.0.0.2", "127.0.0.1") as names:
-        async with open_client(f"redis://keys.example:{port}", timeout=5) as client:
-            assert await client.ping()
-    assert names == ["keys.example"]
+    port = free_port()
+    server = ValkeyProcess(short / "named", options=("--bind", "127.0.0.1", "--port", str(port))).start()
+    try:
+        with leading_to(monkeypatch, "127.0.0.2", "127.0.0.1") as names:
+            async with open_client(f"redis://keys.example:{port}", timeout=5) as client:
+                assert await client.ping()
+        assert names == ["keys.example"]
+    finally:
+        server.kill()
 
 
 async def test_a_name_without_a_server_is_a_lost_connection(monkeypatch: pytest.MonkeyPatch) -> None:
