@@ -42,6 +42,23 @@ def memory_source() -> str:
     return "the memory limit of this cgroup" if memory() < _machine_memory() else "the memory of this machine"
 
 
+def memory_kills(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
+    """Returns how many processes of this process's cgroup the kernel has killed because memory ran out."""
+    counted = [
+        int(words[1])
+        for folder in _folders("memory", cgroup, membership)
+        for name in ("memory.events", "memory.oom_control")  # v2, v1
+        for line in _read(folder / name).splitlines()
+        if len(words := line.split()) == 2 and words[0] == "oom_kill"
+    ]
+    return counted[-1] if counted else 0  # the outer ones count other programs too
+
+
+def out_of_memory(needed: str) -> str:
+    """Returns why a process was killed, in words. `needed` says how much memory is enough."""
+    return f"killed because memory ran out: {memory() >> 20} MiB are allowed; {needed}"
+
+
 def _machine_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 

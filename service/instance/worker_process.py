@@ -63,6 +63,11 @@ class WorkerProcess:
         """Waits for the end of the process; returns its exit code or signal, and the error that it reported."""
         return await self._process.wait_for_exit()
 
+    @property
+    def starved(self) -> bool:
+        """Whether the kernel killed it because memory ran out."""
+        return self._process.starved
+
     def signal(self, number: int) -> None:
         if number == signal.SIGTERM:
             self.leaving = True

@@ -36,6 +36,9 @@ _LONGEST_PATIENCE_SECONDS = 60.0
 # Resets the back-off after this long.
 _FORGET_SECONDS = 600.0
 
+# Longest pause after workers that were killed because memory ran out: each new one takes memory from the others.
+_STARVED_BACKOFF_SECONDS = 30.0
+
 # Maximum wait for the other workers after the first one serves: a worker that cannot start must not delay the notice.
 _PATIENCE_SECONDS = 5.0
 
@@ -162,7 +165,7 @@ class Workers:
     async def _keep(self) -> float:
         """Keeps one worker alive: replaces it at once when it dies, with back-off if it dies during its start."""
         loop = asyncio.get_running_loop()
-        backoff = Backoff()
+        backoff, starved = Backoff(), Backoff(longest=_STARVED_BACKOFF_SECONDS, settled=_FORGET_SECONDS)
         successor: WorkerProcess | None = None
         while not self._stopping.is_set():
             worker = successor or await self._start_one(self._orders)
@@ -186,14 +189,15 @@ class Workers:
             status = ending.result() if ending.done() else "killed, but has not exited yet"
             if worker.given_up:
                 status += f", because it did not respond: {worker.silence}"
-            if worker.report is None:
+            if worker.report is None or worker.starved:
                 self.start_problem = status
+            if worker.report is None:
                 log.error("worker %d ended before it served (%s); trying again", worker.pid, status)
             else:
                 log.error("worker %d ended (%s); replacing it", worker.pid, status, extra={"worker": worker.pid})
             if not ending.done():
                 self._begin(self._leave(worker, ending), "reap a worker")
-            await self._pause(backoff.after(loop.time() - began))
+            await self._pause((starved if worker.starved else backoff).after(loop.time() - began))
         return 0.0
 
     async def _start_one(self, orders: Orders) -> WorkerProcess | None:

@@ -14,7 +14,8 @@ import pytest
 
 from tests.faults.conftest import Site
 from tests.support.instance import Instance, forecast_here, serving
-from tests.support.valkey import ValkeyProcess, free_port
+from tests.support.sentinels import free_port
+from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
 
 # The library's default is 5 s, twice for each server; a worker that is silent for 2 s is killed.

@@ -12,13 +12,6 @@ from service.embedded.runtime import server_program
 _START_SECONDS = 60.0
 
 
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port: int = bound.getsockname()[1]
-        return port
-
-
 class ServerProcess:
     """A server that runs or not."""
 

@@ -14,7 +14,8 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from service.redis import connections
 from service.redis.connections import open_client
-from tests.support.valkey import ValkeyProcess, free_port
+from tests.support.sentinels import free_port
+from tests.support.valkey import ValkeyProcess
 
 
 @contextmanager
