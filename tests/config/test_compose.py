@@ -67,7 +67,9 @@ class Passwords:
     def make(self) -> dict[str, str]:
         [script] = SERVICES["passwords"]["command"]
         entry = SERVICES["passwords"]["entrypoint"]
-        subprocess.run([*entry, self._here(script, "keys")], check=True)
+        *made, waits = script.splitlines(keepends=True)
+        assert waits == "exec sleep infinity\n"
+        subprocess.run([*entry, self._here("".join(made), "keys")], check=True)
         return {path.name: path.read_text() for path in self.folder.iterdir() if path.is_file()}
 
     @contextlib.contextmanager
@@ -157,6 +159,14 @@ def test_each_redis_is_the_embedded_one_s_version() -> None:
     assert pinned is not None
     for role in (*REDIS, "passwords"):
         assert SERVICES[role]["image"] == f"docker.io/valkey/valkey:{pinned[1]}-alpine"
+
+
+def test_no_service_depends_on_another() -> None:
+    """podman starts none again whose dependency has ended. Each that needs a password waits for its file."""
+    assert not [name for name, service in SERVICES.items() if "depends_on" in service]
+    for name in ("forecast", *REDIS):
+        [waits] = re.findall(r"until \[ -s (\S+) \]", str(SERVICES[name]))
+        assert Path(waits).parent.as_posix() in mounts(name)
 
 
 def test_every_image_names_its_registry() -> None:
