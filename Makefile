@@ -12,7 +12,7 @@ ROUNDS := 10
 JEMALLOC := $(firstword $(wildcard /usr/lib/*/libjemalloc.so.2 /usr/lib64/libjemalloc.so.2))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs docs-pages test lint format bench bench-shapes bench-chart bench-peers soak clean
+.PHONY: help setup demo docs docs-pages test lint format bench bench-shapes bench-chart bench-peers soak containers clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ soak: $(INSTALLED) ## the long ones: faults again and again, more rounds, the wh
 	@$(PY) -m tests.bench cutoff
 	@$(PY) -m pip install --disable-pip-version-check --quiet --no-compile --constraint constraints.txt --editable '.[conformance]'
 	@CONFORMANCE_EXAMPLES=2500 $(PY) -m pytest -n 0 tests/conformance
+
+containers: $(INSTALLED) ## build the image and run it and compose.yaml on podman (needs Debian and root; about ten minutes)
+	@.ci/containers all
 
 clean: ## remove everything that make created, including the demo's data
 	@rm -rf $(VENV) .azurite .bench .bench.json .bench-shapes.json .forecast site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

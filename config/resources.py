@@ -22,25 +22,45 @@ def processors(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
 
 def memory(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
     """Returns the usable memory in bytes: the machine's, limited by the lowest limit of the process's cgroups."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limits = [
         int(limit)
         for folder in _folders("memory", cgroup, membership)
         for name in ("memory.max", "memory.limit_in_bytes")  # v2, v1
         if (limit := _read(folder / name)).isdigit()
     ]
-    return min([total, *limits])
+    return min([_machine_memory(), *limits])
 
 
-def out_of_memory_kills(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
-    """Returns how many processes the kernel killed because a cgroup of this process was out of memory."""
-    lines = [
-        line.split()
+def processors_source() -> str:
+    """Returns what sets the number of processors, in words."""
+    is_limited = processors() < len(os.sched_getaffinity(0))
+    return "the processor limit of this cgroup" if is_limited else "the processors of this machine"
+
+
+def memory_source() -> str:
+    """Returns what sets the usable memory, in words."""
+    return "the memory limit of this cgroup" if memory() < _machine_memory() else "the memory of this machine"
+
+
+def memory_kills(cgroup: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
+    """Returns how many processes of this process's cgroup the kernel has killed because memory ran out."""
+    counted = [
+        int(words[1])
         for folder in _folders("memory", cgroup, membership)
         for name in ("memory.events", "memory.oom_control")  # v2, v1
         for line in _read(folder / name).splitlines()
+        if len(words := line.split()) == 2 and words[0] == "oom_kill" and words[1].isdigit()
     ]
-    return max((int(words[1]) for words in lines if words[0] == "oom_kill" and words[1].isdigit()), default=0)
+    return counted[-1] if counted else 0  # the outer ones count other programs too
+
+
+def out_of_memory(needed: str) -> str:
+    """Returns why a process was killed, in words. `needed` says how much memory is enough."""
+    return f"killed because memory ran out: {memory() >> 20} MiB are allowed; {needed}"
+
+
+def _machine_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def _folders(controller: str, cgroup: Path, membership: Path) -> Iterator[Path]:

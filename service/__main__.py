@@ -43,6 +43,8 @@ def _run_command() -> int | str | None:
 
 def _run() -> None:
     interruption.arm()
+    # a silent name server delays a look-up by 2 s instead of 10 s (resolv.conf(5))
+    os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:2")
     collect_seldom()
     try:
         from config import streams  # imported here, so that Ctrl-C during the import is handled

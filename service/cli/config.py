@@ -6,7 +6,7 @@ import click
 
 from config import settings as configuration
 from config.loading import Loaded
-from config.resources import lookup_memory, near_cache_bytes, worker_count
+from config.resources import lookup_memory, memory_source, near_cache_bytes, processors_source, worker_count
 from config.urls import HIDDEN
 from service.cli.output import Output, default_settings, load_settings, stdout, with_json
 from service.keys import pepper
@@ -48,11 +48,11 @@ def _in_force(loaded: Loaded, name: str) -> tuple[object, str]:
     settings, source = loaded.settings, loaded.sources[name]
     value = getattr(settings, name)
     if value is None and name == "workers":
-        return worker_count(settings), "the processors of this machine"
+        return worker_count(settings), processors_source()
     if value is None and name == "lookup_memory":
-        return lookup_memory(settings), "the memory of this machine"
+        return lookup_memory(settings), memory_source()
     if value is None and name == "near_cache_bytes":
-        return near_cache_bytes(settings), "the memory of this machine"
+        return near_cache_bytes(settings), memory_source()
     if value is None and name == "keys_pepper" and pepper.file_of(settings.data_path).exists():
         return HIDDEN, f"the file {pepper.file_of(settings.data_path)}"
     return configuration.masked_setting(name, value), source

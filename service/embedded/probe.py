@@ -90,8 +90,8 @@ def _check(url: str, expected: Mode | None, *, for_keys: bool = False) -> str | 
     unreadable = _unreadable_certificate(url)
     if unreadable is not None:
         return f"{shown}: {unreadable}"
-    if _has_other_protocol(url):
-        return f"{shown} answers, but does not speak Redis's protocol"
+    if wrong := _wrong_reply(url):
+        return f"{shown} {wrong}"
     try:
         with client:
             client.ping()
@@ -140,18 +140,23 @@ def _explain_distrust(error: BaseException | None) -> str | None:
     return f"{error.verify_message}{remedy}"
 
 
-def _has_other_protocol(url: str) -> bool:
-    """Returns whether the server's first byte belongs to another protocol; the client often reports a timeout then."""
+def _wrong_reply(url: str) -> str | None:
+    """Returns the problem that the server's first reply shows, if any.
+
+    The client reports another protocol as a timeout, and protected mode as a lost connection.
+    """
     parts = urlsplit(url)
     if parts.scheme == "rediss":
-        return False  # under TLS, the client's own error is clear
+        return None  # under TLS, the client's own error is clear
     try:
         with _connect(parts) as connection:
             connection.sendall(b"PING\r\n")
-            first = connection.recv(1)
+            first = connection.recv(64)
     except OSError:
-        return False
-    return bool(first) and first not in _REPLY_TYPES
+        return None
+    if first.startswith(b"-DENIED"):
+        return "refuses clients of other machines (protected mode): set requirepass, and use a URL with the password"
+    return "answers, but does not speak Redis's protocol" if first and first[:1] not in _REPLY_TYPES else None
 
 
 def _connect(parts: SplitResult) -> socket.socket:

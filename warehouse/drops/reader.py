@@ -16,6 +16,7 @@ import msgspec
 
 from config.decoders import decoder_of
 from config.processes import interpreter
+from config.resources import memory_kills, out_of_memory
 from config.text import printable, printable_struct
 from warehouse.drops.messages import ReaderLine, ReadRequest, ReadResult
 from warehouse.rules.all_rules import make_finding
@@ -26,6 +27,7 @@ from warehouse.schema.progress import ProgressCallback
 MAX_MEMORY_BYTES = 1536 << 20
 MAX_READING_SECONDS = 600  # wall-clock time
 _MAX_LINE_BYTES = 64 << 20
+_NEEDED = "publishing a drop of the whole country needs 350 MB beside the instance"
 _TAIL_BYTES = 4096  # of standard error
 # These signals stop all processes. The drop is not the cause.
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -60,7 +62,7 @@ def read_in_subprocess(
 
     If the process does not finish, the result has a finding, or a `failure`, with the way it ended.
     """
-    overdue = threading.Event()
+    overdue, kills = threading.Event(), memory_kills()
     step = ""
 
     def report(current: str) -> None:
@@ -79,8 +81,11 @@ def read_in_subprocess(
     if -process.returncode in _STOPS:
         return ReadResult(failure=f"reading the drop was stopped by {signal.Signals(-process.returncode).name}")
     how = f"did not end within {seconds:g} s" if overdue.is_set() else _ending(process.returncode, last_errors, memory)
+    remedy: dict[str, str] = {}
+    if process.returncode == -signal.SIGKILL and memory_kills() > kills:
+        how, remedy = f"was {out_of_memory(_NEEDED)}", {"remedy": "allow more memory, or publish on another machine"}
     where = f"; it was {step}" if step else ""
-    return ReadResult(findings=(make_finding("reader-failed", f"reading the drop {how}{where}"),))
+    return ReadResult(findings=(make_finding("reader-failed", f"reading the drop {how}{where}", **remedy),))
 
 
 @contextmanager

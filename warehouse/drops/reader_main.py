@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import BinaryIO
 
-from config.processes import belong_to, collect_seldom
+from config.processes import belong_to, collect_seldom, offer_to_kill
 
 _MAX_FILE_BYTES = 16 << 30
 _MAX_OPEN_FILES = 1024
@@ -33,6 +33,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # sent to all processes, but only the parent handles them
         signal.signal(number, signal.SIG_IGN)
     limit(memory)
+    offer_to_kill(1000)
     collect_seldom()
     _serve(sys.stdin.buffer, sys.stdout.buffer)
 

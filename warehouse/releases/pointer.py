@@ -51,7 +51,7 @@ def is_release_id(name: str) -> bool:
 
 
 def unreadable_current(error: CatalogError, alone: Path | None = None) -> CatalogError:
-    """Returns the error for a damaged or missing current release. `alone`: its pointer, if no other release is whole."""
+    """Returns the error for a damaged or missing current release. `alone`: its pointer, if no other one is whole."""
     remedy = "`forecast extracts rollback RELEASE` makes another one current"
     if alone is not None:
         remedy = f"no other release is whole: remove {alone}, and publish the last drop again"

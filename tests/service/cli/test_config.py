@@ -1,9 +1,12 @@
 """forecast config: what is in force, where it came from, and no secret."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from config import resources
+from config.resources import memory_source, processors_source
 from config.settings import names
 from tests.service.conftest import Cli
 
@@ -42,5 +45,22 @@ def test_defaults_are_shown_whatever_is_set(cli: Cli, tmp_path: Path, monkeypatc
     assert cli("config", wrkrs="3").code == 1
     done = cli("config", "--defaults", "--json", wrkrs="3", drain="x")
     assert done.code == 0
-    machine = {"the processors of this machine", "the memory of this machine"}
-    assert {entry["source"] for entry in done.json} == {"default", *machine}
+    assert {entry["source"] for entry in done.json} == {"default", processors_source(), memory_source()}
+
+
+@pytest.mark.parametrize(
+    ("limited", "sources"),
+    [
+        (False, {"the processors of this machine", "the memory of this machine"}),
+        (True, {"the processor limit of this cgroup", "the memory limit of this cgroup"}),
+    ],
+)
+def test_a_container_s_limit_is_named_as_the_source(
+    cli: Cli, limited: bool, sources: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(resources, "processors", lambda: 1 if limited else 2)
+    monkeypatch.setattr(resources, "memory", lambda: total // 2 if limited else total)
+    shown = {entry["name"]: entry["source"] for entry in cli("config", "--json").json}
+    assert {shown[name] for name in ("workers", "near_cache_bytes", "lookup_memory")} == sources

@@ -35,6 +35,15 @@ def test_another_protocol_is_a_mistake(reply: bytes) -> None:
     assert "does not speak Redis's protocol" in problem
 
 
+def test_protected_mode_is_a_mistake() -> None:
+    """The server replies before it reads, and closes: the client sees only a lost connection."""
+    with answering(b"-DENIED Redis is running in protected mode because protected mode is enabled\r\n") as port:
+        problem = check_answers_redis(f"redis://127.0.0.1:{port}/0")
+    assert problem is not None
+    assert "protected mode" in problem
+    assert "requirepass" in problem
+
+
 def test_wrong_credentials_are_a_mistake_that_shows_none_of_them(short_folder: Path) -> None:
     server = ValkeyProcess(short_folder / "locked").start()
     try:

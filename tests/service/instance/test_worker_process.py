@@ -44,17 +44,14 @@ async def test_a_purge_has_ended_when_the_worker_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "hung", "last_line", "out_of_memory", "said"),
+    ("status", "hung", "last_line", "said"),
     [
-        ("exit code 1, MemoryError", None, None, False, "exit code 1, MemoryError"),
-        ("signal 11", None, "serving release r1", False, "signal 11, SIGSEGV; its last log line: serving release r1"),
-        ("signal 9", None, None, True, "signal 9, SIGKILL, out of memory: the kernel killed a process of this cgroup"),
-        ("signal 9", Silence(), None, True, "signal 9, SIGKILL, because it did not respond: silent for 0.0 s"),
-        ("signal 15", None, None, True, "signal 15, SIGTERM"),
-        ("killed, but has not exited yet", None, None, False, "killed, but has not exited yet"),
+        ("exit code 1, MemoryError", None, None, "exit code 1, MemoryError"),
+        ("signal 11", None, "serving release r1", "signal 11, SIGSEGV; its last log line: serving release r1"),
+        ("signal 9", Silence(), None, "signal 9, SIGKILL, because it did not respond: silent for 0.0 s"),
+        ("signal 15", None, None, "signal 15, SIGTERM"),
+        ("killed, but has not exited yet", None, None, "killed, but has not exited yet"),
     ],
 )
-def test_the_end_of_a_worker_is_explained(
-    status: str, hung: Silence | None, last_line: str | None, out_of_memory: bool, said: str
-) -> None:
-    assert describe_end(status, hung, last_line, out_of_memory=out_of_memory) == said
+def test_the_end_of_a_worker_is_explained(status: str, hung: Silence | None, last_line: str | None, said: str) -> None:
+    assert describe_end(status, hung, last_line) == said

@@ -21,7 +21,7 @@ from tests.support.waiting import eventually
 class InTheKernel:
     """A worker; if it `hangs`, no signal ends it before `gone` is set."""
 
-    given_up, hung_seconds = False, 0.0
+    given_up, starved, hung_seconds = False, False, 0.0
 
     def __init__(self, pid: int, *, hangs: bool, report: WorkerReport | None) -> None:
         self.pid, self.hangs, self.report = pid, hangs, report
