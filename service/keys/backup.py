@@ -16,9 +16,10 @@ import msgspec
 
 from service.keys import audit, pepper
 from service.keys.audit import TrailLine
+from service.keys.edits import readable
 from service.keys.errors import KeyStoreError
-from service.keys.record import ApiKey, DamagedKey, StoreIdentity
-from service.keys.store import KeyStore, every_key, now, readable
+from service.keys.record import NO_MORE, ApiKey, DamagedKey, MoreOfKey, StoreIdentity, WholeKey
+from service.keys.store import KeyStore, every_key, now
 
 VERSION = 2
 # Versions that can be read; the first had no usage.
@@ -42,10 +43,11 @@ class BackupHead(msgspec.Struct, frozen=True, tag="head"):
     identity: StoreIdentity = msgspec.field(name="control")
 
 
-class KeyItem(msgspec.Struct, frozen=True, tag="key"):
-    """The record of one key."""
+class KeyItem(msgspec.Struct, frozen=True, tag="key", omit_defaults=True):
+    """The records of one key. Earlier versions ignore the second."""
 
     key: ApiKey
+    more: MoreOfKey = NO_MORE
 
 
 class LineItem(msgspec.Struct, frozen=True, tag="line"):
@@ -119,8 +121,8 @@ class Dump:
             if line.change and line.change.key_id and _is_behind(line.id, before):
                 changed[line.change.key_id] = None
         for key_id in changed:
-            (record,) = await self._store.raw([key_id])
-            for item in self._item(readable(record, key_id), identity):
+            (raw,) = await self._store.raw([key_id])
+            for item in self._item(readable(raw, key_id), identity):
                 yield item
         if self._counted is not None:
             async for counted in self._counted:
@@ -128,7 +130,7 @@ class Dump:
                 yield self._encoded(UsageItem(msgspec.Raw(msgspec.json.encode(counted))))
         yield msgspec.json.encode(BackupEnd(self.keys, self.lines, self._sum.hexdigest(), self.usage)) + b"\n"
 
-    def _item(self, key: ApiKey | DamagedKey, identity: StoreIdentity) -> Iterator[bytes]:
+    def _item(self, key: WholeKey | DamagedKey, identity: StoreIdentity) -> Iterator[bytes]:
         if isinstance(key, DamagedKey):
             self.damaged.append(key)
             return
@@ -136,7 +138,7 @@ class Dump:
             made_with = _UNKNOWN_PEPPER if identity.voids(key) else self._store.fingerprint
             key = msgspec.structs.replace(key, pepper=made_with)
         self.keys += 1
-        yield self._encoded(KeyItem(key))
+        yield self._encoded(KeyItem(key.record, key.more))
 
     def _encoded(self, item: Item) -> bytes:
         line = msgspec.json.encode(item) + b"\n"

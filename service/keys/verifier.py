@@ -66,7 +66,7 @@ class Verified:
 
     def checked(self, at: float) -> None:
         """Stores the record of a key, as looked up at that time."""
-        lasts = self.key.expires_at is None and self.key.revoked_at is None and not self.forgotten
+        lasts = self.key.is_always_active and not self.forgotten
         self.checked_at = at
         self.good_before = at + RECHECK_AFTER_SECONDS if lasts else float("-inf")
 
@@ -321,8 +321,6 @@ class KeyVerifier:
 
     def _judge(self, key: ApiKey) -> KeyVerdict:
         status: KeyStatus = "active"
-        if key.expires_at is not None or key.revoked_at is not None:
+        if not key.is_always_active:
             status = key.status(datetime.fromtimestamp(self._time_of_day(), UTC))
-        if status == "active":
-            return Accepted(key)
-        return Rejected(status, key.key_id, key.revoked_at if status == "revoked" else key.expires_at)
+        return Accepted(key) if status == "active" else Rejected(status, key.key_id, key.since(status))

@@ -27,7 +27,7 @@ from service.cli.output import (
 )
 from service.keys import changes, pepper
 from service.keys.changes import adopt
-from service.keys.record import ApiKey, KeyView
+from service.keys.record import ApiKey, KeyView, MoreOfKey
 from service.reports.text_table import plain
 
 _QUESTION = "Lost keys, and keys made with another pepper, will never work again. Continue?"
@@ -35,7 +35,7 @@ _QUESTION = "Lost keys, and keys made with another pepper, will never work again
 
 @click.group()
 def keys() -> None:
-    """Issue, change, rotate and revoke partners' API keys.
+    """Issue, change, rotate, suspend and revoke partners' API keys.
 
     Commands take the id of a key, never the key itself. Keys are never deleted, only revoked. Every change is in the
     audit trail (`forecast keys log`) and reaches running workers at once.
@@ -56,10 +56,13 @@ for _command in (list_keys, show, log, export, import_, repair):
 @click.option("--partner", required=True, help="Name of the partner.")
 @click.option("--label", default="", help="Distinguishes this key from the partner's other keys.")
 @click.option("--expires", type=FutureTime(), help="When it stops working: 90d, 12h, 2027-01-31. Default: never.")
+@click.option("--not-before", type=FutureTime(), help="When it begins to work: 7d, 2027-01-01. Default: at once.")
 @click.option("--test", is_flag=True, help="Create a test key: fixed test data, errors on purpose, no bill.")
 @terms_options
 @with_json
-def issue(partner: str, label: str, expires: datetime | None, test: bool, **terms: Any) -> None:
+def issue(
+    partner: str, label: str, expires: datetime | None, not_before: datetime | None, test: bool, **terms: Any
+) -> None:
     """Create a key. It is shown once.
 
     Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit.
@@ -81,9 +84,11 @@ def issue(partner: str, label: str, expires: datetime | None, test: bool, **term
     partner, label = (_text(name, value) for name, value in (("--partner", partner), ("--label", label)))
     if not partner:
         raise click.UsageError("--partner is empty")
-    wanted = Given(**terms).terms()
+    if expires is not None and not_before is not None and expires <= not_before:
+        raise click.UsageError("--expires must be later than --not-before")
+    wanted, more = Given(**terms).terms(), MoreOfKey(not_before=not_before)
     (presented, key), warnings = changing(
-        lambda store: store.issue(partner, label, expires, wanted, test=test), begins=True
+        lambda store: store.issue(partner, label, expires, wanted, test=test, more=more), begins=True
     )
     _hand_over(presented, KeyView.of(key), warnings)
 
@@ -123,9 +128,9 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
 def extend(key_id: str, expires: datetime) -> Output:
     """Set when a key stops working, earlier or later.
 
-    An expired key works again afterwards. A revoked key cannot be extended.
+    An expired key works again afterwards. A revoked key cannot be extended, nor a suspended one before it is resumed.
 
-    Exit codes: 0 set, 1 failed or the key is revoked, 2 wrong usage.
+    Exit codes: 0 set, 1 failed, or the key is revoked or suspended, 2 wrong usage.
 
     \b
     Examples:
@@ -163,6 +168,49 @@ def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, **terms:
     (before, key), warnings = repeatable(lambda store: changes.change_terms(store, key_id, edit))
     both = f"{plain(format_terms(before.terms))} → {plain(format_terms(key.terms))}"
     return _changed(key, warnings, f"Key {key.key_id} of {plain(key.partner)}: {both}")
+
+
+@keys.command()
+@click.argument("key_id")
+@click.option("--reason", required=True, help="Why, for operators: `keys show` and the audit trail have it.")
+@with_json
+def suspend(key_id: str, reason: str) -> Output:
+    """Suspend a key until it is resumed.
+
+    It reaches workers at once. Requests with the key get a 403, which does not have the reason. Suspending a key twice
+    is harmless: the first time and reason stay. Other keys of the partner still work.
+
+    Exit codes: 0 suspended, 1 failed or the key is revoked, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast keys suspend 0B1zQmX4ktLw --reason "invoice 4711 is overdue"
+    """
+    checked_id(key_id)
+    reason = _text("--reason", reason)
+    if not reason:
+        raise click.UsageError("--reason is empty")
+    (_, key), warnings = repeatable(lambda store: changes.suspend(store, key_id, reason))
+    return _changed(key, warnings, f"Suspended {key.key_id} of {plain(key.partner)}.")
+
+
+@keys.command()
+@click.argument("key_id")
+@with_json
+def resume(key_id: str) -> Output:
+    """Make a suspended key work again.
+
+    It ends when it would have ended without the suspension. Resuming a key that is not suspended is harmless.
+
+    Exit codes: 0 resumed, 1 failed or the key is revoked, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast keys resume 0B1zQmX4ktLw
+    """
+    checked_id(key_id)
+    (_, key), warnings = repeatable(lambda store: changes.resume(store, key_id))
+    return _changed(key, warnings, f"Resumed {key.key_id} of {plain(key.partner)}: {KeyView.of(key).status}.")
 
 
 @keys.command()

@@ -99,6 +99,11 @@ def _difference(change: Change) -> str:
         parts.append(format_terms(after.terms))
     if before.expires_at != after.expires_at:
         parts.append(f"expires {end(before.expires_at)} → {end(after.expires_at)}")
+    begins, suspended = after.more.not_before, after.more.suspended
+    if change.before is None and begins is not None:
+        parts.append(f"begins {end(begins)}")
+    if suspended is not None and before.more.suspended != suspended:
+        parts.append(f"reason: {suspended.reason}")
     if before.terms != after.terms:
         parts.append(f"terms {format_terms(before.terms)} → {format_terms(after.terms)}")
     return "; ".join(parts)

@@ -25,11 +25,18 @@ from service.cli.keys.opened import (
 )
 from service.cli.keys.terms import one_area
 from service.cli.output import FAILED, Output, print_error, stdout, wants_json, with_json
-from service.keys.record import DamagedKey, KeyView
+from service.keys.record import DamagedKey, KeyView, Suspension
 from service.keys.store import KeyStore, every_key
 from service.reports.text_table import plain, text_table
 
-_COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "void": "magenta"}
+_COLOURS = {
+    "active": "green",
+    "pending": "cyan",
+    "suspended": "yellow",
+    "expired": "yellow",
+    "revoked": "red",
+    "void": "magenta",
+}
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,9 +85,7 @@ class _Newest:
 
 @click.command(name="list")
 @click.option("--partner", help="Only keys of this partner.")
-@click.option(
-    "--status", type=click.Choice(["active", "expired", "revoked", "void"]), help="Only keys with this status."
-)
+@click.option("--status", type=click.Choice(list(_COLOURS)), help="Only keys with this status.")
 @click.option("--area", callback=one_area, help="Only keys that open this area.")
 @click.option("--label", help="Only keys whose label contains this text (case-insensitive).")
 @click.option("--expires-within", type=Duration(), help="Only active keys that end within this time: 30d, 12h.")
@@ -192,6 +197,8 @@ def _print_key(view: KeyView) -> None:
         ("status", _status(view)),
         ("created", minute(view.created_at)),
         ("expires", minute(view.expires_at)),
+        ("begins", minute(view.not_before) if view.not_before else "when issued"),
+        ("suspended", _suspension(view.suspended) if view.suspended else "-"),
         ("revoked", minute(view.revoked_at) if view.revoked_at else "-"),
         ("areas", "all" if view.terms.areas is None else ", ".join(view.terms.areas)),
         ("limits", format_terms(msgspec.structs.replace(view.terms, areas=None))),
@@ -200,6 +207,10 @@ def _print_key(view: KeyView) -> None:
     ):
         shown.add_row(name, text)
     stdout().print(shown)
+
+
+def _suspension(suspended: Suspension) -> str:
+    return f"{minute(suspended.at)} by {plain(suspended.by)}: {plain(suspended.reason)}"
 
 
 def _status(view: KeyView) -> Text:

@@ -13,7 +13,7 @@ from service.keys.audit import AUDIT
 from service.keys.backup import BackupError, Dump
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.record import IDENTITY, StoreIdentity, record_name
-from tests.support.key_store import PEPPER, HeldKeyStore, dumped, imported, parsed
+from tests.support.key_store import PEPPER, HeldKeyStore, dumped, found, imported, parsed
 
 
 async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStore) -> None:
@@ -26,7 +26,7 @@ async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStor
     head = backup.check(lines, PEPPER)
     assert head.identity == await store.identity()
     items = list(backup.read_backup(lines))
-    assert [item.key for item in items if isinstance(item, backup.KeyItem)] == [(await store.find(key.key_id)).key]
+    assert [item.key for item in items if isinstance(item, backup.KeyItem)] == [(await found(store, key.key_id)).record]
     trail = [line async for line in audit.oldest_first(store.redis)]
     assert [item.line for item in items if isinstance(item, backup.LineItem)] == trail
     parts = parsed(presented)
@@ -47,7 +47,7 @@ async def test_a_key_that_changes_meanwhile_is_written_as_it_became(store: HeldK
     backup.check(lines, PEPPER)
     last = {item.key.key_id: item.key for item in backup.read_backup(lines) if isinstance(item, backup.KeyItem)}
     assert last[key.key_id].status() == "revoked"
-    assert last[new.key_id] == new
+    assert last[new.key_id] == new.record
 
 
 async def test_a_damaged_record_is_left_out_and_reported(store: HeldKeyStore) -> None:

@@ -38,7 +38,7 @@ _LABEL_VALUES = (
     (
         "`outcome`",
         "`forecast_key_checks_total`",
-        "`accepted`, `missing`, `invalid`, `expired`, `revoked`, `unknown` (the key store is unreachable or not ours)",
+        "`accepted`, `missing`, `invalid`, `pending`, `suspended`, `expired`, `revoked`, `unknown` (store unreachable)",
     ),
     (
         "`reason`",
