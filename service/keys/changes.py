@@ -11,7 +11,8 @@ from service.keys import audit
 from service.keys.audit import Change, Edit
 from service.keys.edits import RawKey, edits_of
 from service.keys.errors import KeyStoreError
-from service.keys.record import IDENTITY, KeyExpiry, StoreIdentity, Suspension, WholeKey
+from service.keys.named import guard_of_plan
+from service.keys.record import IDENTITY, KeyExpiry, MoreOfKey, StoreIdentity, Suspension, WholeKey
 from service.keys.store import KeyStore, now
 
 
@@ -32,15 +33,40 @@ async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> t
     return await store.change(key_id, "extended", edit)
 
 
-async def change_terms(store: KeyStore, key_id: str, edit: Callable[[Terms], Terms]) -> tuple[WholeKey, WholeKey]:
-    """Returns the key before and after. Raises as `extend`, and what `edit` raises."""
+async def issue(
+    store: KeyStore,
+    partner: str,
+    label: str,
+    expires_at: datetime | None,
+    terms: Terms,
+    *,
+    test: bool,
+    more: MoreOfKey,
+) -> tuple[str, WholeKey]:
+    """`KeyStore.issue`, with a plan that exists. Raises KeyStoreError if it does not."""
+    guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
+    return await store.issue(partner, label, expires_at, terms, test=test, more=more, guards=guards)
+
+
+async def change_terms(
+    store: KeyStore,
+    key_id: str,
+    edit: Callable[[Terms], Terms],
+    plan: str | msgspec.UnsetType | None = msgspec.UNSET,
+) -> tuple[WholeKey, WholeKey]:
+    """Returns the key before and after; `plan` is its new one, if that changes, None for none.
+
+    Raises as `extend`, and what `edit` raises.
+    """
     identity = await _ours(store)
+    guards = [await guard_of_plan(store, plan)] if isinstance(plan, str) else []
 
     def edit_key(key: WholeKey) -> WholeKey:
         _refuse_dead(key, identity)
-        return msgspec.structs.replace(key, terms=edit(key.terms))
+        more = key.more if plan is msgspec.UNSET else msgspec.structs.replace(key.more, plan=plan)
+        return msgspec.structs.replace(key, terms=edit(key.terms), more=more)
 
-    return await store.change(key_id, "changed", edit_key)
+    return await store.change(key_id, "changed", edit_key, guards=guards)
 
 
 async def suspend(store: KeyStore, key_id: str, reason: str) -> tuple[WholeKey, WholeKey]:
@@ -80,7 +106,7 @@ async def resume(store: KeyStore, key_id: str) -> tuple[WholeKey, WholeKey]:
 async def rotate(
     store: KeyStore, key_id: str, overlap: timedelta, expires_at: datetime | None = None
 ) -> tuple[str, WholeKey, WholeKey]:
-    """Returns a new key with the same partner, label and terms, as its owner gets it; and both keys as stored.
+    """Returns a new key with the same partner, label, plan and terms, as its owner gets it; and both keys as stored.
 
     The old key ends after `overlap`, or earlier if it would have anyway. The new one ends at `expires_at`, by default
     when the old one would have ended without any rotation.
@@ -97,14 +123,22 @@ async def rotate(
     if end.expires_at is not None and end.expires_at <= now():
         raise KeyStoreError(f"key {key_id} has expired: extend it first, or issue a new one")
     await _refuse_second(store, old)
-    presented, new = store.new_key(old.partner, old.label, expires_at or end.expires_at, old.terms, test=old.test)
+    more = MoreOfKey(plan=old.more.plan)
+    guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
+    presented, new = store.new_key(
+        old.partner, old.label, expires_at or end.expires_at, old.terms, test=old.test, more=more
+    )
     new = msgspec.structs.replace(new, rotated_from=key_id)
     ends = now() + overlap
     ends = ends if old.expires_at is None else min(ends, old.expires_at)
     ended = msgspec.structs.replace(
         old, expires_at=ends, unrotated=end, rotated_to=new.key_id, revision=old.revision + 1
     )
-    edits = [*edits_of(raw, old, ended, "rotated", new.key_id), *edits_of(RawKey(), None, new, "issued", key_id)]
+    edits = [
+        *edits_of(raw, old, ended, "rotated", new.key_id),
+        *edits_of(RawKey(), None, new, "issued", key_id),
+        *guards,
+    ]
     # without its successor the old key must not end unnoticed
     await store.hand_in(edits, new.key_id, f"; key {key_id} then ends {ends:%Y-%m-%d %H:%M} UTC: rotate it again")
     return presented, new, ended

@@ -4,7 +4,8 @@ Records are validated when they are read, down to their members: so they can be 
 """
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +21,7 @@ NO_TERMS = Terms()
 
 # A time without a time zone could not be compared with others.
 Moment = Annotated[datetime, Meta(tz=True)]
+PlanName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z")]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 # The latest time that may identify a store: an operator's next decision must be later.
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
@@ -50,6 +52,28 @@ class KeyExpiry(msgspec.Struct, frozen=True, omit_defaults=True):
     expires_at: Moment | None = None
 
 
+class Named(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A record that many keys share, under a name."""
+
+    PREFIX: ClassVar[str]
+
+    name: str
+    terms: Terms = NO_TERMS
+    revision: Annotated[int, Meta(ge=0, le=MOST)] = 0  # changes so far: the higher record is newer
+
+    @classmethod
+    def record_name(cls, name: str) -> str:
+        return f"{cls.PREFIX}{quote(name, safe='')}"
+
+
+class Plan(Named, frozen=True, kw_only=True, omit_defaults=True):
+    """Terms for many keys; a key's own terms come first. A removed plan keeps its terms, so that it opens no key."""
+
+    PREFIX = f"{KEY_RECORD_PREFIX}plan:"
+
+    removed: bool = False
+
+
 class Suspension(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why and since when a key is suspended; `reason` is for operators only.
 
@@ -70,6 +94,7 @@ class MoreOfKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Like the first record, it loses members that a later version adds.
     """
 
+    plan: PlanName | None = None
     not_before: Moment | None = None
     suspended: Suspension | None = None
     revision: Annotated[int, Meta(ge=0, le=MOST)] = 0  # of the first record, when this one was last changed
@@ -137,9 +162,10 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WholeKey(ApiKey, frozen=True, kw_only=True):
-    """A key with both of its records."""
+    """A key with both of its records. As requests see it, `terms` are the effective ones, with those of the `plan`."""
 
     more: MoreOfKey = NO_MORE
+    plan: Plan | None = None
 
     @property
     def record(self) -> ApiKey:
@@ -209,7 +235,8 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: datetime | None
     suspended: Suspension | None
     revoked_at: datetime | None
-    terms: Terms
+    plan: str | None
+    terms: Terms  # without the plan's
     test: bool
     rotated_from: str | None
     rotated_to: str | None
@@ -230,6 +257,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
             expires_at=key.more.suspended.ends.expires_at if key.more.suspended else key.expires_at,
             suspended=key.more.suspended,
             revoked_at=key.revoked_at,
+            plan=key.more.plan,
             terms=key.terms,
             test=key.test,
             rotated_from=key.rotated_from,

@@ -13,12 +13,21 @@ from redis.asyncio import Redis
 
 from service.base.batched import batched
 from service.base.whoami import whoami
-from service.keys import audit, backup
+from service.keys import audit, backup, named
 from service.keys.audit import AUDIT, LINE, Change, Edit, TrailLine
-from service.keys.backup import BackupHead, KeyItem, LineItem
+from service.keys.backup import BackupHead, KeyItem, LineItem, PlanItem
 from service.keys.edits import RawKey, edits_of, readable
 from service.keys.errors import KeyStoreError
-from service.keys.record import IDENTITY, DamagedKey, KeyState, MoreOfKey, WholeKey, whole
+from service.keys.record import (
+    IDENTITY,
+    DamagedKey,
+    DamagedRecordError,
+    KeyState,
+    MoreOfKey,
+    Named,
+    WholeKey,
+    whole,
+)
 from service.keys.store import KeyStore
 
 # Records or lines; few enough that the server serves other clients in between.
@@ -97,6 +106,7 @@ class Restored(msgspec.Struct, kw_only=True):
     added: int = 0
     updated: int = 0
     kept: int = 0
+    plans: int = 0  # added or updated
     revoked: int = 0  # by the trail, where the record lacks it
     lines: int = 0  # of the audit trail
     damaged_lines: int = 0
@@ -162,6 +172,9 @@ class Restore:
                 self._name(item.line)
         for batch in batched(self._missing_lines(), _BATCH):
             await self._restore_lines(batch)
+        for item in backup.read_backup(self._lines()):
+            if isinstance(item, PlanItem):
+                await self._restore_named(item.plan)
         for keys in batched(self._keys(), _BATCH):
             await self._restore_keys({key.key_id: key for key in keys})
         for ids in batched(self._replay.revoked.keys() - self._settled, _BATCH):
@@ -215,6 +228,19 @@ class Restore:
                 await pipeline.execute()
 
         await self._store.redis.call(add)
+
+    async def _restore_named(self, record: Named) -> None:
+        for _ in range(_TRIES):
+            try:
+                raw, existing = await named.read(self._store, type(record), record.name)
+            except DamagedRecordError:
+                (raw,), existing = await self._store.raw_records([type(record).record_name(record.name)]), None
+            if existing is not None and existing.revision >= record.revision:
+                return
+            if await self._apply([named.edit_of(raw, existing, record, "imported")]):
+                self._done.plans += 1
+                return
+        raise KeyStoreError(f"{record.name} is being changed from elsewhere all the time; import again")
 
     def _keys(self) -> Iterator[WholeKey]:
         for item in backup.read_backup(self._lines()):

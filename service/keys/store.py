@@ -3,7 +3,7 @@
 Every change is made together with its line in the audit trail (audit.py). Keys are never deleted.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from service.keys.record import (
     DamagedKey,
     DamagedRecordError,
     MoreOfKey,
+    Plan,
     StoreIdentity,
     WholeKey,
     decode_record,
@@ -78,8 +79,19 @@ class KeyStore:
             StoreUnavailable: if the store does not reply; DamagedRecordError if a record of the key is damaged.
         """
         identity, key, more = await self._read(IDENTITY, record_name(key_id), more_name(key_id))
-        known = _identity_of(identity)
-        return FoundKey(decoded_key(key, key_id, more), known)
+        known, found = _identity_of(identity), decoded_key(key, key_id, more)
+        return FoundKey(found and await self._with_plan(found), known)
+
+    async def _with_plan(self, key: WholeKey) -> WholeKey:
+        """Returns the key with its effective terms. Raises as `find`: without its plan, they are unknown."""
+        if key.more.plan is None:
+            return key
+        name = Plan.record_name(key.more.plan)
+        (raw,) = await self._read(name)
+        plan = decode_record(raw, Plan, name)
+        if plan is None:
+            raise DamagedRecordError(f"the record `{name}` of its plan is missing")
+        return msgspec.structs.replace(key, terms=key.terms.over(plan.terms), plan=plan)
 
     async def identity(self) -> StoreIdentity | None:
         """Returns the identity. Raises ForeignStoreError if it is damaged, StoreUnavailable."""
@@ -88,7 +100,7 @@ class KeyStore:
 
     async def raw_identity(self) -> tuple[bytes | None, StoreIdentity | None]:
         """Returns the identity's bytes, for replacing it, and its content; None if that is damaged."""
-        (raw,) = await self._raw([IDENTITY])
+        (raw,) = await self.raw_records([IDENTITY])
         try:
             return raw, decode_record(raw, StoreIdentity, IDENTITY)
         except DamagedRecordError:
@@ -119,16 +131,18 @@ class KeyStore:
         *,
         test: bool = False,
         more: MoreOfKey = NO_MORE,
+        guards: Sequence[Edit] = (),
     ) -> tuple[str, WholeKey]:
         """Returns a new key as its owner gets it, and as it is stored, which is durable when this returns.
 
         Raises:
+            KeyStoreError: if a record of the `guards` was changed meanwhile.
             ForeignStoreError: if this is not the store that our keys are in.
             StoreUnavailable: if the store does not answer.
         """
-        await self._ensure_control()
+        await self.ensure_ours()
         presented, key = self.new_key(partner, label, expires_at, terms, test=test, more=more)
-        await self.hand_in(edits_of(RawKey(), None, key, "issued"), key.key_id)
+        await self.hand_in([*edits_of(RawKey(), None, key, "issued"), *guards], key.key_id)
         return presented, key
 
     def new_key(
@@ -176,9 +190,16 @@ class KeyStore:
             raise KeyStoreError("the record was changed from elsewhere meanwhile; nothing was issued: try again")
 
     async def change(
-        self, key_id: str, what: str, edit: Callable[[WholeKey], WholeKey], by: str = ""
+        self,
+        key_id: str,
+        what: str,
+        edit: Callable[[WholeKey], WholeKey],
+        by: str = "",
+        guards: Sequence[Edit] = (),
     ) -> tuple[WholeKey, WholeKey]:
         """Changes a key by `edit`, with a line in the trail if it differs; returns it before and after, durable.
+
+        Nothing is changed if a record of the `guards` was.
 
         Raises:
             NoSuchKeyError: if there is no such key.
@@ -195,7 +216,8 @@ class KeyStore:
                 await audit.confirm(self.redis, records, self.replicas)
                 return before, after
             after = with_next_revision(before, after)
-            if await audit.apply(self.redis, edits_of(raw, before, after, what, by=by), replicas=self.replicas):
+            edits = [*edits_of(raw, before, after, what, by=by), *guards]
+            if await audit.apply(self.redis, edits, replicas=self.replicas):
                 return before, after
         raise KeyStoreError(f"key {key_id} is being changed from elsewhere all the time; try again")
 
@@ -240,16 +262,18 @@ class KeyStore:
         """Returns the bytes of each key. Raises StoreUnavailable."""
         if not key_ids:
             return []
-        records = await self._raw([name(key_id) for name in (record_name, more_name) for key_id in key_ids])
+        records = await self.raw_records([name(key_id) for name in (record_name, more_name) for key_id in key_ids])
         return [RawKey(*both) for both in zip(records[: len(key_ids)], records[len(key_ids) :], strict=True)]
 
-    async def _raw(self, names: list[str]) -> list[bytes | None]:
+    async def raw_records(self, names: list[str]) -> list[bytes | None]:
+        """Returns the bytes of each record. Raises StoreUnavailable."""
         records: Any = await self.redis.call(lambda client: client.mget(names))
         if not isinstance(records, list) or len(records) != len(names):
             raise StoreUnavailable(f"{self.redis.name}: records were asked for, and something else was answered")
         return records
 
-    async def _ensure_control(self) -> None:
+    async def ensure_ours(self) -> None:
+        """Gives a new store its identity. Raises ForeignStoreError if it is not the one that our keys are in."""
         identity = await self.identity()
         if identity is None and not self.known.seen:
             encoded = msgspec.json.encode(self.new_identity())

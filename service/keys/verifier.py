@@ -26,7 +26,7 @@ from service.base.timeouts import within
 from service.keys import form
 from service.keys.errors import ForeignStoreError
 from service.keys.lost_writes import LostWrites
-from service.keys.record import ApiKey, KeyStatus, key_id_of
+from service.keys.record import ApiKey, KeyStatus, Plan, key_id_of
 from service.keys.store import Found, KeyStore
 from service.keys.store_watch import StoreWatch
 from service.keys.suggestions import hint_for_malformed_key
@@ -148,11 +148,11 @@ class KeyVerifier:
     def invalidate(self, name: str | None) -> None:
         """Handles a change of the record `name`: looks it up at once.
 
-        None: any may have changed, so each is looked up when next used.
+        None, or a record that many share: any key may have changed, so each is looked up when next used.
         """
         self._changes += 1
         self._wrong.clear()
-        if name is None:
+        if name is None or name.startswith(Plan.PREFIX):
             for known in self._verified.values():
                 known.checked(min(known.checked_at, self._clock() - RECHECK_AFTER_SECONDS))
             return

@@ -58,14 +58,22 @@ for _command in (list_keys, show, log, export, import_, repair):
 @click.option("--expires", type=FutureTime(), help="When it stops working: 90d, 12h, 2027-01-31. Default: never.")
 @click.option("--not-before", type=FutureTime(), help="When it begins to work: 7d, 2027-01-01. Default: at once.")
 @click.option("--test", is_flag=True, help="Create a test key: fixed test data, errors on purpose, no bill.")
+@click.option("--plan", help="Name of its plan, whose terms it has, except for those that you give.")
 @terms_options
 @with_json
 def issue(
-    partner: str, label: str, expires: datetime | None, not_before: datetime | None, test: bool, **terms: Any
+    partner: str,
+    label: str,
+    expires: datetime | None,
+    not_before: datetime | None,
+    test: bool,
+    plan: str | None,
+    **terms: Any,
 ) -> None:
     """Create a key. It is shown once.
 
-    Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit.
+    Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit. With
+    --plan, each term that you do not give is the plan's, also after the plan changes.
 
     With --test the key begins with phf_test. It never opens live data, and its requests are never counted or billed.
     Its rate applies as for any other key; its quota is shown, but never used up.
@@ -78,6 +86,7 @@ def issue(
     Examples:
       forecast keys issue --partner acme
       forecast keys issue --partner acme --areas forecast --rate 500/s --burst 100 --quota 5000000/month
+      forecast keys issue --partner acme --plan basic --quota 2000000/month
       forecast keys issue --partner acme --label integration --test
       KEY=$(forecast keys issue --partner acme --json | jq -r .key)
     """
@@ -86,9 +95,9 @@ def issue(
         raise click.UsageError("--partner is empty")
     if expires is not None and not_before is not None and expires <= not_before:
         raise click.UsageError("--expires must be later than --not-before")
-    wanted, more = Given(**terms).terms(), MoreOfKey(not_before=not_before)
+    wanted, more = Given(**terms).terms(), MoreOfKey(plan=plan, not_before=not_before)
     (presented, key), warnings = changing(
-        lambda store: store.issue(partner, label, expires, wanted, test=test, more=more), begins=True
+        lambda store: changes.issue(store, partner, label, expires, wanted, test=test, more=more), begins=True
     )
     _hand_over(presented, KeyView.of(key), warnings)
 
@@ -103,7 +112,7 @@ def issue(
 def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
     """Replace a key by a new one, with an overlap.
 
-    The new key has the same partner, label and terms, and is shown once. The old key works until the overlap
+    The new key has the same partner, label, plan and terms, and is shown once. The old key works until the overlap
     ends, or until its own expiry if that comes first.
 
     Exit codes: 0 rotated, 1 failed or the key no longer works, 2 wrong usage.
@@ -150,11 +159,16 @@ def extend(key_id: str, expires: datetime) -> Output:
 @click.option("--all-areas", is_flag=True, help="Open every area, future ones included.")
 @click.option("--no-rate", is_flag=True, help="Remove the rate limit.")
 @click.option("--no-quota", is_flag=True, help="Remove the quota.")
+@click.option("--plan", help="Give the key this plan. Its own terms stay, and come before the plan's.")
+@click.option("--no-plan", is_flag=True, help="Take the plan away. The key keeps only its own terms.")
 @with_json
-def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, **terms: Any) -> Output:
-    """Change the terms of a key: areas, rate, quota.
+def change(
+    key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, plan: str | None, no_plan: bool, **terms: Any
+) -> Output:
+    """Change the terms of a key: areas, rate, quota, plan.
 
-    Other terms stay the same. The change reaches workers at once.
+    Other terms stay the same. The change reaches workers at once. If the key has a plan, a term that you remove is the
+    plan's again.
 
     Exit codes: 0 changed, 1 failed, 2 wrong usage.
 
@@ -162,11 +176,17 @@ def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, **terms:
     Examples:
       forecast keys change 0B1zQmX4ktLw --rate 500/s --burst 100
       forecast keys change 0B1zQmX4ktLw --areas forecast --no-quota
+      forecast keys change 0B1zQmX4ktLw --plan pro --no-rate
     """
     checked_id(key_id)
-    edit = editor(Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota))
-    (before, key), warnings = repeatable(lambda store: changes.change_terms(store, key_id, edit))
-    both = f"{plain(format_terms(before.terms))} → {plain(format_terms(key.terms))}"
+    if no_plan and plan is not None:
+        raise click.UsageError("--no-plan contradicts --plan")
+    given, dropped = Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota)
+    keeps_plan = plan is None and not no_plan
+    edit = editor(given, dropped, required=keeps_plan)
+    wanted = msgspec.UNSET if keeps_plan else plan
+    (before, key), warnings = repeatable(lambda store: changes.change_terms(store, key_id, edit, wanted))
+    both = " → ".join(plain(format_terms(each.terms, each.more.plan)) for each in (before, key))
     return _changed(key, warnings, f"Key {key.key_id} of {plain(key.partner)}: {both}")
 
 

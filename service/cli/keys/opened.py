@@ -112,9 +112,11 @@ def end(time: datetime | None) -> str:
     return day(time) if time is not None and (time.hour, time.minute) == (0, 0) else minute(time)
 
 
-def format_terms(terms: Terms) -> str:
+def format_terms(terms: Terms, plan: str | None = None) -> str:
     """Formats terms in one line; `-` if there are none."""
-    parts = [] if terms.areas is None else [", ".join(terms.areas)]
+    parts = [] if plan is None else [f"plan {plan}"]
+    if terms.areas is not None:
+        parts.append(", ".join(terms.areas))
     if terms.rate is not None:
         parts.append(f"{terms.rate} (burst {terms.rate.burst:,})")
     if terms.quota is not None:

@@ -43,6 +43,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """The filters of one listing; None means no filter."""
 
     partner: str | None
+    plan: str | None
     status: str | None
     area: str | None
     label: str | None  # part of a label, case-insensitive
@@ -52,6 +53,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         areas = view.terms.areas
         return (
             (self.partner is None or view.partner == self.partner)
+            and (self.plan is None or view.plan == self.plan)
             and (self.status is None or view.status == self.status)
             and (self.area is None or areas is None or self.area in areas)
             and (self.label is None or self.label.casefold() in view.label.casefold())
@@ -85,8 +87,9 @@ class _Newest:
 
 @click.command(name="list")
 @click.option("--partner", help="Only keys of this partner.")
+@click.option("--plan", help="Only keys with this plan.")
 @click.option("--status", type=click.Choice(list(_COLOURS)), help="Only keys with this status.")
-@click.option("--area", callback=one_area, help="Only keys that open this area.")
+@click.option("--area", callback=one_area, help="Only keys whose own terms open this area.")
 @click.option("--label", help="Only keys whose label contains this text (case-insensitive).")
 @click.option("--expires-within", type=Duration(), help="Only active keys that end within this time: 30d, 12h.")
 @limit_option
@@ -158,7 +161,7 @@ def _print_table(newest: _Newest) -> None:
     shown = text_table("key id", "partner", "label", "status", "created", "expires", "terms")
     for view in views:
         texts = (view.key_id, view.partner, view.label, _status(view))
-        shown.add_row(*texts, day(view.created_at), end(view.expires_at), format_terms(view.terms))
+        shown.add_row(*texts, day(view.created_at), end(view.expires_at), format_terms(view.terms, view.plan))
     console.print(shown)
     if newest.seen > len(views):
         console.print(f"{newest.seen - len(views):,} more: filter the list, or give --limit {newest.seen}")
@@ -200,7 +203,11 @@ def _print_key(view: KeyView) -> None:
         ("begins", minute(view.not_before) if view.not_before else "when issued"),
         ("suspended", _suspension(view.suspended) if view.suspended else "-"),
         ("revoked", minute(view.revoked_at) if view.revoked_at else "-"),
-        ("areas", "all" if view.terms.areas is None else ", ".join(view.terms.areas)),
+        ("plan", view.plan or "-"),
+        (
+            "areas",
+            ("all, or the plan's" if view.plan else "all") if view.terms.areas is None else ", ".join(view.terms.areas),
+        ),
         ("limits", format_terms(msgspec.structs.replace(view.terms, areas=None))),
         ("rotated from", view.rotated_from or "-"),
         ("rotated to", view.rotated_to or "-"),

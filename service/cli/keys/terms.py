@@ -52,8 +52,8 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     quota: bool
 
 
-def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
-    """Returns the function that applies the options to the terms of a key.
+def editor(given: Given, dropped: Dropped, *, required: bool = True) -> Callable[[Terms], Terms]:
+    """Returns the function that applies the options to the terms of a key. `required`: there must be one.
 
     The function raises KeyStoreError if the key lacks the rate or quota that an option changes.
 
@@ -67,10 +67,10 @@ def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
     ):
         if lifted and any(option is not None for option in options):
             raise click.UsageError(f"{flag} contradicts the other options")
-    if given.nothing() and not (dropped.areas or dropped.rate or dropped.quota):
+    if required and given.nothing() and not (dropped.areas or dropped.rate or dropped.quota):
         raise click.UsageError(
-            "no change requested: give --areas, --rate, --burst, --quota or --warn-at, or --all-areas, --no-rate or "
-            "--no-quota"
+            "no change requested: give --areas, --rate, --burst, --quota or --warn-at, or --all-areas, --no-rate, "
+            "--no-quota, --plan or --no-plan"
         )
     rate, quota = given.new_rate(), given.new_quota()
 

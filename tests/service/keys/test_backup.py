@@ -21,7 +21,7 @@ async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStor
     await store.revoke(key.key_id)
     lines = await dumped(store)
     first, *_, last = (json.loads(line) for line in lines)
-    assert (first["format"], first["version"], first["pepper"]) == ("forecast-keys", 2, pepper.fingerprint(PEPPER))
+    assert (first["format"], first["version"], first["pepper"]) == ("forecast-keys", 3, pepper.fingerprint(PEPPER))
     assert (last["keys"], last["lines"]) == (1, 2)
     head = backup.check(lines, PEPPER)
     assert head.identity == await store.identity()
@@ -100,7 +100,7 @@ def refused(lines: list[bytes], secret: bytes = PEPPER) -> str:
 
 async def test_a_file_of_another_kind_version_or_pepper_is_refused(good: list[bytes]) -> None:
     assert "another pepper" in refused(good, b"another pepper of ours")
-    assert "version 3" in refused([good[0].replace(b'"version":2', b'"version":3'), *good[1:]])
+    assert "version 4" in refused([good[0].replace(b'"version":3', b'"version":4'), *good[1:]])
     other = [good[0].replace(b"forecast-keys", b"other"), *good[1:]]
     for lines in ([], [b"\n"], [b"PAR1\x00"], [b"{}"], good[1:], other):
         assert "is no backup of a key store" in refused(lines)
