@@ -3,6 +3,7 @@
 Records are validated when they are read, down to their members: so they can be compared, shown and stored again.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, ClassVar, Literal, TypeVar
 from urllib.parse import quote
@@ -18,6 +19,7 @@ KeyStatus = Literal["active", "pending", "suspended", "expired", "revoked"]
 ShownStatus = Literal["active", "pending", "suspended", "expired", "revoked", "void"]
 
 NO_TERMS = Terms()
+NEVER_USED: Mapping[str, datetime] = {}
 
 # A time without a time zone could not be compared with others.
 Moment = Annotated[datetime, Meta(tz=True)]
@@ -240,10 +242,16 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     test: bool
     rotated_from: str | None
     rotated_to: str | None
+    last_used: datetime | None  # by the minute; None if never, or not known, as for test keys
 
     @classmethod
-    def of(cls, key: ApiKey, identity: StoreIdentity | None = None) -> "KeyView":
-        """Returns the view of `key`; `identity` is its store's, without which no key is void."""
+    def of(
+        cls, key: ApiKey, identity: StoreIdentity | None = None, last_used: Mapping[str, datetime] = NEVER_USED
+    ) -> "KeyView":
+        """Returns the view of `key`; `identity` is its store's, without which no key is void.
+
+        `last_used` is by key id.
+        """
         status: ShownStatus = key.status()
         if status != "revoked" and identity is not None and identity.voids(key):
             status = "void"
@@ -262,6 +270,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
             test=key.test,
             rotated_from=key.rotated_from,
             rotated_to=key.rotated_to,
+            last_used=last_used.get(key.key_id),
         )
 
 

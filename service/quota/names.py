@@ -7,6 +7,7 @@
 ``i:{<key id>}:2026-11``  hash of imported counts: ``<generation>:20:forecast:answered`` (restore.py)
 ``s:{<key id>}``          hash: worker id -> last batch and its time
 ``s:store``               hash: which store this is (usage.lua)
+``u:used``                hash: key id -> minute since 1970 in which a request with the key last counted
 ``u:generation``          the generation of the store itself
 """
 
@@ -21,8 +22,10 @@ SEQUENCES_PREFIX = "s:"
 IMPORTED_PREFIX = "i:"
 GENERATION = "u:generation"
 STORE = "s:store"
+LAST_USED = "u:used"
 DAY_SECONDS = 86_400
 HOUR_SECONDS = 3_600
+MINUTES_IN_AN_HOUR = 60
 HOURS_IN_A_DAY = 24
 # Today and the seven days before. A record is kept for as long after its last count.
 HOURS_KEPT_DAYS = 8

@@ -27,6 +27,7 @@ from service.cli.keys.terms import one_area
 from service.cli.output import FAILED, Output, print_error, stdout, wants_json, with_json
 from service.keys.record import DamagedKey, KeyView, Suspension
 from service.keys.store import KeyStore, every_key
+from service.quota.report import last_used
 from service.reports.text_table import plain, text_table
 
 _COLOURS = {
@@ -48,6 +49,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     area: str | None
     label: str | None  # part of a label, case-insensitive
     expires_within: timedelta | None
+    unused: timedelta | None
 
     def matches(self, view: KeyView) -> bool:
         areas = view.terms.areas
@@ -58,7 +60,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             and (self.area is None or areas is None or self.area in areas)
             and (self.label is None or self.label.casefold() in view.label.casefold())
             and (self.expires_within is None or self._ends_soon(view, self.expires_within))
+            and (self.unused is None or self._is_unused(view, self.unused))
         )
+
+    def _is_unused(self, view: KeyView, within: timedelta) -> bool:
+        return not view.test and datetime.now(UTC) - (view.last_used or view.created_at) >= within
 
     def _ends_soon(self, view: KeyView, within: timedelta) -> bool:
         ends = view.expires_at
@@ -92,6 +98,9 @@ class _Newest:
 @click.option("--area", callback=one_area, help="Only keys whose own terms open this area.")
 @click.option("--label", help="Only keys whose label contains this text (case-insensitive).")
 @click.option("--expires-within", type=Duration(), help="Only active keys that end within this time: 30d, 12h.")
+@click.option(
+    "--unused", type=Duration(), help="Only keys issued that long ago and not used since: 90d. Not test keys."
+)
 @limit_option
 @with_json
 def list_keys(limit: int | None, **wanted: Any) -> None:
@@ -106,6 +115,7 @@ def list_keys(limit: int | None, **wanted: Any) -> None:
     Examples:
       forecast keys list --partner acme --status active
       forecast keys list --expires-within 30d
+      forecast keys list --status active --unused 90d
     """
     damaged, loss = with_store(lambda store: _list(store, Wanted(**wanted), limit))
     report_loss(loss)
@@ -142,8 +152,9 @@ async def _list(store: KeyStore, wanted: Wanted, limit: int | None) -> tuple[int
 
 async def _views(store: KeyStore) -> AsyncIterator[KeyView | DamagedKey]:
     _, identity = await store.raw_identity()
+    used = await last_used(store.redis)
     async for key in every_key(store):
-        yield key if isinstance(key, DamagedKey) else KeyView.of(key, identity)
+        yield key if isinstance(key, DamagedKey) else KeyView.of(key, identity, used)
 
 
 def _print_damaged(entry: DamagedKey, array: JsonArray | None) -> None:
@@ -158,10 +169,12 @@ def _print_table(newest: _Newest) -> None:
     if not views:
         console.print("No keys.")
         return
-    shown = text_table("key id", "partner", "label", "status", "created", "expires", "terms")
+    shown = text_table("key id", "partner", "label", "status", "created", "last used", "expires", "terms")
     for view in views:
         texts = (view.key_id, view.partner, view.label, _status(view))
-        shown.add_row(*texts, day(view.created_at), end(view.expires_at), format_terms(view.terms, view.plan))
+        shown.add_row(
+            *texts, day(view.created_at), day(view.last_used), end(view.expires_at), format_terms(view.terms, view.plan)
+        )
     console.print(shown)
     if newest.seen > len(views):
         console.print(f"{newest.seen - len(views):,} more: filter the list, or give --limit {newest.seen}")
@@ -186,7 +199,7 @@ def show(key_id: str) -> Output:
     async def look(store: KeyStore) -> KeyView:
         _, key = await store.read(key_id)
         _, identity = await store.raw_identity()
-        return KeyView.of(key, identity)
+        return KeyView.of(key, identity, await last_used(store.redis))
 
     view = with_store(look)
     return Output(view, lambda: _print_key(view))
@@ -200,6 +213,7 @@ def _print_key(view: KeyView) -> None:
         ("status", _status(view)),
         ("created", minute(view.created_at)),
         ("expires", minute(view.expires_at)),
+        ("last used", "not counted" if view.test else minute(view.last_used)),
         ("begins", minute(view.not_before) if view.not_before else "when issued"),
         ("suspended", _suspension(view.suspended) if view.suspended else "-"),
         ("revoked", minute(view.revoked_at) if view.revoked_at else "-"),

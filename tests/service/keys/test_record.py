@@ -10,7 +10,10 @@ from service.keys.record import NO_MORE, ApiKey, KeyView, StoreIdentity, decoded
 from service.redis.errors import StoreUnavailable
 
 NOW = datetime(2026, 11, 5, 12, tzinfo=UTC)
-HIDDEN, SHOWN = {"digest", "pepper", "revision", "unrotated"}, {"status", "not_before", "suspended", "plan"}
+HIDDEN, SHOWN = (
+    {"digest", "pepper", "revision", "unrotated"},
+    {"status", "not_before", "suspended", "plan", "last_used"},
+)
 KEY = ApiKey(key_id="0B1zQmX4ktLw", partner="acme", digest="d" * 64, created_at=NOW)
 
 

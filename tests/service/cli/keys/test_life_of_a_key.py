@@ -7,6 +7,7 @@ import pytest
 
 from service.keys import form
 from service.keys.record import record_name
+from service.quota.names import LAST_USED
 from tests.service.cli.conftest import redis_of
 from tests.service.conftest import Cli, ids, issue
 from tests.support.key_store import parsed
@@ -219,3 +220,21 @@ def test_the_log_stream_has_a_line_for_each_change_and_none_for_anything_else(cl
     assert not text.err.startswith("{")
     for words in (("revoke", key_id), ("list",), ("show", key_id), ("log",)):
         assert cli("keys", *words).err == ""
+
+
+def test_keys_that_nobody_uses_can_be_listed(cli: Cli, running: list[int]) -> None:
+    used, unused = (issue(cli)["key_id"] for _ in range(2))
+    issue(cli, "acme", "--test")
+    minute = int(datetime.now(UTC).timestamp() // 60)
+    redis_of(cli).hset(LAST_USED, used, minute)
+    assert set(ids(cli, "--unused", "0s")) == {used, unused}
+    assert ids(cli, "--unused", "90d") == []
+    redis = redis_of(cli)
+    for key_id in (used, unused):  # issued a year ago
+        name = record_name(key_id)
+        record = json.loads(redis.get(name) or b"")
+        redis.set(name, json.dumps(record | {"created_at": "2025-11-01T00:00:00Z"}))
+    assert ids(cli, "--unused", "90d") == [unused]
+    assert cli("keys", "show", unused, "--json").json["last_used"] is None
+    shown = datetime.fromisoformat(cli("keys", "show", used, "--json").json["last_used"])
+    assert shown.timestamp() == minute * 60
