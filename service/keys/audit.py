@@ -40,11 +40,11 @@ T = TypeVar("T")
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of the trail: a change of a key, or of the store."""
 
-    # issued, rotated, extended, changed, suspended, resumed, revoked, imported, adopted; purged: the caches; of a plan:
-    # plan-set, plan-removed
+    # issued, rotated, extended, changed, suspended, resumed, revoked, imported, adopted; purged: the caches; of plans
+    # and partners: plan-set, plan-removed, partner-set
     what: str
     by: str
-    key_id: str | None = None  # None: the change is about a plan, the store, or the caches
+    key_id: str | None = None  # None: the change is about a plan, a partner, the store, or the caches
     partner: str | None = None
     plan: str | None = None
     test: bool = False  # it is a test key
@@ -258,6 +258,8 @@ def describe_change(change: Change) -> str:
         return f"the caches were purged by {change.by}"
     if change.plan is not None:
         return f"plan {change.plan} was {change.what.removeprefix('plan-')} by {change.by}"
+    if change.what == "partner-set":
+        return f"limits of partner {change.partner} were set by {change.by}"
     about = f"{'test key' if change.test else 'key'} {change.key_id}" if change.key_id else "the key store"
     return f"{about} was {change.what} by {change.by}"
 

@@ -1,9 +1,9 @@
 """A backup of the key store: one versioned document of JSON lines.
 
 It holds ``head`` (version, pepper's fingerprint, identity), every key, the whole audit trail, keys that changed while
-the others were written, plans, usage (in the caller's form), and ``end`` with the number of each and a checksum.
-It has digests but no secrets, and is worthless without the pepper, which is not in it. The checksum is an HMAC-SHA-256
-with the pepper, which reveals a file that was damaged, cut off or edited.
+the others were written, plans, partners, usage (in the caller's form), and ``end`` with the number of each and a
+checksum. It has digests but no secrets, and is worthless without the pepper, which is not in it. The checksum is an
+HMAC-SHA-256 with the pepper, which reveals a file that was damaged, cut off or edited.
 """
 
 import hmac
@@ -19,11 +19,11 @@ from service.keys.audit import TrailLine
 from service.keys.edits import readable
 from service.keys.errors import KeyStoreError
 from service.keys.named import every
-from service.keys.record import NO_MORE, ApiKey, DamagedKey, MoreOfKey, Plan, StoreIdentity, WholeKey
+from service.keys.record import NO_MORE, ApiKey, DamagedKey, MoreOfKey, Partner, Plan, StoreIdentity, WholeKey
 from service.keys.store import KeyStore, every_key, now
 
 VERSION = 3
-# Versions that can be read; the first had no usage, the second no plans.
+# Versions that can be read; the first had no usage, the second no plans and partners.
 _READ = (1, 2, VERSION)
 _PURPOSE = b"forecast keys backup\n"
 _UNKNOWN_PEPPER = "unknown"
@@ -57,6 +57,12 @@ class PlanItem(msgspec.Struct, frozen=True, tag="plan"):
     plan: Plan
 
 
+class PartnerItem(msgspec.Struct, frozen=True, tag="partner"):
+    """The limits of one partner."""
+
+    partner: Partner
+
+
 class LineItem(msgspec.Struct, frozen=True, tag="line"):
     """One line of the audit trail."""
 
@@ -85,7 +91,7 @@ class _Mark(msgspec.Struct, frozen=True):
     version: int
 
 
-Item = BackupHead | KeyItem | PlanItem | LineItem | UsageItem | BackupEnd
+Item = BackupHead | KeyItem | PlanItem | PartnerItem | LineItem | UsageItem | BackupEnd
 BEGINNING = b'{"type":"head","format":"forecast-keys",'  # of every backup
 _items = msgspec.json.Decoder(Item)
 _USAGE = b'{"type":"usage",'  # as every line of it begins
@@ -101,7 +107,8 @@ class Dump:
         self.keys = 0
         self.lines = 0
         self.usage = 0
-        self.named = 0
+        self.plans = 0
+        self.partners = 0
         self.damaged: list[DamagedKey] = []
         self._store = store
         self._counted = usage
@@ -138,7 +145,10 @@ class Dump:
         async for item in self._usage():
             yield item
         yield (
-            msgspec.json.encode(BackupEnd(self.keys, self.lines, self._sum.hexdigest(), self.usage, self.named)) + b"\n"
+            msgspec.json.encode(
+                BackupEnd(self.keys, self.lines, self._sum.hexdigest(), self.usage, self.plans + self.partners)
+            )
+            + b"\n"
         )
 
     async def _usage(self) -> AsyncIterator[bytes]:
@@ -149,11 +159,17 @@ class Dump:
 
     async def _named(self) -> AsyncIterator[bytes]:
         async for plan in every(self._store, Plan):
-            if isinstance(plan, DamagedKey):
-                self.damaged.append(plan)
-            else:
-                self.named += 1
+            if isinstance(plan, Plan):
+                self.plans += 1
                 yield self._encoded(PlanItem(plan))
+            else:
+                self.damaged.append(plan)
+        async for partner in every(self._store, Partner):
+            if isinstance(partner, Partner):
+                self.partners += 1
+                yield self._encoded(PartnerItem(partner))
+            else:
+                self.damaged.append(partner)
 
     def _item(self, key: WholeKey | DamagedKey, identity: StoreIdentity) -> Iterator[bytes]:
         if isinstance(key, DamagedKey):
@@ -171,12 +187,12 @@ class Dump:
         return line
 
 
-def read_backup(lines: Iterable[bytes]) -> Iterator[KeyItem | PlanItem | LineItem]:
+def read_backup(lines: Iterable[bytes]) -> Iterator[KeyItem | PlanItem | PartnerItem | LineItem]:
     """Yields the records and the trail of a checked backup."""
     for line in lines:
         if not line.startswith(_USAGE):
             item = _items.decode(line)
-            if isinstance(item, KeyItem | PlanItem | LineItem):
+            if isinstance(item, KeyItem | PlanItem | PartnerItem | LineItem):
                 yield item
 
 
@@ -217,7 +233,7 @@ def check(
                 is_usage(item.usage)
             keys += isinstance(item, KeyItem)
             usage += isinstance(item, UsageItem)
-            named += isinstance(item, PlanItem)
+            named += isinstance(item, PlanItem | PartnerItem)
         except (msgspec.DecodeError, ValueError) as error:
             raise BackupError(f"the file is damaged in line {number} ({error}); nothing was imported") from None
         digest.update(line)
@@ -276,7 +292,7 @@ def _check_end(end: BackupEnd, counted: BackupEnd, rest: bytes | None) -> None:
     numbers = ("keys", "lines", "usage", "named")
     if any(getattr(end, name) != getattr(counted, name) for name in numbers):
         said, found = (
-            f"{one.keys:,} keys, {one.lines:,} lines, {one.named:,} plans and {one.usage:,} records of usage"
+            f"{one.keys:,} keys, {one.lines:,} lines, {one.named:,} plans and partners, {one.usage:,} records of usage"
             for one in (end, counted)
         )
         raise BackupError(f"the file is damaged: it should hold {said}, and holds {found}; nothing was imported")

@@ -11,7 +11,7 @@ from service.keys import audit
 from service.keys.audit import Change, Edit
 from service.keys.edits import RawKey, edits_of
 from service.keys.errors import KeyStoreError
-from service.keys.named import guard_of_plan
+from service.keys.named import guard_of_plan, refuse_above_partner
 from service.keys.record import IDENTITY, KeyExpiry, MoreOfKey, StoreIdentity, Suspension, WholeKey
 from service.keys.store import KeyStore, now
 
@@ -43,7 +43,8 @@ async def issue(
     test: bool,
     more: MoreOfKey,
 ) -> tuple[str, WholeKey]:
-    """`KeyStore.issue`, with a plan that exists. Raises KeyStoreError if it does not."""
+    """`KeyStore.issue`. Raises KeyStoreError if there is no such plan, or the terms are above the partner's limits."""
+    await refuse_above_partner(store, partner, terms)
     guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
     return await store.issue(partner, label, expires_at, terms, test=test, more=more, guards=guards)
 
@@ -59,6 +60,8 @@ async def change_terms(
     Raises as `extend`, and what `edit` raises.
     """
     identity = await _ours(store)
+    _, before = await store.read(key_id)
+    await refuse_above_partner(store, before.partner, edit(before.terms))
     guards = [await guard_of_plan(store, plan)] if isinstance(plan, str) else []
 
     def edit_key(key: WholeKey) -> WholeKey:

@@ -1,4 +1,4 @@
-"""Records that many keys share, under a name: plans."""
+"""Records that many keys share, under a name: plans, and the limits of partners."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar
@@ -10,7 +10,7 @@ from service.base.whoami import whoami
 from service.keys import audit
 from service.keys.audit import Change, Edit
 from service.keys.errors import KeyStoreError
-from service.keys.record import DamagedKey, DamagedRecordError, KeyState, Named, Plan, decode_record
+from service.keys.record import DamagedKey, DamagedRecordError, KeyState, Named, Partner, Plan, decode_record
 from service.keys.store import KeyStore, every_key
 
 N = TypeVar("N", bound=Named)
@@ -47,6 +47,7 @@ def edit_of(raw: bytes | None, before: N | None, after: N, what: str) -> Edit:
         what=what,
         by=whoami(),
         plan=after.name if isinstance(after, Plan) else None,
+        partner=after.name if isinstance(after, Partner) else None,
         before=None if before is None else KeyState(terms=before.terms),
         after=KeyState(terms=after.terms),
         revision=after.revision,
@@ -126,4 +127,35 @@ async def _refuse_used(store: KeyStore, name: str) -> None:
         raise KeyStoreError(
             f"{len(users):,} key{'s use' if len(users) > 1 else ' uses'} plan {name}: change or revoke them first "
             f"(`forecast keys list --plan {name}`)"
+        )
+
+
+async def set_partner(store: KeyStore, name: str, terms: Terms, contact: str) -> tuple[Partner | None, Partner]:
+    """Returns the limits before and after. Raises as `change`, and KeyStoreError if a key has a higher one."""
+    await store.ensure_ours()
+    async for key in every_key(store):
+        if not isinstance(key, DamagedKey) and key.partner == name and key.revoked_at is None:
+            _refuse_above(terms, key.terms, f"key {key.key_id}", name)
+
+    def edit(partner: Partner | None) -> Partner:
+        return Partner(name=name, terms=terms, contact=contact, revision=0 if partner is None else partner.revision)
+
+    return await change(store, Partner, name, "partner-set", edit)
+
+
+async def refuse_above_partner(store: KeyStore, partner: str, terms: Terms) -> None:
+    """Raises KeyStoreError if terms of a key are above the limits of its partner; StoreUnavailable."""
+    _, shared = await read(store, Partner, partner)
+    if shared is not None:
+        _refuse_above(shared.terms, terms, "the key", partner)
+
+
+def _refuse_above(shared: Terms, own: Terms, key: str, partner: str) -> None:
+    """Plans are not checked: many partners have them. The lower limit applies in any case."""
+    rates, quotas = (own.rate, shared.rate), (own.quota, shared.quota)
+    if rates[0] and rates[1] and rates[0].per_second > rates[1].per_second:
+        raise KeyStoreError(f"{key} has a rate of {rates[0]}, above the {rates[1]} of all keys of {partner}: lower it")
+    if quotas[0] and quotas[1] and quotas[0].period == quotas[1].period and quotas[0].requests > quotas[1].requests:
+        raise KeyStoreError(
+            f"{key} has a quota of {quotas[0]}, above the {quotas[1]} of all keys of {partner}: lower it"
         )

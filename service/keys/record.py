@@ -76,6 +76,14 @@ class Plan(Named, frozen=True, kw_only=True, omit_defaults=True):
     removed: bool = False
 
 
+class Partner(Named, frozen=True, kw_only=True, omit_defaults=True):
+    """A rate and a quota that all keys of a partner share; `contact` is for operators. Never removed."""
+
+    PREFIX = f"{KEY_RECORD_PREFIX}partner:"
+
+    contact: str = ""
+
+
 class Suspension(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why and since when a key is suspended; `reason` is for operators only.
 
@@ -131,6 +139,10 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return NO_MORE
 
     @property
+    def shared(self) -> Partner | None:
+        return None
+
+    @property
     def is_always_active(self) -> bool:
         """Whether the key is active at any time."""
         more = self.more
@@ -168,6 +180,7 @@ class WholeKey(ApiKey, frozen=True, kw_only=True):
 
     more: MoreOfKey = NO_MORE
     plan: Plan | None = None
+    shared: Partner | None = None  # the limits of its partner, if it has any
 
     @property
     def record(self) -> ApiKey:

@@ -15,7 +15,7 @@ from service.base.batched import batched
 from service.base.whoami import whoami
 from service.keys import audit, backup, named
 from service.keys.audit import AUDIT, LINE, Change, Edit, TrailLine
-from service.keys.backup import BackupHead, KeyItem, LineItem, PlanItem
+from service.keys.backup import BackupHead, KeyItem, LineItem, PartnerItem, PlanItem
 from service.keys.edits import RawKey, edits_of, readable
 from service.keys.errors import KeyStoreError
 from service.keys.record import (
@@ -107,6 +107,7 @@ class Restored(msgspec.Struct, kw_only=True):
     updated: int = 0
     kept: int = 0
     plans: int = 0  # added or updated
+    partners: int = 0  # whose limits were
     revoked: int = 0  # by the trail, where the record lacks it
     lines: int = 0  # of the audit trail
     damaged_lines: int = 0
@@ -172,9 +173,7 @@ class Restore:
                 self._name(item.line)
         for batch in batched(self._missing_lines(), _BATCH):
             await self._restore_lines(batch)
-        for item in backup.read_backup(self._lines()):
-            if isinstance(item, PlanItem):
-                await self._restore_named(item.plan)
+        await self._restore_all_named()
         for keys in batched(self._keys(), _BATCH):
             await self._restore_keys({key.key_id: key for key in keys})
         for ids in batched(self._replay.revoked.keys() - self._settled, _BATCH):
@@ -229,17 +228,24 @@ class Restore:
 
         await self._store.redis.call(add)
 
-    async def _restore_named(self, record: Named) -> None:
+    async def _restore_all_named(self) -> None:
+        for item in backup.read_backup(self._lines()):
+            if isinstance(item, PlanItem):
+                self._done.plans += await self._restore_named(item.plan)
+            if isinstance(item, PartnerItem):
+                self._done.partners += await self._restore_named(item.partner)
+
+    async def _restore_named(self, record: Named) -> bool:
+        """Returns whether the file's record is the newer one."""
         for _ in range(_TRIES):
             try:
                 raw, existing = await named.read(self._store, type(record), record.name)
             except DamagedRecordError:
                 (raw,), existing = await self._store.raw_records([type(record).record_name(record.name)]), None
             if existing is not None and existing.revision >= record.revision:
-                return
+                return False
             if await self._apply([named.edit_of(raw, existing, record, "imported")]):
-                self._done.plans += 1
-                return
+                return True
         raise KeyStoreError(f"{record.name} is being changed from elsewhere all the time; import again")
 
     def _keys(self) -> Iterator[WholeKey]:

@@ -23,6 +23,7 @@ from service.keys.record import (
     DamagedKey,
     DamagedRecordError,
     MoreOfKey,
+    Partner,
     Plan,
     StoreIdentity,
     WholeKey,
@@ -80,18 +81,22 @@ class KeyStore:
         """
         identity, key, more = await self._read(IDENTITY, record_name(key_id), more_name(key_id))
         known, found = _identity_of(identity), decoded_key(key, key_id, more)
-        return FoundKey(found and await self._with_plan(found), known)
+        return FoundKey(found and await self._with_shared(found), known)
 
-    async def _with_plan(self, key: WholeKey) -> WholeKey:
-        """Returns the key with its effective terms. Raises as `find`: without its plan, they are unknown."""
+    async def _with_shared(self, key: WholeKey) -> WholeKey:
+        """Returns the key with its plan and its partner's limits. Raises as `find`, also if the plan is missing."""
+        partner_name = Partner.record_name(key.partner)
         if key.more.plan is None:
-            return key
-        name = Plan.record_name(key.more.plan)
-        (raw,) = await self._read(name)
-        plan = decode_record(raw, Plan, name)
-        if plan is None:
-            raise DamagedRecordError(f"the record `{name}` of its plan is missing")
-        return msgspec.structs.replace(key, terms=key.terms.over(plan.terms), plan=plan)
+            (raw,) = await self._read(partner_name)
+        else:
+            name = Plan.record_name(key.more.plan)
+            raw, raw_plan = await self._read(partner_name, name)
+            plan = decode_record(raw_plan, Plan, name)
+            if plan is None:
+                raise DamagedRecordError(f"the record `{name}` of its plan is missing")
+            key = msgspec.structs.replace(key, terms=key.terms.over(plan.terms), plan=plan)
+        shared = decode_record(raw, Partner, partner_name)
+        return key if shared is None else msgspec.structs.replace(key, shared=shared)
 
     async def identity(self) -> StoreIdentity | None:
         """Returns the identity. Raises ForeignStoreError if it is damaged, StoreUnavailable."""

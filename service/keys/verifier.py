@@ -26,7 +26,7 @@ from service.base.timeouts import within
 from service.keys import form
 from service.keys.errors import ForeignStoreError
 from service.keys.lost_writes import LostWrites
-from service.keys.record import ApiKey, KeyStatus, Plan, key_id_of
+from service.keys.record import ApiKey, KeyStatus, Partner, Plan, key_id_of
 from service.keys.store import Found, KeyStore
 from service.keys.store_watch import StoreWatch
 from service.keys.suggestions import hint_for_malformed_key
@@ -152,7 +152,7 @@ class KeyVerifier:
         """
         self._changes += 1
         self._wrong.clear()
-        if name is None or name.startswith(Plan.PREFIX):
+        if name is None or name.startswith((Plan.PREFIX, Partner.PREFIX)):
             for known in self._verified.values():
                 known.checked(min(known.checked_at, self._clock() - RECHECK_AFTER_SECONDS))
             return

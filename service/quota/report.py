@@ -125,7 +125,7 @@ class UsageReport:
         months = set(_months(first, last))
         found: set[str] = set()
         async for name in counts_names(self._store):
-            if name.month in months:
+            if name.month in months and ":" not in name.key_id:  # not a partner's
                 found.add(name.key_id)
         return found
 

@@ -7,11 +7,19 @@ from typing import Any
 import click
 import msgspec
 
-from service.base.masking import has_key
 from service.cli.durations import NEVER, Duration, FutureTime
 from service.cli.keys.backup import export, import_
 from service.cli.keys.log import log
-from service.cli.keys.opened import changing, checked_id, done, format_terms, minute, repeatable, with_store
+from service.cli.keys.opened import (
+    changing,
+    checked_id,
+    checked_text,
+    done,
+    format_terms,
+    minute,
+    repeatable,
+    with_store,
+)
 from service.cli.keys.repair import repair
 from service.cli.keys.show import list_keys, show
 from service.cli.keys.terms import Dropped, Given, editor, terms_options
@@ -90,7 +98,7 @@ def issue(
       forecast keys issue --partner acme --label integration --test
       KEY=$(forecast keys issue --partner acme --json | jq -r .key)
     """
-    partner, label = (_text(name, value) for name, value in (("--partner", partner), ("--label", label)))
+    partner, label = (checked_text(name, value) for name, value in (("--partner", partner), ("--label", label)))
     if not partner:
         raise click.UsageError("--partner is empty")
     if expires is not None and not_before is not None and expires <= not_before:
@@ -207,7 +215,7 @@ def suspend(key_id: str, reason: str) -> Output:
       forecast keys suspend 0B1zQmX4ktLw --reason "invoice 4711 is overdue"
     """
     checked_id(key_id)
-    reason = _text("--reason", reason)
+    reason = checked_text("--reason", reason)
     if not reason:
         raise click.UsageError("--reason is empty")
     (_, key), warnings = repeatable(lambda store: changes.suspend(store, key_id, reason))
@@ -300,11 +308,3 @@ def _print_key(presented: str, key: KeyView) -> None:
     kind = "Test key" if key.test else "Key"
     stderr().print(f"{kind} [bold]{key.key_id}[/bold] for {plain(key.partner)}. It is not shown again:")
     click.echo(presented)
-
-
-def _text(name: str, value: str) -> str:
-    if len(value) > 200 or not value.isprintable():
-        raise click.UsageError(f"{name} must be printable and at most 200 characters")
-    if has_key(value):  # the text is stored for good, and shown
-        raise click.UsageError(f"{name} contains what looks like a key; if it is one, revoke it")
-    return value.strip()

@@ -99,6 +99,15 @@ def checked_id(key_id: str) -> str:
     return key_id
 
 
+def checked_text(name: str, value: str) -> str:
+    """Returns an option's value without spaces around it. Raises click.UsageError if it cannot be stored."""
+    if len(value) > 200 or not value.isprintable():
+        raise click.UsageError(f"{name} must be printable and at most 200 characters")
+    if masking.has_key(value):  # the text is stored for good, and shown
+        raise click.UsageError(f"{name} contains what looks like a key; if it is one, revoke it")
+    return value.strip()
+
+
 def day(time: datetime | None) -> str:
     return f"{time:%Y-%m-%d}" if time else "never"
 

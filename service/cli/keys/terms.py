@@ -87,6 +87,12 @@ def editor(given: Given, dropped: Dropped, *, required: bool = True) -> Callable
 
 def terms_options(command: F) -> F:
     """Adds --areas, --rate, --burst, --quota and --warn-at."""
+    areas = click.option("--areas", callback=_areas, help="Data areas that the key opens, separated by commas.")
+    return areas(limit_options(command))
+
+
+def limit_options(command: F) -> F:
+    """Adds --rate, --burst, --quota and --warn-at."""
     for option in (
         click.option("--warn-at", callback=_share, help="Share of the quota at which answers begin to warn: 80%."),
         click.option("--quota", help="Most billable answers in a UTC day or month: 100000/day, 5000000/month."),
@@ -96,7 +102,6 @@ def terms_options(command: F) -> F:
             help="Most requests at once after a pause, with --rate. Default: the requests of one second.",
         ),
         click.option("--rate", help="Most requests on average: 500/s, 30/min, 1000/h."),
-        click.option("--areas", callback=_areas, help="Data areas that the key opens, separated by commas."),
     ):
         command = option(command)
     return command

@@ -209,6 +209,7 @@ def words(world: World) -> dict[tuple[str, ...], Sequence[str]]:
         ("keys", "resume"): [world.key_id],
         ("keys", "revoke"): [world.key_id],
         ("plans", "set"): ["basic"],
+        ("partners", "set"): [HOSTILE],
         ("keys", "adopt-store"): ["--yes"],
         ("usage",): ["--partner", HOSTILE],
     }

@@ -7,7 +7,7 @@ import pytest
 from service.base.terms import Terms, parse_quota, parse_rate
 from service.keys import audit, changes, named
 from service.keys.errors import KeyStoreError
-from service.keys.record import NO_TERMS, MoreOfKey, Plan, WholeKey
+from service.keys.record import NO_TERMS, MoreOfKey, Partner, Plan, WholeKey
 from service.keys.verifier import Verified
 from tests.support.key_store import HeldKeyStore, dumped, found, imported
 from tests.support.verifying import Scene
@@ -133,3 +133,34 @@ async def test_a_backup_restores_plans_and_newer_ones_stay(planned: Scene) -> No
     await store.client.flushall()
     assert (await imported(store, lines)).plans == 1
     assert await found(store, planned.key.key_id) == before
+
+
+async def test_a_partner_s_limits_reach_its_keys_trail_and_backups(planned: Scene) -> None:
+    store, shared = planned.store, Terms(rate=parse_rate("100/s"), quota=parse_quota("9000/day"))
+    await planned.verified()
+    await named.set_partner(store, "acme", shared, "data@acme.example")
+    planned.verifier.invalidate(Partner.record_name("acme"))
+    await planned.outcome()
+    await planned.settle()
+    known = planned.verifier.recall(planned.presented)
+    assert isinstance(known, Verified)
+    assert known.key.shared is not None
+    assert (known.key.shared.terms, known.key.terms) == (shared, BASIC)
+    lines = await dumped(store)
+    await store.client.flushall()
+    assert (await imported(store, lines)).partners == 1
+    assert (await found(store, planned.key.key_id)).shared == known.key.shared
+    trail = [line.change async for line in audit.oldest_first(store.redis) if line.change]
+    assert [line.partner for line in trail if line.what == "partner-set"] == ["acme"]
+
+
+async def test_a_limit_of_a_partner_below_that_of_its_key_is_refused_both_ways(store: HeldKeyStore) -> None:
+    _, key = await issue(store, None, Terms(rate=parse_rate("50/s"), quota=parse_quota("100/day")))
+    for lower in (Terms(rate=parse_rate("10/s")), Terms(quota=parse_quota("99/day"))):
+        with pytest.raises(KeyStoreError, match=f"key {key.key_id} has a"):
+            await named.set_partner(store, "acme", lower, "")
+    await named.set_partner(store, "acme", Terms(rate=parse_rate("50/s"), quota=parse_quota("100/month")), "")
+    with pytest.raises(KeyStoreError, match="above the 50/s"):
+        await issue(store, None, Terms(rate=parse_rate("51/s")))
+    with pytest.raises(KeyStoreError, match="above the 50/s"):
+        await changes.change_terms(store, key.key_id, lambda _: Terms(rate=parse_rate("51/s")))

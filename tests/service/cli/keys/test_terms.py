@@ -117,3 +117,15 @@ def test_a_plan_is_set_given_listed_and_removed(cli: Cli, running: list[int]) ->
     log = " ".join(cli("keys", "log").out.split())
     for words in ("plan-set", "plan-removed", "terms plan basic → plan pro"):
         assert words in log
+
+
+def test_limits_of_a_partner_are_set_and_listed(cli: Cli, running: list[int]) -> None:
+    assert cli("partners", "list").out == "No partners.\n"
+    done = cli("partners", "set", "acme [b]", "--rate", "100/s", "--contact", "data@acme.example")
+    assert done.out == "All keys of acme [b]: 100/s (burst 100)\n"
+    issue(cli, "acme [b]")
+    assert [(one["name"], one["keys"]) for one in cli("partners", "list", "--json").json] == [("acme [b]", 1)]
+    assert "data@acme.example" in cli("partners", "show", "acme [b]").out
+    assert "no limits of partner other" in cli("partners", "show", "other").error()
+    assert cli("partners", "set", " ").code == 2
+    assert "partner-set" in cli("keys", "log").out
