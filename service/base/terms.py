@@ -64,6 +64,11 @@ class Terms(msgspec.Struct, frozen=True, omit_defaults=True):
     rate: Rate | None = None
     quota: Quota | None = None
 
+    def over(self, others: "Terms") -> "Terms":
+        """Returns these terms, and for each that is absent, that of the `others`."""
+        areas = others.areas if self.areas is None else self.areas
+        return Terms(areas, self.rate or others.rate, self.quota or others.quota)
+
 
 def parse_rate(text: str, burst: int | None = None) -> Rate:
     """Parses `500/s`, `30/min` or `1000/h`. The default `burst` is the requests of one second, at least one.

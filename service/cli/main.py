@@ -21,6 +21,8 @@ _COMMANDS = {
     "demo": ("service.cli.demo.command", "demo"),
     "extracts": ("service.cli.extracts.drops", "extracts"),
     "keys": ("service.cli.keys.commands", "keys"),
+    "plans": ("service.cli.keys.plans", "plans"),
+    "partners": ("service.cli.keys.partners", "partners"),
     "usage": ("service.cli.usage.command", "usage"),
     "config": ("service.cli.config", "config"),
 }

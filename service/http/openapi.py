@@ -44,6 +44,8 @@ _COMMON = (
     "invalid_api_key",
     "expired_api_key",
     "revoked_api_key",
+    "pending_api_key",
+    "suspended_api_key",
     "request_timeout",
     "uri_too_long",
     "headers_too_large",

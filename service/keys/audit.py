@@ -40,10 +40,13 @@ T = TypeVar("T")
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of the trail: a change of a key, or of the store."""
 
-    what: str  # issued, rotated, extended, changed, revoked, imported, adopted; purged: the caches
+    # issued, rotated, extended, changed, suspended, resumed, revoked, imported, adopted; purged: the caches; of plans
+    # and partners: plan-set, plan-removed, partner-set
+    what: str
     by: str
-    key_id: str | None = None  # None: the change is about the store, or the caches
+    key_id: str | None = None  # None: the change is about a plan, a partner, the store, or the caches
     partner: str | None = None
+    plan: str | None = None
     test: bool = False  # it is a test key
     before: KeyState | None = None
     after: KeyState | None = None
@@ -73,12 +76,12 @@ class TrailLine(msgspec.Struct, frozen=True):
 
 
 class Edit(NamedTuple):
-    """A change to make: a record's bytes before (None: there is none) and after, and its line."""
+    """A change to make: a record's bytes before (None: there is none) and after, and its line, if it has one."""
 
     name: str
     before: bytes | None
     after: bytes
-    change: Change
+    change: Change | None
 
 
 async def note(store: RedisStore, change: Change) -> None:
@@ -93,17 +96,21 @@ async def note(store: RedisStore, change: Change) -> None:
 async def apply(store: RedisStore, edits: list[Edit], *, replicas: int = 0, quiet: bool = False) -> bool:
     """Makes the edits and writes their lines in one step, durably; False if a record was changed meanwhile.
 
-    The lines also go to the log, unless `quiet`. A leaked key must be stopped in any state of the store: it is revoked
-    or rotated on a full server too, and revoked without a line if the trail is damaged.
+    The lines also go to the log, unless `quiet`. A leaked key must be stopped in any state of the store: it is revoked,
+    suspended or rotated on a full server too, and revoked without a line if the trail is damaged.
 
     Raises:
         StoreUnavailable: if the store does not reply, or does not confirm that they are on disk and on so many
             `replicas`; the edits may have been made nevertheless.
     """
     names = [edit.name for edit in edits]
-    texts = [(edit.before or b"", edit.after, msgspec.json.encode(edit.change)) for edit in edits]
-    changes = {edit.change.what for edit in edits}
-    urgent, revoked = not changes.isdisjoint(("revoked", "rotated")), changes == {"revoked"}
+    changes = [edit.change for edit in edits if edit.change is not None]
+    texts = [
+        (edit.before or b"", edit.after, b"" if edit.change is None else msgspec.json.encode(edit.change))
+        for edit in edits
+    ]
+    whats = {change.what for change in changes}
+    urgent, revoked = not whats.isdisjoint(("revoked", "suspended", "rotated")), whats == {"revoked"}
     reply, unconfirmed = await _run(store, names, texts, replicas, urgent=urgent, revoked=revoked)
     if reply == _WITHOUT_LINES:
         log.error("the audit trail `%s` is damaged, and lacks this change: %s", AUDIT, _MEND)
@@ -112,8 +119,8 @@ async def apply(store: RedisStore, edits: list[Edit], *, replicas: int = 0, quie
         now = await store.call(lambda client: client.mget(names))
         done = list(now) == [edit.after for edit in edits]
     if done and not quiet:
-        for edit in edits:
-            _log_change(edit.change)
+        for change in changes:
+            _log_change(change)
     if done and reply == 0:
         await confirm(store, {edit.name: edit.after for edit in edits}, replicas)
     elif unconfirmed is not None and done:
@@ -249,6 +256,10 @@ def describe_change(change: Change) -> str:
     """Returns `change` in a few words."""
     if change.what == PURGED:
         return f"the caches were purged by {change.by}"
+    if change.plan is not None:
+        return f"plan {change.plan} was {change.what.removeprefix('plan-')} by {change.by}"
+    if change.what == "partner-set":
+        return f"limits of partner {change.partner} were set by {change.by}"
     about = f"{'test key' if change.test else 'key'} {change.key_id}" if change.key_id else "the key store"
     return f"{about} was {change.what} by {change.by}"
 

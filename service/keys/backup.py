@@ -1,9 +1,9 @@
 """A backup of the key store: one versioned document of JSON lines.
 
-It holds ``head`` (version, pepper's fingerprint, identity), every record, the whole audit trail, the records that
-changed while the others were written, usage (in the caller's form), and ``end`` with the number of each and a checksum.
-It has digests but no secrets, and is worthless without the pepper, which is not in it. The checksum is an HMAC-SHA-256
-with the pepper, which reveals a file that was damaged, cut off or edited.
+It holds ``head`` (version, pepper's fingerprint, identity), every key, the whole audit trail, keys that changed while
+the others were written, plans, partners, usage (in the caller's form), and ``end`` with the number of each and a
+checksum. It has digests but no secrets, and is worthless without the pepper, which is not in it. The checksum is an
+HMAC-SHA-256 with the pepper, which reveals a file that was damaged, cut off or edited.
 """
 
 import hmac
@@ -16,13 +16,15 @@ import msgspec
 
 from service.keys import audit, pepper
 from service.keys.audit import TrailLine
+from service.keys.edits import readable
 from service.keys.errors import KeyStoreError
-from service.keys.record import ApiKey, DamagedKey, StoreIdentity
-from service.keys.store import KeyStore, every_key, now, readable
+from service.keys.named import every
+from service.keys.record import NO_MORE, ApiKey, DamagedKey, MoreOfKey, Partner, Plan, StoreIdentity, WholeKey
+from service.keys.store import KeyStore, every_key, now
 
-VERSION = 2
-# Versions that can be read; the first had no usage.
-_READ = (1, VERSION)
+VERSION = 3
+# Versions that can be read; the first had no usage, the second no plans and partners.
+_READ = (1, 2, VERSION)
 _PURPOSE = b"forecast keys backup\n"
 _UNKNOWN_PEPPER = "unknown"
 _CLOCKS_DIFFER = timedelta(days=1)
@@ -42,10 +44,23 @@ class BackupHead(msgspec.Struct, frozen=True, tag="head"):
     identity: StoreIdentity = msgspec.field(name="control")
 
 
-class KeyItem(msgspec.Struct, frozen=True, tag="key"):
-    """The record of one key."""
+class KeyItem(msgspec.Struct, frozen=True, tag="key", omit_defaults=True):
+    """The records of one key. Earlier versions ignore the second."""
 
     key: ApiKey
+    more: MoreOfKey = NO_MORE
+
+
+class PlanItem(msgspec.Struct, frozen=True, tag="plan"):
+    """The record of one plan."""
+
+    plan: Plan
+
+
+class PartnerItem(msgspec.Struct, frozen=True, tag="partner"):
+    """The limits of one partner."""
+
+    partner: Partner
 
 
 class LineItem(msgspec.Struct, frozen=True, tag="line"):
@@ -67,6 +82,7 @@ class BackupEnd(msgspec.Struct, frozen=True, tag="end"):
     lines: int
     checksum: str
     usage: int = 0
+    named: int = 0
 
 
 class _Mark(msgspec.Struct, frozen=True):
@@ -75,7 +91,7 @@ class _Mark(msgspec.Struct, frozen=True):
     version: int
 
 
-Item = BackupHead | KeyItem | LineItem | UsageItem | BackupEnd
+Item = BackupHead | KeyItem | PlanItem | PartnerItem | LineItem | UsageItem | BackupEnd
 BEGINNING = b'{"type":"head","format":"forecast-keys",'  # of every backup
 _items = msgspec.json.Decoder(Item)
 _USAGE = b'{"type":"usage",'  # as every line of it begins
@@ -91,6 +107,8 @@ class Dump:
         self.keys = 0
         self.lines = 0
         self.usage = 0
+        self.plans = 0
+        self.partners = 0
         self.damaged: list[DamagedKey] = []
         self._store = store
         self._counted = usage
@@ -119,16 +137,41 @@ class Dump:
             if line.change and line.change.key_id and _is_behind(line.id, before):
                 changed[line.change.key_id] = None
         for key_id in changed:
-            (record,) = await self._store.raw([key_id])
-            for item in self._item(readable(record, key_id), identity):
+            (raw,) = await self._store.raw([key_id])
+            for item in self._item(readable(raw, key_id), identity):
                 yield item
+        async for item in self._named():  # after the keys, so that none is missing that a key has
+            yield item
+        async for item in self._usage():
+            yield item
+        yield (
+            msgspec.json.encode(
+                BackupEnd(self.keys, self.lines, self._sum.hexdigest(), self.usage, self.plans + self.partners)
+            )
+            + b"\n"
+        )
+
+    async def _usage(self) -> AsyncIterator[bytes]:
         if self._counted is not None:
             async for counted in self._counted:
                 self.usage += 1
                 yield self._encoded(UsageItem(msgspec.Raw(msgspec.json.encode(counted))))
-        yield msgspec.json.encode(BackupEnd(self.keys, self.lines, self._sum.hexdigest(), self.usage)) + b"\n"
 
-    def _item(self, key: ApiKey | DamagedKey, identity: StoreIdentity) -> Iterator[bytes]:
+    async def _named(self) -> AsyncIterator[bytes]:
+        async for plan in every(self._store, Plan):
+            if isinstance(plan, Plan):
+                self.plans += 1
+                yield self._encoded(PlanItem(plan))
+            else:
+                self.damaged.append(plan)
+        async for partner in every(self._store, Partner):
+            if isinstance(partner, Partner):
+                self.partners += 1
+                yield self._encoded(PartnerItem(partner))
+            else:
+                self.damaged.append(partner)
+
+    def _item(self, key: WholeKey | DamagedKey, identity: StoreIdentity) -> Iterator[bytes]:
         if isinstance(key, DamagedKey):
             self.damaged.append(key)
             return
@@ -136,7 +179,7 @@ class Dump:
             made_with = _UNKNOWN_PEPPER if identity.voids(key) else self._store.fingerprint
             key = msgspec.structs.replace(key, pepper=made_with)
         self.keys += 1
-        yield self._encoded(KeyItem(key))
+        yield self._encoded(KeyItem(key.record, key.more))
 
     def _encoded(self, item: Item) -> bytes:
         line = msgspec.json.encode(item) + b"\n"
@@ -144,12 +187,12 @@ class Dump:
         return line
 
 
-def read_backup(lines: Iterable[bytes]) -> Iterator[KeyItem | LineItem]:
+def read_backup(lines: Iterable[bytes]) -> Iterator[KeyItem | PlanItem | PartnerItem | LineItem]:
     """Yields the records and the trail of a checked backup."""
     for line in lines:
         if not line.startswith(_USAGE):
             item = _items.decode(line)
-            if isinstance(item, KeyItem | LineItem):
+            if isinstance(item, KeyItem | PlanItem | PartnerItem | LineItem):
                 yield item
 
 
@@ -176,12 +219,13 @@ def check(
     first = next(stream, b"")
     head = _head(first, pepper.fingerprint(secret))
     digest = hmac.new(secret, _PURPOSE + first, sha256)
-    keys, usage, trail = 0, 0, _Trail()
+    keys, usage, named, trail = 0, 0, 0, _Trail()
     for number, line in enumerate(stream, 2):
         try:
             item = _items.decode(line)
             if isinstance(item, BackupEnd):
-                _check_end(item, BackupEnd(keys, trail.lines, digest.hexdigest(), usage), rest=next(stream, None))
+                counted = BackupEnd(keys, trail.lines, digest.hexdigest(), usage, named)
+                _check_end(item, counted, rest=next(stream, None))
                 return head
             if isinstance(item, LineItem):
                 trail.check(item.line)
@@ -189,6 +233,7 @@ def check(
                 is_usage(item.usage)
             keys += isinstance(item, KeyItem)
             usage += isinstance(item, UsageItem)
+            named += isinstance(item, PlanItem | PartnerItem)
         except (msgspec.DecodeError, ValueError) as error:
             raise BackupError(f"the file is damaged in line {number} ({error}); nothing was imported") from None
         digest.update(line)
@@ -244,9 +289,11 @@ def _head(first: bytes, fingerprint: str) -> BackupHead:
 
 
 def _check_end(end: BackupEnd, counted: BackupEnd, rest: bytes | None) -> None:
-    if (end.keys, end.lines, end.usage) != (counted.keys, counted.lines, counted.usage):
+    numbers = ("keys", "lines", "usage", "named")
+    if any(getattr(end, name) != getattr(counted, name) for name in numbers):
         said, found = (
-            f"{one.keys:,} keys, {one.lines:,} lines and {one.usage:,} records of usage" for one in (end, counted)
+            f"{one.keys:,} keys, {one.lines:,} lines, {one.named:,} plans and partners, {one.usage:,} records of usage"
+            for one in (end, counted)
         )
         raise BackupError(f"the file is damaged: it should hold {said}, and holds {found}; nothing was imported")
     if not hmac.compare_digest(end.checksum, counted.checksum):

@@ -1,4 +1,4 @@
-"""Changes by an operator to a working key: its end, terms and secret; and adopting the store as it is."""
+"""Changes by an operator to a working key: its end, terms, secret, suspension; and adopting the store as it is."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -9,42 +9,107 @@ from service.base.terms import Terms
 from service.base.whoami import whoami
 from service.keys import audit
 from service.keys.audit import Change, Edit
+from service.keys.edits import RawKey, edits_of
 from service.keys.errors import KeyStoreError
-from service.keys.record import IDENTITY, ApiKey, KeyExpiry, StoreIdentity
-from service.keys.store import KeyStore, edit_of, now
+from service.keys.named import guard_of_plan, refuse_above_partner
+from service.keys.record import IDENTITY, KeyExpiry, MoreOfKey, StoreIdentity, Suspension, WholeKey
+from service.keys.store import KeyStore, now
 
 
-async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> tuple[ApiKey, ApiKey]:
-    """Returns the record before and after: it ends at `expires_at`, or never. An expired key works again.
+async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> tuple[WholeKey, WholeKey]:
+    """Returns the key before and after: it ends at `expires_at`, or never. An expired key works again.
 
     Raises:
-        KeyStoreError: if there is no such key, or it can never work again.
+        KeyStoreError: if there is no such key, it is suspended, or can never work again.
         StoreUnavailable: if the store does not answer.
     """
     identity = await _ours(store)
 
-    def edit(key: ApiKey) -> ApiKey:
+    def edit(key: WholeKey) -> WholeKey:
         _refuse_dead(key, identity)
+        _refuse_suspended(key)
         return msgspec.structs.replace(key, expires_at=expires_at, unrotated=None)
 
     return await store.change(key_id, "extended", edit)
 
 
-async def change_terms(store: KeyStore, key_id: str, edit: Callable[[Terms], Terms]) -> tuple[ApiKey, ApiKey]:
-    """Returns the record before and after. Raises as `extend`, and what `edit` raises."""
+async def issue(
+    store: KeyStore,
+    partner: str,
+    label: str,
+    expires_at: datetime | None,
+    terms: Terms,
+    *,
+    test: bool,
+    more: MoreOfKey,
+) -> tuple[str, WholeKey]:
+    """`KeyStore.issue`. Raises KeyStoreError if there is no such plan, or the terms are above the partner's limits."""
+    await refuse_above_partner(store, partner, terms)
+    guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
+    return await store.issue(partner, label, expires_at, terms, test=test, more=more, guards=guards)
+
+
+async def change_terms(
+    store: KeyStore,
+    key_id: str,
+    edit: Callable[[Terms], Terms],
+    plan: str | msgspec.UnsetType | None = msgspec.UNSET,
+) -> tuple[WholeKey, WholeKey]:
+    """Returns the key before and after; `plan` is its new one, if that changes, None for none.
+
+    Raises as `extend`, and what `edit` raises.
+    """
+    identity = await _ours(store)
+    _, before = await store.read(key_id)
+    await refuse_above_partner(store, before.partner, edit(before.terms))
+    guards = [await guard_of_plan(store, plan)] if isinstance(plan, str) else []
+
+    def edit_key(key: WholeKey) -> WholeKey:
+        _refuse_dead(key, identity)
+        more = key.more if plan is msgspec.UNSET else msgspec.structs.replace(key.more, plan=plan)
+        return msgspec.structs.replace(key, terms=edit(key.terms), more=more)
+
+    return await store.change(key_id, "changed", edit_key, guards=guards)
+
+
+async def suspend(store: KeyStore, key_id: str, reason: str) -> tuple[WholeKey, WholeKey]:
+    """Returns the key before and after. Suspending twice keeps the first time and reason. Raises as `extend`."""
     identity = await _ours(store)
 
-    def edit_key(key: ApiKey) -> ApiKey:
+    def edit(key: WholeKey) -> WholeKey:
         _refuse_dead(key, identity)
-        return msgspec.structs.replace(key, terms=edit(key.terms))
+        if key.more.suspended is not None:
+            return key
+        suspension = Suspension(
+            at=now(), by=whoami(), reason=reason, ends=KeyExpiry(key.expires_at), unrotated=key.unrotated
+        )
+        more = msgspec.structs.replace(key.more, suspended=suspension)
+        # a key that has ended keeps its end
+        ends = suspension.at if key.expires_at is None else min(key.expires_at, suspension.at)
+        return msgspec.structs.replace(key, expires_at=ends, unrotated=None, more=more)
 
-    return await store.change(key_id, "changed", edit_key)
+    return await store.change(key_id, "suspended", edit)
+
+
+async def resume(store: KeyStore, key_id: str) -> tuple[WholeKey, WholeKey]:
+    """Returns the key before and after: it ends when it would have without the suspension. Raises as `extend`."""
+    identity = await _ours(store)
+
+    def edit(key: WholeKey) -> WholeKey:
+        _refuse_dead(key, identity)
+        was = key.more.suspended
+        if was is None:
+            return key
+        more = msgspec.structs.replace(key.more, suspended=None)
+        return msgspec.structs.replace(key, expires_at=was.ends.expires_at, unrotated=was.unrotated, more=more)
+
+    return await store.change(key_id, "resumed", edit)
 
 
 async def rotate(
     store: KeyStore, key_id: str, overlap: timedelta, expires_at: datetime | None = None
-) -> tuple[str, ApiKey, ApiKey]:
-    """Returns a new key with the same partner, label and terms, as its owner gets it; its record; the old key's record.
+) -> tuple[str, WholeKey, WholeKey]:
+    """Returns a new key with the same partner, label, plan and terms, as its owner gets it; and both keys as stored.
 
     The old key ends after `overlap`, or earlier if it would have anyway. The new one ends at `expires_at`, by default
     when the old one would have ended without any rotation.
@@ -56,18 +121,27 @@ async def rotate(
     identity = await _ours(store)
     raw, old = await store.read(key_id)
     _refuse_dead(old, identity)
+    _refuse_suspended(old)
     end = old.unrotated or KeyExpiry(old.expires_at)
     if end.expires_at is not None and end.expires_at <= now():
         raise KeyStoreError(f"key {key_id} has expired: extend it first, or issue a new one")
     await _refuse_second(store, old)
-    presented, new = store.new_key(old.partner, old.label, expires_at or end.expires_at, old.terms, test=old.test)
+    more = MoreOfKey(plan=old.more.plan)
+    guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
+    presented, new = store.new_key(
+        old.partner, old.label, expires_at or end.expires_at, old.terms, test=old.test, more=more
+    )
     new = msgspec.structs.replace(new, rotated_from=key_id)
     ends = now() + overlap
     ends = ends if old.expires_at is None else min(ends, old.expires_at)
     ended = msgspec.structs.replace(
         old, expires_at=ends, unrotated=end, rotated_to=new.key_id, revision=old.revision + 1
     )
-    edits = [edit_of(raw, old, ended, "rotated", new.key_id), edit_of(None, None, new, "issued", key_id)]
+    edits = [
+        *edits_of(raw, old, ended, "rotated", new.key_id),
+        *edits_of(RawKey(), None, new, "issued", key_id),
+        *guards,
+    ]
     # without its successor the old key must not end unnoticed
     await store.hand_in(edits, new.key_id, f"; key {key_id} then ends {ends:%Y-%m-%d %H:%M} UTC: rotate it again")
     return presented, new, ended
@@ -80,14 +154,19 @@ async def _ours(store: KeyStore) -> StoreIdentity | None:
     return identity
 
 
-def _refuse_dead(key: ApiKey, identity: StoreIdentity | None) -> None:
+def _refuse_dead(key: WholeKey, identity: StoreIdentity | None) -> None:
     if key.revoked_at is not None:
         raise KeyStoreError(f"key {key.key_id} is revoked, and stays so: issue a new one")
     if identity is not None and identity.voids(key):
         raise KeyStoreError(f"key {key.key_id} was made with another pepper and is void: issue a new one")
 
 
-async def _refuse_second(store: KeyStore, old: ApiKey) -> None:
+def _refuse_suspended(key: WholeKey) -> None:
+    if key.more.suspended is not None:
+        raise KeyStoreError(f"key {key.key_id} is suspended: resume it first (`forecast keys resume`)")
+
+
+async def _refuse_second(store: KeyStore, old: WholeKey) -> None:
     """Raises if the key has a successor: a script that runs twice must neither lose keys nor rotate a successor."""
     passed = {old.key_id}
     next_id = old.rotated_to

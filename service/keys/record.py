@@ -1,10 +1,12 @@
-"""The records of the key store: one for each API key, and its own identity.
+"""The records of the key store: two for each API key, and its own identity.
 
 Records are validated when they are read, down to their members: so they can be compared, shown and stored again.
 """
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta
@@ -13,13 +15,15 @@ from config.text import printable
 from service.base.terms import MOST, Terms
 from service.redis.errors import StoreUnavailable
 
-KeyStatus = Literal["active", "expired", "revoked"]
-ShownStatus = Literal["active", "expired", "revoked", "void"]
+KeyStatus = Literal["active", "pending", "suspended", "expired", "revoked"]
+ShownStatus = Literal["active", "pending", "suspended", "expired", "revoked", "void"]
 
 NO_TERMS = Terms()
+NEVER_USED: Mapping[str, datetime] = {}
 
 # A time without a time zone could not be compared with others.
 Moment = Annotated[datetime, Meta(tz=True)]
+PlanName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z")]
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 # The latest time that may identify a store: an operator's next decision must be later.
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
@@ -33,8 +37,15 @@ def record_name(key_id: str) -> str:
     return f"{KEY_RECORD_PREFIX}{{{key_id}}}"
 
 
+def more_name(key_id: str) -> str:
+    """Returns the name of the second record. Scans for `k:{`, also those of earlier versions, do not find it."""
+    return f"{KEY_RECORD_PREFIX}+{{{key_id}}}"
+
+
 def key_id_of(name: str) -> str | None:
-    return name[3:-1] if name.startswith("k:{") and name.endswith("}") else None
+    """Returns the id of the key that has a record of this name; None if none can."""
+    text = name.removeprefix(KEY_RECORD_PREFIX).removeprefix("+")
+    return text[1:-1] if text.startswith("{") and text.endswith("}") else None
 
 
 class KeyExpiry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -43,8 +54,67 @@ class KeyExpiry(msgspec.Struct, frozen=True, omit_defaults=True):
     expires_at: Moment | None = None
 
 
+class Named(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A record that many keys share, under a name."""
+
+    PREFIX: ClassVar[str]
+
+    name: str
+    terms: Terms = NO_TERMS
+    revision: Annotated[int, Meta(ge=0, le=MOST)] = 0  # changes so far: the higher record is newer
+
+    @classmethod
+    def record_name(cls, name: str) -> str:
+        return f"{cls.PREFIX}{quote(name, safe='')}"
+
+
+class Plan(Named, frozen=True, kw_only=True, omit_defaults=True):
+    """Terms for many keys; a key's own terms come first. A removed plan keeps its terms, so that it opens no key."""
+
+    PREFIX = f"{KEY_RECORD_PREFIX}plan:"
+
+    removed: bool = False
+
+
+class Partner(Named, frozen=True, kw_only=True, omit_defaults=True):
+    """A rate and a quota that all keys of a partner share; `contact` is for operators. Never removed."""
+
+    PREFIX = f"{KEY_RECORD_PREFIX}partner:"
+
+    contact: str = ""
+
+
+class Suspension(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why and since when a key is suspended; `reason` is for operators only.
+
+    Meanwhile the key's record ends at `at`, so that earlier versions of this service reject the key too. `ends` and
+    `unrotated` are what it had before.
+    """
+
+    at: Moment
+    by: str
+    reason: str
+    ends: KeyExpiry = KeyExpiry()
+    unrotated: KeyExpiry | None = None
+
+
+class MoreOfKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The second record of a key, which earlier versions of this service neither read nor write (Decision 34).
+
+    Like the first record, it loses members that a later version adds.
+    """
+
+    plan: PlanName | None = None
+    not_before: Moment | None = None
+    suspended: Suspension | None = None
+    revision: Annotated[int, Meta(ge=0, le=MOST)] = 0  # of the first record, when this one was last changed
+
+
+NO_MORE = MoreOfKey()
+
+
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The record of one key, which is never deleted. Its changes are in the audit trail.
+    """The first record of one key, which is never deleted. Its changes are in the audit trail.
 
     Members that a later version adds are ignored, and lost when the record is written.
     """
@@ -64,12 +134,63 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pepper: str = ""  # fingerprint of the pepper that the digest was made with; empty in records of the first version
     revision: Annotated[int, Meta(ge=0, le=MOST)] = 0  # changes since it was issued: the higher record is newer
 
+    @property
+    def more(self) -> MoreOfKey:
+        return NO_MORE
+
+    @property
+    def shared(self) -> Partner | None:
+        return None
+
+    @property
+    def is_always_active(self) -> bool:
+        """Whether the key is active at any time."""
+        more = self.more
+        return self.expires_at is None and self.revoked_at is None and more.not_before is None and not more.suspended
+
     def status(self, now: datetime | None = None) -> KeyStatus:
+        now = now or datetime.now(UTC)
         if self.revoked_at is not None:
             return "revoked"
-        if self.expires_at is not None and self.expires_at <= (now or datetime.now(UTC)):
+        if self.more.suspended is not None:
+            return "suspended"
+        if self.expires_at is not None and self.expires_at <= now:
             return "expired"
+        if self.more.not_before is not None and self.more.not_before > now:
+            return "pending"
         return "active"
+
+    def since(self, status: KeyStatus) -> datetime | None:
+        """Returns when the key got this status, or will leave `pending`."""
+        match status:
+            case "revoked":
+                return self.revoked_at
+            case "suspended":
+                return self.more.suspended.at if self.more.suspended else None
+            case "pending":
+                return self.more.not_before
+            case "expired":
+                return self.expires_at
+            case "active":
+                return self.created_at
+
+
+class WholeKey(ApiKey, frozen=True, kw_only=True):
+    """A key with both of its records. As requests see it, `terms` are the effective ones, with those of the `plan`."""
+
+    more: MoreOfKey = NO_MORE
+    plan: Plan | None = None
+    shared: Partner | None = None  # the limits of its partner, if it has any
+
+    @property
+    def record(self) -> ApiKey:
+        """The first record alone."""
+        return ApiKey(**{name: getattr(self, name) for name in ApiKey.__struct_fields__})
+
+
+def whole(key: ApiKey, more: MoreOfKey) -> WholeKey:
+    members = {name: getattr(key, name) for name in ApiKey.__struct_fields__}
+    return WholeKey(**members, more=more)
 
 
 class StoreIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -110,10 +231,11 @@ class KeyState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     expires_at: Moment | None = None
     revoked_at: Moment | None = None
     terms: Terms = NO_TERMS
+    more: MoreOfKey = NO_MORE
 
     @classmethod
     def of(cls, key: ApiKey) -> "KeyState":
-        return cls(expires_at=key.expires_at, revoked_at=key.revoked_at, terms=key.terms)
+        return cls(expires_at=key.expires_at, revoked_at=key.revoked_at, terms=key.terms, more=key.more)
 
 
 class KeyView(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,16 +246,25 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     status: ShownStatus
     created_at: datetime
+    not_before: datetime | None
     expires_at: datetime | None
+    suspended: Suspension | None
     revoked_at: datetime | None
-    terms: Terms
+    plan: str | None
+    terms: Terms  # without the plan's
     test: bool
     rotated_from: str | None
     rotated_to: str | None
+    last_used: datetime | None  # by the minute; None if never, or not known, as for test keys
 
     @classmethod
-    def of(cls, key: ApiKey, identity: StoreIdentity | None = None) -> "KeyView":
-        """Returns the view of `key`; `identity` is its store's, without which no key is void."""
+    def of(
+        cls, key: ApiKey, identity: StoreIdentity | None = None, last_used: Mapping[str, datetime] = NEVER_USED
+    ) -> "KeyView":
+        """Returns the view of `key`; `identity` is its store's, without which no key is void.
+
+        `last_used` is by key id.
+        """
         status: ShownStatus = key.status()
         if status != "revoked" and identity is not None and identity.voids(key):
             status = "void"
@@ -143,12 +274,16 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
             label=key.label,
             status=status,
             created_at=key.created_at,
-            expires_at=key.expires_at,
+            not_before=key.more.not_before,
+            expires_at=key.more.suspended.ends.expires_at if key.more.suspended else key.expires_at,
+            suspended=key.more.suspended,
             revoked_at=key.revoked_at,
+            plan=key.more.plan,
             terms=key.terms,
             test=key.test,
             rotated_from=key.rotated_from,
             rotated_to=key.rotated_to,
+            last_used=last_used.get(key.key_id),
         )
 
 
@@ -156,7 +291,7 @@ class DamagedRecordError(StoreUnavailable):
     """A record is damaged: its content is unknown."""
 
 
-R = TypeVar("R", ApiKey, StoreIdentity)
+R = TypeVar("R", bound=msgspec.Struct)
 
 
 def decode_record(reply: object, kind: type[R], name: str) -> R | None:
@@ -175,13 +310,16 @@ def decode_record(reply: object, kind: type[R], name: str) -> R | None:
         raise _damaged(name, error) from None
 
 
-def decoded_key(reply: object, key_id: str) -> ApiKey | None:
-    """Decodes the record of a key in the same way; it must be that of `key_id`."""
+def decoded_key(reply: object, key_id: str, more: object = None) -> WholeKey | None:
+    """Decodes the records of a key in the same way; the first must be that of `key_id`."""
     name = record_name(key_id)
     key = decode_record(reply, ApiKey, name)
-    if key is not None and key.key_id != key_id:
+    if key is None:
+        return None
+    if key.key_id != key_id:
         raise _damaged(name, "it is another record")
-    return key
+    name = more_name(key_id)
+    return whole(key, decode_record(more, MoreOfKey, name) or NO_MORE)
 
 
 def _damaged(name: str, why: object) -> DamagedRecordError:

@@ -1,5 +1,7 @@
 """Imports a backup into a key store: newer records stay, and keys revoked anywhere stay revoked.
 
+A suspended key stays so unless it was resumed later.
+
 Every step is idempotent, so an interrupted import is simply run again.
 """
 
@@ -11,12 +13,22 @@ from redis.asyncio import Redis
 
 from service.base.batched import batched
 from service.base.whoami import whoami
-from service.keys import audit, backup
+from service.keys import audit, backup, named
 from service.keys.audit import AUDIT, LINE, Change, Edit, TrailLine
-from service.keys.backup import BackupHead, KeyItem, LineItem
+from service.keys.backup import BackupHead, KeyItem, LineItem, PartnerItem, PlanItem
+from service.keys.edits import RawKey, edits_of, readable
 from service.keys.errors import KeyStoreError
-from service.keys.record import IDENTITY, ApiKey, DamagedKey, KeyState
-from service.keys.store import KeyStore, edit_of, readable
+from service.keys.record import (
+    IDENTITY,
+    DamagedKey,
+    DamagedRecordError,
+    KeyState,
+    MoreOfKey,
+    Named,
+    WholeKey,
+    whole,
+)
+from service.keys.store import KeyStore
 
 # Records or lines; few enough that the server serves other clients in between.
 _BATCH = 200
@@ -47,7 +59,7 @@ class Replay:
             if change.revision > revision:
                 self._states[change.key_id] = change.revision, change.after
 
-    def bring_up_to_date(self, key: ApiKey) -> ApiKey:
+    def bring_up_to_date(self, key: WholeKey) -> WholeKey:
         """Returns `key` with the changes since it was written. A revocation is never undone."""
         revision, state = self._states.get(key.key_id, (0, None))
         if state is not None and revision > key.revision:
@@ -59,20 +71,29 @@ class Replay:
                 terms=state.terms,
                 revoked_at=key.revoked_at or state.revoked_at,
                 revision=revision,
+                more=_newer(state.more, key.more),
             )
         return _revoked(key, self.revoked.get(key.key_id))
 
 
-def merged(existing: ApiKey | None, imported: ApiKey) -> ApiKey:
-    """Returns the newer of two records of a key; revoked if either is."""
+def merged(existing: WholeKey | None, imported: WholeKey) -> WholeKey:
+    """Returns the newer of two states of a key; revoked if either is, suspended if the newer second record says so."""
     if existing is None:
         return imported
-    if existing.revision >= imported.revision:
-        return _revoked(existing, imported.revoked_at)
-    return _revoked(imported, existing.revoked_at)
+    newer, older = (existing, imported) if existing.revision >= imported.revision else (imported, existing)
+    newer = msgspec.structs.replace(newer, more=_newer(newer.more, older.more))
+    suspended = newer.more.suspended
+    if suspended is not None and (newer.expires_at is None or newer.expires_at > suspended.at):
+        newer = msgspec.structs.replace(newer, expires_at=suspended.at, revision=newer.revision + 1)
+    return _revoked(newer, older.revoked_at)
 
 
-def _revoked(key: ApiKey, revoked_at: datetime | None) -> ApiKey:
+def _newer(one: MoreOfKey, other: MoreOfKey) -> MoreOfKey:
+    """Returns the newer of two second records; of two as new, as after a failover, a suspended one."""
+    return max(one, other, key=lambda more: (more.revision, more.suspended is not None))
+
+
+def _revoked(key: WholeKey, revoked_at: datetime | None) -> WholeKey:
     if revoked_at is None or key.revoked_at is not None:
         return key
     return msgspec.structs.replace(key, revoked_at=revoked_at, revision=key.revision + 1)
@@ -85,6 +106,8 @@ class Restored(msgspec.Struct, kw_only=True):
     added: int = 0
     updated: int = 0
     kept: int = 0
+    plans: int = 0  # added or updated
+    partners: int = 0  # whose limits were
     revoked: int = 0  # by the trail, where the record lacks it
     lines: int = 0  # of the audit trail
     damaged_lines: int = 0
@@ -150,6 +173,7 @@ class Restore:
                 self._name(item.line)
         for batch in batched(self._missing_lines(), _BATCH):
             await self._restore_lines(batch)
+        await self._restore_all_named()
         for keys in batched(self._keys(), _BATCH):
             await self._restore_keys({key.key_id: key for key in keys})
         for ids in batched(self._replay.revoked.keys() - self._settled, _BATCH):
@@ -170,7 +194,7 @@ class Restore:
 
     async def _look_for(self, key_ids: list[str]) -> None:
         for key_id, raw in zip(key_ids, await self._store.raw(key_ids), strict=True):
-            if raw is None:
+            if raw.record is None:
                 self._done.lost[key_id] = self._named[key_id]
 
     def _missing_lines(self) -> Iterator[tuple[TrailLine, Change]]:
@@ -204,19 +228,39 @@ class Restore:
 
         await self._store.redis.call(add)
 
-    def _keys(self) -> Iterator[ApiKey]:
+    async def _restore_all_named(self) -> None:
+        for item in backup.read_backup(self._lines()):
+            if isinstance(item, PlanItem):
+                self._done.plans += await self._restore_named(item.plan)
+            if isinstance(item, PartnerItem):
+                self._done.partners += await self._restore_named(item.partner)
+
+    async def _restore_named(self, record: Named) -> bool:
+        """Returns whether the file's record is the newer one."""
+        for _ in range(_TRIES):
+            try:
+                raw, existing = await named.read(self._store, type(record), record.name)
+            except DamagedRecordError:
+                (raw,), existing = await self._store.raw_records([type(record).record_name(record.name)]), None
+            if existing is not None and existing.revision >= record.revision:
+                return False
+            if await self._apply([named.edit_of(raw, existing, record, "imported")]):
+                return True
+        raise KeyStoreError(f"{record.name} is being changed from elsewhere all the time; import again")
+
+    def _keys(self) -> Iterator[WholeKey]:
         for item in backup.read_backup(self._lines()):
             if isinstance(item, KeyItem):
                 self._named.pop(item.key.key_id, None)
-                yield item.key
+                yield whole(item.key, item.more)
 
-    async def _restore_keys(self, keys: dict[str, ApiKey]) -> None:
+    async def _restore_keys(self, keys: dict[str, WholeKey]) -> None:
         for _ in range(_TRIES):
             counted = msgspec.structs.replace(self._done)
             edits = [
                 edit
                 async for raw, existing, key_id in self._existing(list(keys))
-                if (edit := self._restored(raw, existing, keys[key_id], counted)) is not None
+                for edit in self._restored(raw, existing, keys[key_id], counted)
             ]
             if await self._apply(edits):
                 self._done = counted
@@ -224,32 +268,33 @@ class Restore:
                 return
         raise KeyStoreError("keys are being changed from elsewhere all the time; import again")
 
-    def _restored(self, raw: bytes | None, existing: ApiKey | None, key: ApiKey, counted: Restored) -> Edit | None:
+    def _restored(self, raw: RawKey, existing: WholeKey | None, key: WholeKey, counted: Restored) -> list[Edit]:
         target = merged(existing, self._replay.bring_up_to_date(key))
         if target == existing:
             counted.kept += 1
-            return None
-        counted.added += raw is None
-        counted.updated += raw is not None
+            return []
+        counted.added += raw.record is None
+        counted.updated += raw.record is not None
         was = existing or key
         counted.revoked += target.revoked_at is not None and was.revoked_at is None
-        return edit_of(raw, existing, target, "imported", by=self._by)
+        return edits_of(raw, existing, target, "imported", by=self._by)
 
     async def _revoke(self, key_ids: list[str]) -> None:
         """Revokes keys that the file lacks, but whose revocation is in its trail."""
         for _ in range(_TRIES):
             edits = [
-                edit_of(raw, existing, self._replay.bring_up_to_date(existing), "imported", by=self._by)
+                edit
                 async for raw, existing, _ in self._existing(key_ids)
                 if existing is not None and existing.revoked_at is None
+                for edit in edits_of(raw, existing, self._replay.bring_up_to_date(existing), "imported", by=self._by)
             ]
             if await self._apply(edits):
-                self._done.revoked += len(edits)
+                self._done.revoked += sum(edit.change is not None for edit in edits)
                 return
         raise KeyStoreError("keys are being changed from elsewhere all the time; import again")
 
-    async def _existing(self, key_ids: list[str]) -> AsyncIterator[tuple[bytes | None, ApiKey | None, str]]:
-        """Yields for each key: its bytes, its record (None if there is none, or it is damaged), its id."""
+    async def _existing(self, key_ids: list[str]) -> AsyncIterator[tuple[RawKey, WholeKey | None, str]]:
+        """Yields for each key: its bytes, its content (None if there is none, or it is damaged), its id."""
         for key_id, raw in zip(key_ids, await self._store.raw(key_ids), strict=True):
             record = readable(raw, key_id)
             yield raw, None if isinstance(record, DamagedKey) else record, key_id

@@ -1,9 +1,9 @@
-"""API keys in Redis: one record each under ``k:{<id>}``, and the identity under ``k:control``. No record expires.
+"""API keys in Redis: records under ``k:{<id>}`` and ``k:+{<id>}``, the identity under ``k:control``. None expires.
 
 Every change is made together with its line in the audit trail (audit.py). Keys are never deleted.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,22 +11,26 @@ from typing import Any
 import msgspec
 
 from service.base.terms import Terms
-from service.base.whoami import whoami
 from service.keys import audit, form, pepper
-from service.keys.audit import Change, Edit
+from service.keys.audit import Edit
+from service.keys.edits import RawKey, edits_of, readable, with_next_revision
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.record import (
     IDENTITY,
     KEY_RECORD_PREFIX,
+    NO_MORE,
     NO_TERMS,
-    ApiKey,
     DamagedKey,
     DamagedRecordError,
-    KeyState,
+    MoreOfKey,
+    Partner,
+    Plan,
     StoreIdentity,
+    WholeKey,
     decode_record,
     decoded_key,
     key_id_of,
+    more_name,
     record_name,
 )
 from service.keys.store_identity import MEND, KnownStore
@@ -48,7 +52,7 @@ _LISTED_AT_ONCE = 1000  # names
 class FoundKey(msgspec.Struct, frozen=True):
     """The result of one look-up. `key` is None if the store has no such record, `identity` if it has no identity."""
 
-    key: ApiKey | None
+    key: WholeKey | None
     identity: StoreIdentity | None
 
 
@@ -69,15 +73,30 @@ class KeyStore:
         self.known = KnownStore(data, self.fingerprint)
 
     async def find(self, key_id: str) -> FoundKey:
-        """Returns the record of `key_id` and the identity.
+        """Returns the key `key_id` and the identity.
 
         Raises:
             ForeignStoreError: if the identity is damaged.
-            StoreUnavailable: if the store does not reply; DamagedRecordError if the key's record is damaged.
+            StoreUnavailable: if the store does not reply; DamagedRecordError if a record of the key is damaged.
         """
-        identity, key = await self._read(IDENTITY, record_name(key_id))
-        known = _identity_of(identity)
-        return FoundKey(decoded_key(key, key_id), known)
+        identity, key, more = await self._read(IDENTITY, record_name(key_id), more_name(key_id))
+        known, found = _identity_of(identity), decoded_key(key, key_id, more)
+        return FoundKey(found and await self._with_shared(found), known)
+
+    async def _with_shared(self, key: WholeKey) -> WholeKey:
+        """Returns the key with its plan and its partner's limits. Raises as `find`, also if the plan is missing."""
+        partner_name = Partner.record_name(key.partner)
+        if key.more.plan is None:
+            (raw,) = await self._read(partner_name)
+        else:
+            name = Plan.record_name(key.more.plan)
+            raw, raw_plan = await self._read(partner_name, name)
+            plan = decode_record(raw_plan, Plan, name)
+            if plan is None:
+                raise DamagedRecordError(f"the record `{name}` of its plan is missing")
+            key = msgspec.structs.replace(key, terms=key.terms.over(plan.terms), plan=plan)
+        shared = decode_record(raw, Partner, partner_name)
+        return key if shared is None else msgspec.structs.replace(key, shared=shared)
 
     async def identity(self) -> StoreIdentity | None:
         """Returns the identity. Raises ForeignStoreError if it is damaged, StoreUnavailable."""
@@ -86,7 +105,7 @@ class KeyStore:
 
     async def raw_identity(self) -> tuple[bytes | None, StoreIdentity | None]:
         """Returns the identity's bytes, for replacing it, and its content; None if that is damaged."""
-        (raw,) = await self._raw([IDENTITY])
+        (raw,) = await self.raw_records([IDENTITY])
         try:
             return raw, decode_record(raw, StoreIdentity, IDENTITY)
         except DamagedRecordError:
@@ -109,25 +128,41 @@ class KeyStore:
             self.known.keep(identity)
 
     async def issue(
-        self, partner: str, label: str, expires_at: datetime | None, terms: Terms = NO_TERMS, *, test: bool = False
-    ) -> tuple[str, ApiKey]:
-        """Returns a new key as its owner gets it, and its record; both are durable when this returns.
+        self,
+        partner: str,
+        label: str,
+        expires_at: datetime | None,
+        terms: Terms = NO_TERMS,
+        *,
+        test: bool = False,
+        more: MoreOfKey = NO_MORE,
+        guards: Sequence[Edit] = (),
+    ) -> tuple[str, WholeKey]:
+        """Returns a new key as its owner gets it, and as it is stored, which is durable when this returns.
 
         Raises:
+            KeyStoreError: if a record of the `guards` was changed meanwhile.
             ForeignStoreError: if this is not the store that our keys are in.
             StoreUnavailable: if the store does not answer.
         """
-        await self._ensure_control()
-        presented, key = self.new_key(partner, label, expires_at, terms, test=test)
-        await self.hand_in([edit_of(None, None, key, "issued")], key.key_id)
+        await self.ensure_ours()
+        presented, key = self.new_key(partner, label, expires_at, terms, test=test, more=more)
+        await self.hand_in([*edits_of(RawKey(), None, key, "issued"), *guards], key.key_id)
         return presented, key
 
     def new_key(
-        self, partner: str, label: str, expires_at: datetime | None, terms: Terms, *, test: bool = False
-    ) -> tuple[str, ApiKey]:
-        """Returns a key as its owner gets it, and its record, which is not stored yet."""
+        self,
+        partner: str,
+        label: str,
+        expires_at: datetime | None,
+        terms: Terms,
+        *,
+        test: bool = False,
+        more: MoreOfKey = NO_MORE,
+    ) -> tuple[str, WholeKey]:
+        """Returns a key as its owner gets it, and as it will be stored."""
         presented, parts = form.generate(test=test)
-        return presented, ApiKey(
+        return presented, WholeKey(
             key_id=parts.key_id,
             partner=partner,
             label=label,
@@ -137,6 +172,7 @@ class KeyStore:
             terms=terms,
             test=test,
             pepper=self.fingerprint,
+            more=more,
         )
 
     async def hand_in(self, edits: list[Edit], key_id: str, and_then: str = "") -> None:
@@ -159,9 +195,16 @@ class KeyStore:
             raise KeyStoreError("the record was changed from elsewhere meanwhile; nothing was issued: try again")
 
     async def change(
-        self, key_id: str, what: str, edit: Callable[[ApiKey], ApiKey], by: str = ""
-    ) -> tuple[ApiKey, ApiKey]:
-        """Changes a record by `edit`, with a line in the trail if it differs; returns it before and after, durable.
+        self,
+        key_id: str,
+        what: str,
+        edit: Callable[[WholeKey], WholeKey],
+        by: str = "",
+        guards: Sequence[Edit] = (),
+    ) -> tuple[WholeKey, WholeKey]:
+        """Changes a key by `edit`, with a line in the trail if it differs; returns it before and after, durable.
+
+        Nothing is changed if a record of the `guards` was.
 
         Raises:
             NoSuchKeyError: if there is no such key.
@@ -173,22 +216,24 @@ class KeyStore:
             raw, before = await self.read(key_id)
             after = edit(before)
             if after == before:  # an earlier try may have made it, unconfirmed
-                await audit.confirm(self.redis, {record_name(key_id): raw}, self.replicas)
+                stored = dict(zip((record_name(key_id), more_name(key_id)), raw, strict=True))
+                records = {name: record for name, record in stored.items() if record is not None}
+                await audit.confirm(self.redis, records, self.replicas)
                 return before, after
-            after = msgspec.structs.replace(after, revision=before.revision + 1)
-            line = edit_of(raw, before, after, what, by=by)
-            if await audit.apply(self.redis, [line], replicas=self.replicas):
+            after = with_next_revision(before, after)
+            edits = [*edits_of(raw, before, after, what, by=by), *guards]
+            if await audit.apply(self.redis, edits, replicas=self.replicas):
                 return before, after
         raise KeyStoreError(f"key {key_id} is being changed from elsewhere all the time; try again")
 
-    async def read(self, key_id: str) -> tuple[bytes, ApiKey]:
-        """Returns the record, as bytes too.
+    async def read(self, key_id: str) -> tuple[RawKey, WholeKey]:
+        """Returns the key, as bytes too.
 
         Raises NoSuchKeyError, ForeignStoreError if the store lost it, StoreUnavailable.
         """
         (raw,) = await self.raw([key_id])
-        key = decoded_key(raw, key_id)
-        if raw is None or key is None:
+        key = decoded_key(raw.record, key_id, raw.more)
+        if key is None:
             (reply,) = await self._read(record_name(key_id))
             decoded_key(reply, key_id)  # raises for a record of another type, for which MGET replies nil
             raise await self.missing(key_id)
@@ -210,25 +255,30 @@ class KeyStore:
         except ForeignStoreError as error:
             return str(error)
 
-    async def revoke(self, key_id: str, by: str = "") -> ApiKey:
-        """Returns the record, revoked and durable; revoking twice keeps the first time. Raises as `change`."""
+    async def revoke(self, key_id: str, by: str = "") -> WholeKey:
+        """Returns the key, revoked and durable; revoking twice keeps the first time. Raises as `change`."""
 
-        def edit(key: ApiKey) -> ApiKey:
+        def edit(key: WholeKey) -> WholeKey:
             return msgspec.structs.replace(key, revoked_at=key.revoked_at or now())
 
         return (await self.change(key_id, "revoked", edit, by))[1]
 
-    async def raw(self, key_ids: list[str]) -> list[bytes | None]:
-        """Returns the bytes of each record, None if there is none. Raises StoreUnavailable."""
-        return await self._raw([record_name(key_id) for key_id in key_ids]) if key_ids else []
+    async def raw(self, key_ids: list[str]) -> list[RawKey]:
+        """Returns the bytes of each key. Raises StoreUnavailable."""
+        if not key_ids:
+            return []
+        records = await self.raw_records([name(key_id) for name in (record_name, more_name) for key_id in key_ids])
+        return [RawKey(*both) for both in zip(records[: len(key_ids)], records[len(key_ids) :], strict=True)]
 
-    async def _raw(self, names: list[str]) -> list[bytes | None]:
+    async def raw_records(self, names: list[str]) -> list[bytes | None]:
+        """Returns the bytes of each record. Raises StoreUnavailable."""
         records: Any = await self.redis.call(lambda client: client.mget(names))
         if not isinstance(records, list) or len(records) != len(names):
             raise StoreUnavailable(f"{self.redis.name}: records were asked for, and something else was answered")
         return records
 
-    async def _ensure_control(self) -> None:
+    async def ensure_ours(self) -> None:
+        """Gives a new store its identity. Raises ForeignStoreError if it is not the one that our keys are in."""
         identity = await self.identity()
         if identity is None and not self.known.seen:
             encoded = msgspec.json.encode(self.new_identity())
@@ -249,24 +299,6 @@ def _identity_of(reply: object) -> StoreIdentity | None:
         raise ForeignStoreError(f"{error}; no key can be judged until you {MEND}") from None
 
 
-def edit_of(
-    raw: bytes | None, before: ApiKey | None, after: ApiKey, what: str, rotated: str | None = None, by: str = ""
-) -> Edit:
-    """Returns the edit of one record, with its line. `by` made it; the default is the user of this process."""
-    change = Change(
-        what=what,
-        by=by or whoami(),
-        key_id=after.key_id,
-        partner=after.partner,
-        test=after.test,
-        before=None if before is None else KeyState.of(before),
-        after=KeyState.of(after),
-        revision=after.revision,
-        rotated=rotated,
-    )
-    return Edit(record_name(after.key_id), raw, msgspec.json.encode(after), change)
-
-
 def now() -> datetime:
     return datetime.now(UTC).replace(microsecond=0)
 
@@ -281,7 +313,7 @@ def open_key_store(primary: Primary, secret: bytes, data: Path, replicas: int = 
     return KeyStore(store, secret, data, replicas)
 
 
-async def every_key(store: KeyStore) -> AsyncIterator[ApiKey | DamagedKey]:
+async def every_key(store: KeyStore) -> AsyncIterator[WholeKey | DamagedKey]:
     """Yields every key once, in no order; an unreadable record as DamagedKey.
 
     Raises:
@@ -292,13 +324,5 @@ async def every_key(store: KeyStore) -> AsyncIterator[ApiKey | DamagedKey]:
         ids = dict.fromkeys(key_id_of(name.decode("utf-8", "replace")) for name in names)
         new = [key_id for key_id in ids if key_id is not None and key_id not in seen]
         seen.update(new)
-        for key_id, record in zip(new, await store.raw(new), strict=True):
-            yield readable(record, key_id)
-
-
-def readable(record: bytes | None, key_id: str) -> ApiKey | DamagedKey:
-    try:
-        key = decoded_key(record, key_id)
-    except DamagedRecordError as error:
-        return DamagedKey(key_id, str(error))
-    return DamagedKey(key_id, "it is no record of a key") if key is None else key
+        for key_id, raw in zip(new, await store.raw(new), strict=True):
+            yield readable(raw, key_id)

@@ -15,11 +15,11 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """The key is invalid. `expired` or `revoked`, with `key_id` and `since`, is only for keys with the right secret."""
+    """The key is invalid. Reasons but `invalid`, with `key_id` and `since`, are only for keys with the right secret."""
 
-    reason: Literal["invalid", "expired", "revoked"]
+    reason: Literal["invalid", "pending", "suspended", "expired", "revoked"]
     key_id: str | None = None
-    since: datetime | None = None  # when it stopped working
+    since: datetime | None = None  # when it stopped working, or will begin to
     fault: str | None = None  # in its form, as a hint for its sender
 
 

@@ -26,7 +26,7 @@ from service.base.timeouts import within
 from service.keys import form
 from service.keys.errors import ForeignStoreError
 from service.keys.lost_writes import LostWrites
-from service.keys.record import ApiKey, KeyStatus, key_id_of
+from service.keys.record import ApiKey, KeyStatus, Partner, Plan, key_id_of
 from service.keys.store import Found, KeyStore
 from service.keys.store_watch import StoreWatch
 from service.keys.suggestions import hint_for_malformed_key
@@ -66,7 +66,7 @@ class Verified:
 
     def checked(self, at: float) -> None:
         """Stores the record of a key, as looked up at that time."""
-        lasts = self.key.expires_at is None and self.key.revoked_at is None and not self.forgotten
+        lasts = self.key.is_always_active and not self.forgotten
         self.checked_at = at
         self.good_before = at + RECHECK_AFTER_SECONDS if lasts else float("-inf")
 
@@ -148,11 +148,11 @@ class KeyVerifier:
     def invalidate(self, name: str | None) -> None:
         """Handles a change of the record `name`: looks it up at once.
 
-        None: any may have changed, so each is looked up when next used.
+        None, or a record that many share: any key may have changed, so each is looked up when next used.
         """
         self._changes += 1
         self._wrong.clear()
-        if name is None:
+        if name is None or name.startswith((Plan.PREFIX, Partner.PREFIX)):
             for known in self._verified.values():
                 known.checked(min(known.checked_at, self._clock() - RECHECK_AFTER_SECONDS))
             return
@@ -321,8 +321,6 @@ class KeyVerifier:
 
     def _judge(self, key: ApiKey) -> KeyVerdict:
         status: KeyStatus = "active"
-        if key.expires_at is not None or key.revoked_at is not None:
+        if not key.is_always_active:
             status = key.status(datetime.fromtimestamp(self._time_of_day(), UTC))
-        if status == "active":
-            return Accepted(key)
-        return Rejected(status, key.key_id, key.revoked_at if status == "revoked" else key.expires_at)
+        return Accepted(key) if status == "active" else Rejected(status, key.key_id, key.since(status))

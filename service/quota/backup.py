@@ -15,7 +15,15 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from service.base.batched import batched
-from service.quota.names import GENERATION, counts_name, imported_name, parse_field, parse_imported, sequences_name
+from service.quota.names import (
+    GENERATION,
+    LAST_USED,
+    counts_name,
+    imported_name,
+    parse_field,
+    parse_imported,
+    sequences_name,
+)
 from service.quota.report import WHOLE, DamagedUsage, counts_names
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
@@ -43,7 +51,7 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """The counts of `generation` for one key in one month: one line of a backup.
 
     `figures` are counts by field. `workers` has the last batch of each worker in them. Both are read atomically, so
-    that a batch resent after a restore is neither lost nor counted twice.
+    that a batch resent after a restore is neither lost nor counted twice. `last_used` is a minute since 1970.
     """
 
     key_id: Word
@@ -51,6 +59,7 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     generation: Generation
     figures: dict[FieldName, Count] = {}
     workers: dict[Word, Sequence] = {}
+    last_used: Count | None = None
 
 
 async def generation_of(store: RedisStore, begun: datetime | None) -> str:
@@ -109,7 +118,9 @@ class UsageDump:
                     yield record
 
     def _records(self, key_id: str, months: list[str], replies: Iterator[Any], own: str) -> Iterator[UsageRecord]:
-        workers = _sequences(next(replies))
+        workers, last_used = _sequences(next(replies)), next(replies)
+        if isinstance(last_used, bytes) and WHOLE.fullmatch(last_used):
+            yield UsageRecord(key_id=key_id, month=months[0], generation=own, last_used=int(last_used))
         for month in months:
             counts = self._figures(key_id, counts_name(key_id, month), next(replies))
             imported = self._figures(key_id, imported_name(key_id, month), next(replies))
@@ -147,6 +158,7 @@ async def _snapshot(client: Redis, keys: list[tuple[str, list[str]]]) -> list[An
     async with client.pipeline(transaction=True) as pipeline:
         for key_id, months in keys:
             pipeline.hgetall(sequences_name(key_id))
+            pipeline.hget(LAST_USED, key_id)
             for month in months:
                 pipeline.hgetall(counts_name(key_id, month))
                 pipeline.hgetall(imported_name(key_id, month))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Iterable
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from service.quota.batch import BILLABLE, OUTCOMES
 from service.quota.names import (
     COUNTS_PREFIX,
     HOURS_IN_A_DAY,
+    LAST_USED,
     CountsName,
     counts_name,
     date_of,
@@ -24,7 +25,7 @@ from service.quota.names import (
     parse_field,
 )
 from service.redis.client import RedisStore
-from service.redis.errors import StoreUnavailable
+from service.redis.errors import StoreRefused, StoreUnavailable
 
 _RECORDS_AT_ONCE = 50
 _NAMES_AT_ONCE = 1000
@@ -124,9 +125,22 @@ class UsageReport:
         months = set(_months(first, last))
         found: set[str] = set()
         async for name in counts_names(self._store):
-            if name.month in months:
+            if name.month in months and ":" not in name.key_id:  # not a partner's
                 found.add(name.key_id)
         return found
+
+
+async def last_used(store: RedisStore) -> dict[str, datetime]:
+    """Returns the minute in which each key was last used, as far as it is known. Raises StoreUnavailable."""
+    try:
+        found: Any = await store.call(lambda client: client.hgetall(LAST_USED))
+    except StoreRefused:  # damaged
+        return {}
+    return {
+        key_id.decode("utf-8", "replace"): datetime.fromtimestamp(int(minute) * 60, UTC)
+        for key_id, minute in found.items()
+        if re.fullmatch(rb"[0-9]{1,9}", minute)
+    }
 
 
 async def counts_names(store: RedisStore) -> AsyncIterator[CountsName]:

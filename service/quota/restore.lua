@@ -7,6 +7,7 @@
 -- KEYS[2]  of these, what was imported: hash, "<generation>:<field>" -> count
 -- KEYS[3]  flush sequences of the key (usage.lua): hash, worker id -> "<number of its last batch>:<when>"
 -- KEYS[4]  the store's generation
+-- KEYS[5]  when each key was last used: hash, key id -> minute since 1970
 -- ARGV[1]  what KEYS[4] holds, or would hold
 -- ARGV[2]  the generation that counted the figures of the backup
 -- ARGV[3]  '1' to write, '0' to return what would be added
@@ -14,6 +15,8 @@
 -- ARGV[5]  the figures, a line for each: field, count, field of the day's total or '-'; with spaces between
 -- ARGV[6]  field of the month's total
 -- ARGV[7]  the sequences, a line for each: worker id, number, when; with spaces between
+-- ARGV[8]  id of the key
+-- ARGV[9]  the minute, since 1970, in which the key was last used; -1 if it is not known
 --
 -- Returns how much was added, all outcomes together. An error leaves the store unchanged.
 
@@ -87,5 +90,9 @@ for _, change in ipairs(changes) do
     if not own then
         redis.call('HSET', KEYS[2], ARGV[2] .. ':' .. field, text)
     end
+end
+local before = redis.pcall('HGET', KEYS[5], ARGV[8])
+if (tonumber(type(before) == 'string' and before or '') or -1) < tonumber(ARGV[9]) then
+    redis.pcall('HSET', KEYS[5], ARGV[8], ARGV[9])
 end
 return added

@@ -20,6 +20,7 @@ from service.quota.backup import UsageRecord, generation_of, predict_generation
 from service.quota.batch import BILLABLE
 from service.quota.names import (
     GENERATION,
+    LAST_USED,
     MONTH_TOTAL,
     counts_name,
     imported_name,
@@ -78,11 +79,12 @@ def _arguments(record: UsageRecord, generation: str, *, dry_run: bool) -> list[s
         field = parse_field(name)
         total = total_of(field) if field is not None and field.outcome in BILLABLE else "-"
         lines.append(f"{name} {count} {total}")
-    names = (counts_name(key_id, month), imported_name(key_id, month), sequences_name(key_id), GENERATION)
+    names = (counts_name(key_id, month), imported_name(key_id, month), sequences_name(key_id), GENERATION, LAST_USED)
     workers = "\n".join(f"{worker} {last.number} {last.at}" for worker, last in record.workers.items())
     writes = "0" if dry_run else "1"
     arguments = (generation, record.generation, writes, SEQUENCE_SECONDS, "\n".join(lines), MONTH_TOTAL, workers)
-    return [len(names), *names, *arguments]
+    used = -1 if record.last_used is None else record.last_used
+    return [len(names), *names, *arguments, key_id, used]
 
 
 async def _run(client: Redis, calls: list[list[str | int]]) -> list[Any]:

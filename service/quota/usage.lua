@@ -3,7 +3,8 @@
 -- KEYS[1]    flush sequences of the key: hash, worker id -> "<number of its last batch>:<when, seconds since 1970>"
 -- KEYS[2]    counts of the month whose totals are returned: hash, field -> count
 -- KEYS[3]    which store this is: hash, "id" -> its first writer, and when; an emptied store gets a new one
--- KEYS[4..]  counts of the other months in the batch, and of its hours: hashes, field -> count
+-- KEYS[4]    when each key was last used: hash, key id -> minute since 1970
+-- KEYS[5..]  counts of the other months in the batch, and of its hours: hashes, field -> count
 -- ARGV[1]    worker id
 -- ARGV[2]    number of the batch, rising from 1 for each worker; 0 to only read totals
 -- ARGV[3]    seconds after which the sequence of a silent worker expires
@@ -14,7 +15,9 @@
 -- ARGV[8]    seconds after the last count until a record of hours expires
 -- ARGV[9]    number of the worker's batch before this one, or of its last one if there is none; 0 if it names none
 -- ARGV[10]   id of the store that has that one; another store is not checked for it
--- ARGV[11]   number of the call, which is returned, so that a reply shows its call
+-- ARGV[11]   id of the key
+-- ARGV[12]   the last minute, since 1970, that the batch may be from: it may have waited
+-- ARGV[13]   number of the call, which is returned, so that a reply shows its call
 --
 -- Replies {outcome, total of the day, total of the month, number of the worker's last batch here, id of the store, number
 -- of the call}, where outcome is 1 if the batch was added now, 0 if it was before or there is none, and 2 if the
@@ -88,7 +91,7 @@ for place = 4, 5 do
     totals[place] = total
 end
 if lacks or not adds then
-    return {lacks and 2 or 0, totals[4], totals[5], last or 0, id or '', tonumber(ARGV[11])}
+    return {lacks and 2 or 0, totals[4], totals[5], last or 0, id or '', tonumber(ARGV[13])}
 end
 
 if not last then
@@ -121,4 +124,11 @@ for place, field, amount in string.gmatch(ARGV[7], '(%d+) (%S+) (%d+)') do
         end
     end
 end
-return {1, totals[4], totals[5], number, id, tonumber(ARGV[11])}
+
+-- No bill depends on it: an error in it is ignored.
+local minute = math.min(math.floor(now / 60), tonumber(ARGV[12]))
+local before = redis.pcall('HGET', KEYS[4], ARGV[11])
+if (tonumber(type(before) == 'string' and before or '') or -1) < minute then
+    redis.pcall('HSET', KEYS[4], ARGV[11], minute)
+end
+return {1, totals[4], totals[5], number, id, tonumber(ARGV[13])}

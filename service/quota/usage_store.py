@@ -13,6 +13,8 @@ from service.quota.names import (
     DAY_SECONDS,
     HOURS_IN_A_DAY,
     HOURS_KEPT_DAYS,
+    LAST_USED,
+    MINUTES_IN_AN_HOUR,
     MONTH_TOTAL,
     STORE,
     counts_name,
@@ -140,7 +142,7 @@ def _arguments(
     `call` is its number, so that a reply shows which call it belongs to.
     """
     date = date_of(today)
-    names = [sequences_name(key_id), counts_name(key_id, month_of(date)), STORE]
+    names = [sequences_name(key_id), counts_name(key_id, month_of(date)), STORE, LAST_USED]
     lines: list[str] = []
     for (name, field), amount in _sums(key_id, batch).items():
         if name not in names:
@@ -156,7 +158,8 @@ def _arguments(
     texts = ("\n".join(lines), "\n".join(hours))
     asked = (worker_id, batch.number, SEQUENCE_SECONDS, day_total(date), MONTH_TOTAL)
     before = (kept.newest(key_id), kept.store)
-    return [len(names), *names, *asked, *texts, HOURS_KEPT_DAYS * DAY_SECONDS, *before, call]
+    last_minute = (max((hour for hour, *_ in batch.hours), default=-1) + 1) * MINUTES_IN_AN_HOUR - 1
+    return [len(names), *names, *asked, *texts, HOURS_KEPT_DAYS * DAY_SECONDS, *before, key_id, last_minute, call]
 
 
 def _sums(key_id: str, batch: UsageBatch) -> dict[tuple[str, str], int]:

@@ -10,17 +10,17 @@ from typing import Any
 
 import msgspec
 
-from service.base.terms import Quota, Rate, Terms
 from service.base.tracing import step
 from service.keys.record import ApiKey
-from service.quota.gcra import Decision, pace_of
-from service.quota.names import HOUR_SECONDS
+from service.quota.gcra import pace_of
+from service.quota.names import HOUR_SECONDS, partner_id
 from service.quota.quota_state import QuotaState
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
 from service.quota.usage import UsageCounters, outcome_of
-from service.request.allowance import Allowance
+from service.request.allowance import Allowance, SharedPart
 from service.request.errors import problem
+from service.request.limits import OF_KEY, Limit, Passed, limits_of_key
 from service.request.ratelimit import quota_exhausted_headers, rate_limited_headers
 from service.request.request import Request
 from service.request.response import Response
@@ -102,75 +102,119 @@ class Admission:
         terms, area = key.terms, request.area
         if terms.areas is not None and area not in terms.areas:
             return self._refuse(key, area, problem("not_entitled", _NOT_ENTITLED.format(area=area)), _FOR_EVER)
-        if terms.rate is None and terms.quota is None:
-            self._allow(request, key, None, None, number)
-            return None
-        most = _most_together(terms)
-        if number > most:
+        limits = limits_of_key(key)
+        if limits and number > (most := _most_together(limits)):
             return problem("invalid_parameter", _TOO_MANY.format(number=number, most=most), _REPEATED)
-        # the quota first: a request that it refuses takes no token of the rate
-        standing = None
-        if terms.quota is not None:
-            standing = self._quotas.check(key.key_id, terms.quota, self._clock(), number)
-            if standing is None:
-                return self._wait(request, key, number)
-            refused = self._refused_by_quota(key, area, terms.quota, standing, number)
-            if refused is not None:
-                return refused
-        if terms.rate is None:
-            self._allow(request, key, None, standing, number)
-            return None
-        decision = self._limiter.try_take(key.key_id, terms.rate) if number == 1 else None
-        if decision is None:
-            return self._wait_for_rate(request, key, terms.rate, standing, number)
-        return self._decided(request, key, terms.rate, decision, standing, number)
-
-    async def _wait(self, request: Request, key: ApiKey, number: int) -> Response | None:
-        """Waits for the total of the quota, then for the rate."""
-        quota, rate = key.terms.quota, key.terms.rate
-        standing = None
-        if quota is not None:
-            with step("quota"):
-                standing = await self._quotas.standing(key.key_id, quota, number)
-            refused = self._refused_by_quota(key, request.area, quota, standing, number)
-            if refused is not None:
-                return refused
-        if rate is not None:
-            return await self._wait_for_rate(request, key, rate, standing, number)
-        self._allow(request, key, None, standing, number)
+        # quotas first: a request that one refuses takes no token of a rate
+        standings = self._check_quotas(request, key, limits, number)
+        if standings is None:
+            return self._wait(request, key, limits, number)
+        if isinstance(standings, Response):
+            return standings
+        passed: list[Passed] = []
+        for limit, standing in zip(limits, standings, strict=True):
+            decision = None
+            if limit.rate is not None:
+                decision = self._limiter.try_take(limit.holder, limit.rate) if number == 1 else None
+                if decision is None:
+                    return self._wait_for_rates(request, key, limits, standings, passed, number)
+            passed.append(Passed(limit, decision, standing))
+            if decision is not None and not decision.allowed:
+                return self._refused_by_rate(request, key, limits, standings, passed, number)
+        self._allow(request, key, passed, number)
         return None
 
-    async def _wait_for_rate(
-        self, request: Request, key: ApiKey, rate: Rate, standing: QuotaState | None, number: int
+    def _check_quotas(
+        self, request: Request, key: ApiKey, limits: tuple[Limit, ...], number: int
+    ) -> list[QuotaState | None] | Response | None:
+        """Returns the state of each quota, or the refusal by one; None if that needs a call to the store."""
+        standings: list[QuotaState | None] = []
+        for limit in limits:
+            standing = None
+            if limit.quota is not None:
+                standing = self._quotas.check(limit.holder, limit.quota, self._clock(), number)
+                if standing is None:
+                    return None
+            standings.append(standing)
+            if refused := self._refused_by_quota(request, key, limits, standings, number):
+                return refused
+        return standings
+
+    async def _wait(self, request: Request, key: ApiKey, limits: tuple[Limit, ...], number: int) -> Response | None:
+        """Waits for the totals of the quotas, then for the rates."""
+        standings: list[QuotaState | None] = []
+        for limit in limits:
+            standing = None
+            if limit.quota is not None:
+                with step("quota"):
+                    standing = await self._quotas.standing(limit.holder, limit.quota, number)
+            standings.append(standing)
+            if refused := self._refused_by_quota(request, key, limits, standings, number):
+                return refused
+        return await self._wait_for_rates(request, key, limits, standings, [], number)
+
+    async def _wait_for_rates(
+        self,
+        request: Request,
+        key: ApiKey,
+        limits: tuple[Limit, ...],
+        standings: list[QuotaState | None],
+        passed: list[Passed],
+        number: int,
     ) -> Response | None:
-        with step("rate"):
-            if number == 1:
-                decision = await self._limiter.take(key.key_id, rate)
-            else:
-                decision = await self._limiter.take_together(key.key_id, rate, number)
-        return self._decided(request, key, rate, decision, standing, number)
+        """Takes the tokens of the limits after those that the request has `passed`."""
+        for limit, standing in list(zip(limits, standings, strict=True))[len(passed) :]:
+            decision = None
+            if limit.rate is not None:
+                with step("rate"):
+                    if number == 1:
+                        decision = await self._limiter.take(limit.holder, limit.rate)
+                    else:
+                        decision = await self._limiter.take_together(limit.holder, limit.rate, number)
+            passed.append(Passed(limit, decision, standing))
+            if decision is not None and not decision.allowed:
+                return self._refused_by_rate(request, key, limits, standings, passed, number)
+        self._allow(request, key, passed, number)
+        return None
 
     def _refused_by_quota(
-        self, key: ApiKey, area: str, quota: Quota, standing: QuotaState, number: int
+        self,
+        request: Request,
+        key: ApiKey,
+        limits: tuple[Limit, ...],
+        standings: list[QuotaState | None],
+        number: int,
     ) -> Response | None:
+        """Returns the refusal if the newest of the `standings` refuses."""
+        standing = standings[-1]
+        if standing is None:
+            return None
         if standing.withheld:
             return problem("unavailable", _QUOTA_UNKNOWN)
         if standing.remaining >= number:
             return None
-        headers = quota_exhausted_headers(key.terms.rate, quota, standing)
+        passed = _passed(limits, standings)
+        headers = quota_exhausted_headers(passed, len(standings) - 1)
         response = problem("quota_exhausted", _hint_for_too_many(number, standing.remaining), headers=headers)
-        return self._refuse(key, area, response, self._monotonic() + _QUOTA_SECONDS if number == 1 else 0.0)
+        return self._refuse(key, request.area, response, self._monotonic() + _QUOTA_SECONDS if number == 1 else 0.0)
 
-    def _decided(
-        self, request: Request, key: ApiKey, rate: Rate, decision: Decision, standing: QuotaState | None, number: int
-    ) -> Response | None:
-        if decision.allowed:
-            self._allow(request, key, decision, standing, number)
-            return None
-        headers = rate_limited_headers(rate, decision, key.terms.quota, standing)
+    def _refused_by_rate(
+        self,
+        request: Request,
+        key: ApiKey,
+        limits: tuple[Limit, ...],
+        standings: list[QuotaState | None],
+        passed: list[Passed],
+        number: int,
+    ) -> Response:
+        """Returns the refusal by the newest of the `passed` limits."""
+        limit, decision, _ = passed[-1]
+        if decision is None:
+            raise LookupError("no rate has refused")
+        headers = rate_limited_headers([*passed, *_passed(limits, standings)[len(passed) :]], len(passed) - 1)
         response = problem("rate_limited", _hint_for_too_many(number, decision.remaining), headers=headers)
         # until a second less is left to wait
-        until = self._limiter.denied_until(key.key_id) - (decision.retry_after - 1) if number == 1 else 0.0
+        until = self._limiter.denied_until(limit.holder) - (decision.retry_after - 1) if number == 1 else 0.0
         return self._refuse(key, request.area, response, until)
 
     def _refuse(self, key: ApiKey, area: str, response: Response, until: float) -> Response:
@@ -181,52 +225,84 @@ class Admission:
             self._refusals[key.key_id, area] = Refusal(key, response, until)
         return response
 
-    def _allow(
-        self, request: Request, key: ApiKey, decision: Decision | None, standing: QuotaState | None, number: int
-    ) -> None:
+    def _allow(self, request: Request, key: ApiKey, passed: list[Passed], number: int) -> None:
         """Sets the request's allowance. It is kept for the key's next requests, unless it has a warning."""
-        if number > 1 or (standing is not None and not standing.unwarned):
-            request.allowance = allowance = Allowance(key)
-            allowance.update(decision, standing)
-            return
+        own = passed[0] if passed and not passed[0].limit.prefix else Passed(Limit(key.key_id, OF_KEY, None, None))
+        others = passed[-1] if passed and passed[-1].limit.prefix else None
         kept = self._allowances[request.area]
-        allowance = kept.get(key.key_id) or Allowance(key)
-        if allowance.key is not key:
-            allowance = Allowance(key)
+        is_kept = number == 1 and all(one.standing is None or one.standing.unwarned for one in passed)
+        allowance = kept.get(key.key_id) if is_kept else None
+        if allowance is None or allowance.key is not key:
+            allowance = Allowance(key, own.limit, others and others.limit)
+        request.allowance = allowance
+        shared = allowance.shared
+        is_news = not allowance.tail or own.decision is not allowance.decision or own.standing is not allowance.standing
+        if shared is not None and others is not None:
+            is_news = is_news or others.decision is not shared.decision or others.standing is not shared.standing
+            shared.decision, shared.standing = others.decision, others.standing
+        if not is_kept:
+            allowance.update(own.decision, own.standing)
+            return
         if len(kept) >= _MOST_ALLOWANCES:
             kept.clear()
-        kept[key.key_id] = request.allowance = allowance
-        wall = self._clock()
-        seconds = min(_LOOK_SECONDS, HOUR_SECONDS - wall % HOUR_SECONDS)
-        if standing is not None:
-            allowance.known = self._quotas.known(key.key_id)
-            seconds = min(seconds, allowance.known.spendable_until - wall)
-        allowance.until = self._monotonic() + seconds
-        if decision is not None:
-            allowance.token_lease = lease = self._limiter.token_lease(key.key_id)
-            allowance.until = min(allowance.until, lease.renew_at) if lease is not None else 0.0
+        kept[key.key_id] = allowance
+        self._let_spend(allowance, passed)
         allowance.tallies.clear()  # they may be the last hour's
-        if not allowance.tail or decision is not allowance.decision or standing is not allowance.standing:
-            allowance.show(decision, standing)
+        if shared is not None:
+            shared.tallies.clear()
+        if is_news:
+            allowance.show(own.decision, own.standing)
+
+    def _let_spend(self, allowance: Allowance, passed: list[Passed]) -> None:
+        """Lets the allowance spend what is known of the limits, for as long as that is valid."""
+        wall, now = self._clock(), self._monotonic()
+        allowance.until = now + min(_LOOK_SECONDS, HOUR_SECONDS - wall % HOUR_SECONDS)
+        for limit, decision, standing in passed:
+            part: Allowance | SharedPart = allowance
+            if limit.prefix and allowance.shared is not None:
+                part = allowance.shared
+            if standing is not None:
+                part.known = self._quotas.known(limit.holder)
+                allowance.until = min(allowance.until, now + part.known.spendable_until - wall)
+            if decision is not None:
+                part.token_lease = lease = self._limiter.token_lease(limit.holder)
+                allowance.until = min(allowance.until, lease.renew_at) if lease is not None else 0.0
 
     def count(self, request: Request, status: int, outcome: str, number: int = 1) -> None:
-        """Counts a request that has ended as its key's usage, or `number` of them."""
+        """Counts a request that has ended as its key's usage, or `number` of them; and as its partner's, if all keys of
+        that share a quota."""
         allowance = request.allowance
         if allowance is not None and (tally := allowance.tallies.get(outcome)) is not None and not tally.closed:
-            tally.n += number
-            return
+            shared = allowance.shared
+            if shared is None or shared.limit.quota is None:
+                tally.n += number
+                return
+            if (other := shared.tallies.get(outcome)) is not None and not other.closed:
+                tally.n += number
+                other.n += number
+                return
         usage, key = outcome_of(status, outcome), request.key
         if usage is None or key is None or request.area not in self._areas:
             return
         tally = self._counters.count(key.key_id, request.area, usage, number)
         if allowance is not None:
             allowance.tallies[outcome] = tally
+        if key.shared is not None and key.shared.terms.quota is not None:
+            other = self._counters.count(partner_id(key.shared.name), request.area, usage, number)
+            if allowance is not None and allowance.shared is not None:
+                allowance.shared.tallies[outcome] = other
 
 
-def _most_together(terms: Terms) -> int:
-    """Returns how many requests could ever pass together. There is a rate or a quota."""
-    bounds = [pace_of(terms.rate).burst] if terms.rate is not None else []
-    return min([*bounds, terms.quota.requests] if terms.quota is not None else bounds)
+def _passed(limits: tuple[Limit, ...], standings: list[QuotaState | None]) -> list[Passed]:
+    """Returns what is known of the limits before any rate has decided."""
+    known = [*standings, *[None] * (len(limits) - len(standings))]
+    return [Passed(limit, None, standing) for limit, standing in zip(limits, known, strict=True)]
+
+
+def _most_together(limits: tuple[Limit, ...]) -> int:
+    """Returns how many requests could ever pass together."""
+    rates = [pace_of(limit.rate).burst for limit in limits if limit.rate is not None]
+    return min([*rates, *(limit.quota.requests for limit in limits if limit.quota is not None)])
 
 
 def _hint_for_too_many(number: int, left: int) -> str | None:

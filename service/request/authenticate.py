@@ -73,7 +73,7 @@ class Authenticator:
             advice = (
                 verdict.fault
                 if verdict.reason == "invalid"
-                else suggestions.hint_for_ended_key(verdict.reason, verdict.since)
+                else suggestions.hint_for_inactive_key(verdict.reason, verdict.since)
             )
             return problem(f"{verdict.reason}_api_key", advice)
         self._telemetry.count(KEY_CHECKS, "unknown")

@@ -33,6 +33,8 @@ CODES: dict[str, tuple[int, str]] = {
     "invalid_api_key": (401, "The API key is not known. Check that it was copied whole, or ask for a new one."),
     "expired_api_key": (401, "The API key has expired. Ask for a new one."),
     "revoked_api_key": (401, "The API key was revoked. Ask for a new one."),
+    "pending_api_key": (401, "The API key is not valid yet. Wait until then."),
+    "suspended_api_key": (403, "The API key is suspended. Ask us to resume it; you keep the key."),
     "not_entitled": (403, "The API key does not include this data area. Ask for it to be added."),
     "no_matching_records": (404, "Nothing matches the query."),
     "not_found": (404, "There is nothing at this path. GET /v1/ lists what there is."),

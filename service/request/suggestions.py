@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Literal
 from urllib.parse import parse_qsl, unquote
 
 from rapidfuzz import process
@@ -72,12 +71,17 @@ def hint_for_missing_key(headers: Iterable[tuple[bytes, bytes]], query: bytes) -
     return None
 
 
-def hint_for_ended_key(reason: Literal["expired", "revoked"], since: datetime | None) -> str | None:
-    """Returns what to do about such a key, and since when it is invalid."""
-    if since is None:
-        return None
-    became = "expired" if reason == "expired" else "was revoked"
-    return f"The API key {became} on {since:%Y-%m-%d} at {since:%H:%M} UTC. Ask for a new one."
+_INACTIVE = {
+    "expired": "The API key expired on {since}. Ask for a new one.",
+    "revoked": "The API key was revoked on {since}. Ask for a new one.",
+    "suspended": "The API key was suspended on {since}. Ask us to resume it; you keep the key.",
+    "pending": "The API key is valid from {since}. Wait until then.",
+}
+
+
+def hint_for_inactive_key(reason: str, since: datetime | None) -> str | None:
+    """Returns what to do about such a key, and since or until when it is inactive."""
+    return None if since is None else _INACTIVE[reason].format(since=f"{since:%Y-%m-%d} at {since:%H:%M} UTC")
 
 
 @lru_cache(maxsize=256)

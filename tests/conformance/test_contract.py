@@ -14,6 +14,7 @@ import pytest
 
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
+from service.keys.changes import suspend
 from service.keys.store import KeyStore
 from service.request.errors import CODES
 from tests.support.served import FORECAST, Served, with_keys
@@ -30,7 +31,7 @@ PROBLEM = ["type", "title", "status", "detail", "code", "request_id"]
 
 @pytest.fixture(scope="module")
 def keys(documented: Served, settings: Settings) -> dict[str, str]:
-    """A key without the area `projects`, one of 1,000 requests a second and 100,000 a day, and a revoked one."""
+    """Keys: without the area `projects`; of 1,000 requests a second and 100,000 a day; revoked; suspended."""
 
     async def make(store: KeyStore) -> dict[str, str]:
         made = {}
@@ -38,10 +39,13 @@ def keys(documented: Served, settings: Settings) -> dict[str, str]:
             ("forecast alone", Terms(areas=("forecast",))),
             ("limited", Terms(rate=Rate(1_000, 1, 1_000), quota=Quota(100_000, "day"))),
             ("revoked", Terms()),
+            ("suspended", Terms()),
         ):
             made[name], record = await store.issue("acme", "", None, terms)
             if name == "revoked":
                 await store.revoke(record.key_id)
+            if name == "suspended":
+                await suspend(store, record.key_id, "overdue")
         return made
 
     async def run() -> dict[str, str]:
@@ -224,6 +228,17 @@ def test_11_a_401_names_the_scheme_and_only_the_right_secret_learns_of_a_revocat
     guessed = documented.ask(f"{FORECAST}?zip_code=36436", key=keys["revoked"][:-1] + "_")
     assert problem(guessed) == (401, "invalid_api_key")
     assert revoked.header("www-authenticate") == guessed.header("www-authenticate") == "ApiKey"
+
+
+def test_11_a_suspended_key_is_a_403_on_every_path_without_the_operator_s_reason(
+    documented: Served, keys: dict[str, str]
+) -> None:
+    for path in (f"{FORECAST}?zip_code=36436", f"{FORECAST}/batch?zip_code=36436", "/v1/", "/v1/usage", "/v1/nothing"):
+        answer = documented.ask(path, key=keys["suspended"])
+        assert problem(answer) == (403, "suspended_api_key")
+        assert b"overdue" not in answer.body
+    guessed = documented.ask("/v1/", key=keys["suspended"][:-1] + "_")
+    assert problem(guessed) == (401, "invalid_api_key")
 
 
 def test_12_a_200_has_its_validators_and_says_where_it_came_from(documented: Served, keys: dict[str, str]) -> None:

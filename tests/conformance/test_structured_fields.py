@@ -8,6 +8,7 @@ from service.base.terms import Quota, Rate
 from service.quota.gcra import allowed, refused
 from service.quota.quota_state import QuotaState
 from service.request.ratelimit import limit_headers, quota_exhausted_headers, rate_limited_headers
+from tests.service.request.test_ratelimit import passed_with
 from tests.support.served import Served
 
 http_sf = pytest.importorskip("http_sf", reason="http-sf is not installed (pip install '.[conformance]')")
@@ -16,9 +17,9 @@ RATE, QUOTA = Rate(500, 1, 100), Quota(5_000_000, "month")
 STANDING = QuotaState(0, 4_999_999, 86_400, 30 * 86_400, exhausted=False, warn_from=4_000_000)
 USED_UP = QuotaState(5_000_000, 0, 70_863, 86_400, exhausted=True, warn_from=4_000_000)
 ANSWERS = (
-    limit_headers(RATE, allowed(RATE, 99), QUOTA, STANDING),
-    rate_limited_headers(RATE, refused(0.2), QUOTA, STANDING),
-    quota_exhausted_headers(RATE, QUOTA, USED_UP),
+    limit_headers(passed_with(RATE, allowed(RATE, 99), QUOTA, STANDING)),
+    rate_limited_headers(passed_with(RATE, refused(0.2), QUOTA, STANDING), 0),
+    quota_exhausted_headers(passed_with(RATE, None, QUOTA, USED_UP), 0),
 )
 
 

@@ -14,8 +14,9 @@ from redis.asyncio import Redis
 
 from service.base.terms import Quota, Rate, Terms
 from service.keys.audit import AUDIT, LINE
-from service.keys.record import ApiKey
-from service.keys.store import KeyStore, edit_of, now
+from service.keys.edits import RawKey, edits_of
+from service.keys.record import WholeKey
+from service.keys.store import KeyStore, now
 from tests.figures.common import Site, say, site
 
 STEP = 2000
@@ -26,11 +27,11 @@ TERMS = (
 )
 
 
-def keys_of(store: KeyStore, number: int) -> Iterator[ApiKey]:
+def keys_of(store: KeyStore, number: int) -> Iterator[WholeKey]:
     """Like those of `new_key`, but for digests: random ones of the same length, because nobody will ask with them."""
     created = now()
     for at in range(number):
-        yield ApiKey(
+        yield WholeKey(
             key_id=f"{at:07}{secrets.token_hex(3)[:5]}",
             partner=f"partner {at % 5000}",
             label=f"integration {at % 7}",
@@ -44,7 +45,7 @@ def keys_of(store: KeyStore, number: int) -> Iterator[ApiKey]:
 async def fill(store: KeyStore, client: Redis, number: int) -> None:
     """Writes the records, then the trail."""
     before = await memory(client)
-    edits = [edit_of(None, None, key, "issued") for key in keys_of(store, number)]
+    edits = [edit for key in keys_of(store, number) for edit in edits_of(RawKey(), None, key, "issued")]
     for start in range(0, len(edits), STEP):
         await client.mset({edit.name: edit.after for edit in edits[start : start + STEP]})
     records = await memory(client)

@@ -8,7 +8,7 @@ from fakeredis import FakeAsyncRedis
 from service.keys import backup, form
 from service.keys.backup import Dump
 from service.keys.errors import ForeignStoreError
-from service.keys.record import ApiKey
+from service.keys.record import WholeKey
 from service.keys.restore import Restore, Restored
 from service.keys.store import FoundKey, KeyStore
 from service.redis.errors import StoreUnavailable
@@ -25,7 +25,7 @@ class Clock:
         return self.now
 
 
-async def found(store: KeyStore, key_id: str) -> ApiKey:
+async def found(store: KeyStore, key_id: str) -> WholeKey:
     key = (await store.find(key_id)).key
     assert key is not None
     return key

@@ -42,10 +42,10 @@ def export(file: Path, partial: bool) -> Output:
     FILE may be - for standard output. Only its owner can read the file. An earlier backup is replaced, and the output
     says so; any other existing file is refused.
 
-    The backup holds every key with its terms and the digest of its secret, the whole audit trail, and usage by key,
-    area and UTC day. It has no secrets, which are stored nowhere, and not the pepper. Back up the pepper separately:
-    the digests are worthless without it. Usage that workers have not stored yet, usually of the last half second, is
-    missing.
+    The backup holds every plan, the limits of partners, every key with its terms and the digest of its secret, the
+    whole audit trail, and usage by key, area and UTC day. It has no secrets, which are stored nowhere, and not the
+    pepper. Back up the pepper separately: the digests are worthless without it. Usage that workers have not stored yet,
+    usually of the last half second, is missing.
 
     Damaged records are listed and left out. The command then exits with 1 and keeps an existing FILE, which may still
     have them, unless --partial is given.
@@ -68,9 +68,10 @@ def export(file: Path, partial: bool) -> Output:
     replaces = not to_stdout and file.exists() and file.stat().st_size > 0
     dump = with_store(lambda store: _to_stdout(store) if to_stdout else _to_file(store, file, keeps=keeps))
     made = dump.made
-    numbers = {"keys": made.keys, "lines": made.lines, "usage": made.usage}
+    numbers = {name: getattr(made, name) for name in ("keys", "plans", "partners", "lines", "usage")}
     members = {"file": str(file), **numbers, "replaced": replaces, "damaged": dump.damaged}
-    counts = f"{made.keys:,} keys, {made.lines:,} lines of the audit trail, {made.usage:,} records of usage."
+    counts = f"{made.keys:,} keys, {made.plans:,} plans, {made.partners:,} partners, "
+    counts += f"{made.lines:,} lines of the audit trail, {made.usage:,} records of usage."
     counts += " The earlier backup in this file was replaced." if replaces else ""
     _print_damaged(dump.damaged)
     return Output(members, lambda: stderr().print(counts, soft_wrap=True), code=FAILED if dump.damaged else 0)
@@ -86,12 +87,12 @@ def import_(file: Path, dry_run: bool) -> Output:
     FILE may be - for standard input. A file that is damaged, truncated, edited or made with another pepper is refused
     as a whole.
 
-    Keys: the newer record of a key wins. A key that was revoked according to either audit trail ends up revoked,
-    however old the backup. If the store lost its trail as well, revoke the keys again that were revoked after the
-    backup. Keys that only an audit trail has are lost; they are listed.
+    Plans, partners and keys: the newer record of each wins. A key that was revoked according to either audit trail ends
+    up revoked, however old the backup. If the store lost its trail as well, revoke the keys again that were revoked
+    after the backup. Keys that only an audit trail has are lost; they are listed.
 
     Usage: counts that the store lacks are added, and no request is counted twice. Backups can be imported at any time
-    and in any order. Backups of version 1 have no usage.
+    and in any order. Backups of version 1 have no usage, those of version 2 no plans and partners.
 
     Workers accept the store again afterwards, even if it was emptied or recreated. If an import is interrupted, run it
     again.
@@ -149,6 +150,8 @@ def _print_summary(done: Restored, usage: RestoredUsage, *, dry_run: bool) -> No
         (done.updated, "keys updated"),
         (done.kept, "keys left unchanged"),
         (done.revoked, "of them revoked, according to an audit trail"),
+        (done.plans, "plans added or updated"),
+        (done.partners, "partners with limits added or updated"),
         (done.lines, "lines of the audit trail added"),
         (usage.added, "requests added to usage"),
         (done.damaged_lines, "damaged lines of an audit trail skipped"),

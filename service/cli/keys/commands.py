@@ -8,11 +8,19 @@ import click
 import msgspec
 
 from config.text import printable
-from service.base.masking import has_key
 from service.cli.durations import NEVER, Duration, FutureTime
 from service.cli.keys.backup import export, import_
 from service.cli.keys.log import log
-from service.cli.keys.opened import changing, checked_id, done, format_terms, minute, repeatable, with_store
+from service.cli.keys.opened import (
+    changing,
+    checked_id,
+    checked_text,
+    done,
+    format_terms,
+    minute,
+    repeatable,
+    with_store,
+)
 from service.cli.keys.repair import repair
 from service.cli.keys.show import list_keys, show
 from service.cli.keys.terms import Dropped, Given, editor, terms_options
@@ -28,7 +36,7 @@ from service.cli.output import (
 )
 from service.keys import changes, pepper
 from service.keys.changes import adopt
-from service.keys.record import ApiKey, KeyView
+from service.keys.record import ApiKey, KeyView, MoreOfKey
 from service.reports.text_table import plain
 
 _QUESTION = "Lost keys, and keys made with another pepper, will never work again. Continue?"
@@ -36,7 +44,7 @@ _QUESTION = "Lost keys, and keys made with another pepper, will never work again
 
 @click.group()
 def keys() -> None:
-    """Issue, change, rotate and revoke partners' API keys.
+    """Issue, change, rotate, suspend and revoke partners' API keys.
 
     Commands take the id of a key, never the key itself. Keys are never deleted, only revoked. Every change is in the
     audit trail (`forecast keys log`) and reaches running workers at once.
@@ -57,13 +65,24 @@ for _command in (list_keys, show, log, export, import_, repair):
 @click.option("--partner", required=True, help="Name of the partner.")
 @click.option("--label", default="", help="Distinguishes this key from the partner's other keys.")
 @click.option("--expires", type=FutureTime(), help="When it stops working: 90d, 12h, 2027-01-31. Default: never.")
+@click.option("--not-before", type=FutureTime(), help="When it begins to work: 7d, 2027-01-01. Default: at once.")
 @click.option("--test", is_flag=True, help="Create a test key: fixed test data, errors on purpose, no bill.")
+@click.option("--plan", help="Name of its plan, whose terms it has, except for those that you give.")
 @terms_options
 @with_json
-def issue(partner: str, label: str, expires: datetime | None, test: bool, **terms: Any) -> None:
+def issue(
+    partner: str,
+    label: str,
+    expires: datetime | None,
+    not_before: datetime | None,
+    test: bool,
+    plan: str | None,
+    **terms: Any,
+) -> None:
     """Create a key. It is shown once.
 
-    Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit.
+    Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit. With
+    --plan, each term that you do not give is the plan's, also after the plan changes.
 
     With --test the key begins with phf_test. It never opens live data, and its requests are never counted or billed.
     Its rate applies as for any other key; its quota is shown, but never used up.
@@ -76,15 +95,18 @@ def issue(partner: str, label: str, expires: datetime | None, test: bool, **term
     Examples:
       forecast keys issue --partner acme
       forecast keys issue --partner acme --areas forecast --rate 500/s --burst 100 --quota 5000000/month
+      forecast keys issue --partner acme --plan basic --quota 2000000/month
       forecast keys issue --partner acme --label integration --test
       KEY=$(forecast keys issue --partner acme --json | jq -r .key)
     """
-    partner, label = (_text(name, value) for name, value in (("--partner", partner), ("--label", label)))
+    partner, label = (checked_text(name, value) for name, value in (("--partner", partner), ("--label", label)))
     if not partner:
         raise click.UsageError("--partner is empty")
-    wanted = Given(**terms).terms()
+    if expires is not None and not_before is not None and expires <= not_before:
+        raise click.UsageError("--expires must be later than --not-before")
+    wanted, more = Given(**terms).terms(), MoreOfKey(plan=plan, not_before=not_before)
     (presented, key), warnings = changing(
-        lambda store: store.issue(partner, label, expires, wanted, test=test), begins=True
+        lambda store: changes.issue(store, partner, label, expires, wanted, test=test, more=more), begins=True
     )
     _hand_over(presented, KeyView.of(key), warnings)
 
@@ -99,7 +121,7 @@ def issue(partner: str, label: str, expires: datetime | None, test: bool, **term
 def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
     """Replace a key by a new one, with an overlap.
 
-    The new key has the same partner, label and terms, and is shown once. The old key works until the overlap
+    The new key has the same partner, label, plan and terms, and is shown once. The old key works until the overlap
     ends, or until its own expiry if that comes first.
 
     Exit codes: 0 rotated, 1 failed or the key no longer works, 2 wrong usage.
@@ -124,9 +146,9 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
 def extend(key_id: str, expires: datetime) -> Output:
     """Set when a key stops working, earlier or later.
 
-    An expired key works again afterwards. A revoked key cannot be extended.
+    An expired key works again afterwards. A revoked key cannot be extended, nor a suspended one before it is resumed.
 
-    Exit codes: 0 set, 1 failed or the key is revoked, 2 wrong usage.
+    Exit codes: 0 set, 1 failed, or the key is revoked or suspended, 2 wrong usage.
 
     \b
     Examples:
@@ -146,11 +168,16 @@ def extend(key_id: str, expires: datetime) -> Output:
 @click.option("--all-areas", is_flag=True, help="Open every area, future ones included.")
 @click.option("--no-rate", is_flag=True, help="Remove the rate limit.")
 @click.option("--no-quota", is_flag=True, help="Remove the quota.")
+@click.option("--plan", help="Give the key this plan. Its own terms stay, and come before the plan's.")
+@click.option("--no-plan", is_flag=True, help="Take the plan away. The key keeps only its own terms.")
 @with_json
-def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, **terms: Any) -> Output:
-    """Change the terms of a key: areas, rate, quota.
+def change(
+    key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, plan: str | None, no_plan: bool, **terms: Any
+) -> Output:
+    """Change the terms of a key: areas, rate, quota, plan.
 
-    Other terms stay the same. The change reaches workers at once.
+    Other terms stay the same. The change reaches workers at once. If the key has a plan, a term that you remove is the
+    plan's again.
 
     Exit codes: 0 changed, 1 failed, 2 wrong usage.
 
@@ -158,12 +185,61 @@ def change(key_id: str, all_areas: bool, no_rate: bool, no_quota: bool, **terms:
     Examples:
       forecast keys change 0B1zQmX4ktLw --rate 500/s --burst 100
       forecast keys change 0B1zQmX4ktLw --areas forecast --no-quota
+      forecast keys change 0B1zQmX4ktLw --plan pro --no-rate
     """
     checked_id(key_id)
-    edit = editor(Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota))
-    (before, key), warnings = repeatable(lambda store: changes.change_terms(store, key_id, edit))
-    both = f"{plain(format_terms(before.terms))} → {plain(format_terms(key.terms))}"
+    if no_plan and plan is not None:
+        raise click.UsageError("--no-plan contradicts --plan")
+    given, dropped = Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota)
+    keeps_plan = plan is None and not no_plan
+    edit = editor(given, dropped, required=keeps_plan)
+    wanted = msgspec.UNSET if keeps_plan else plan
+    (before, key), warnings = repeatable(lambda store: changes.change_terms(store, key_id, edit, wanted))
+    both = " → ".join(plain(format_terms(each.terms, each.more.plan)) for each in (before, key))
     return _changed(key, warnings, f"Key {key.key_id} of {plain(key.partner)}: {both}")
+
+
+@keys.command()
+@click.argument("key_id")
+@click.option("--reason", required=True, help="Why, for operators: `keys show` and the audit trail have it.")
+@with_json
+def suspend(key_id: str, reason: str) -> Output:
+    """Suspend a key until it is resumed.
+
+    It reaches workers at once. Requests with the key get a 403, which does not have the reason. Suspending a key twice
+    is harmless: the first time and reason stay. Other keys of the partner still work.
+
+    Exit codes: 0 suspended, 1 failed or the key is revoked, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast keys suspend 0B1zQmX4ktLw --reason "invoice 4711 is overdue"
+    """
+    checked_id(key_id)
+    reason = checked_text("--reason", reason)
+    if not reason:
+        raise click.UsageError("--reason is empty")
+    (_, key), warnings = repeatable(lambda store: changes.suspend(store, key_id, reason))
+    return _changed(key, warnings, f"Suspended {key.key_id} of {plain(key.partner)}.")
+
+
+@keys.command()
+@click.argument("key_id")
+@with_json
+def resume(key_id: str) -> Output:
+    """Make a suspended key work again.
+
+    It ends when it would have ended without the suspension. Resuming a key that is not suspended is harmless.
+
+    Exit codes: 0 resumed, 1 failed or the key is revoked, 2 wrong usage.
+
+    \b
+    Examples:
+      forecast keys resume 0B1zQmX4ktLw
+    """
+    checked_id(key_id)
+    (_, key), warnings = repeatable(lambda store: changes.resume(store, key_id))
+    return _changed(key, warnings, f"Resumed {key.key_id} of {plain(key.partner)}: {KeyView.of(key).status}.")
 
 
 @keys.command()
@@ -246,11 +322,3 @@ def _print_key(presented: str, key: KeyView) -> None:
 
 def _is_at_terminal() -> bool:
     return sys.stdin.isatty()
-
-
-def _text(name: str, value: str) -> str:
-    if len(value) > 200 or not value.isprintable():
-        raise click.UsageError(f"{name} must be printable and at most 200 characters")
-    if has_key(value):  # the text is stored for good, and shown
-        raise click.UsageError(f"{name} contains what looks like a key; if it is one, revoke it")
-    return value.strip()

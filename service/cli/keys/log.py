@@ -95,10 +95,18 @@ def _difference(change: Change) -> str:
         parts.append(f"{'to' if change.what == 'rotated' else 'from'} {change.rotated}")
     if change.before is None and after.expires_at is not None:
         parts.append(f"expires {end(after.expires_at)}")
-    if change.before is None and after.terms != KeyState().terms:
-        parts.append(format_terms(after.terms))
+    if change.plan is not None:
+        parts.append(f"plan {change.plan}")
+    own = format_terms(after.terms, after.more.plan)
+    if change.before is None and own != "-":
+        parts.append(own)
     if before.expires_at != after.expires_at:
         parts.append(f"expires {end(before.expires_at)} → {end(after.expires_at)}")
-    if before.terms != after.terms:
-        parts.append(f"terms {format_terms(before.terms)} → {format_terms(after.terms)}")
+    begins, suspended = after.more.not_before, after.more.suspended
+    if change.before is None and begins is not None:
+        parts.append(f"begins {end(begins)}")
+    if suspended is not None and before.more.suspended != suspended:
+        parts.append(f"reason: {suspended.reason}")
+    if (was := format_terms(before.terms, before.more.plan)) != own:
+        parts.append(f"terms {was} → {own}")
     return "; ".join(parts)

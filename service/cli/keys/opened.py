@@ -99,6 +99,15 @@ def checked_id(key_id: str) -> str:
     return key_id
 
 
+def checked_text(name: str, value: str) -> str:
+    """Returns an option's value without spaces around it. Raises click.UsageError if it cannot be stored."""
+    if len(value) > 200 or not value.isprintable():
+        raise click.UsageError(f"{name} must be printable and at most 200 characters")
+    if masking.has_key(value):  # the text is stored for good, and shown
+        raise click.UsageError(f"{name} contains what looks like a key; if it is one, revoke it")
+    return value.strip()
+
+
 def day(time: datetime | None) -> str:
     return f"{time:%Y-%m-%d}" if time else "never"
 
@@ -112,9 +121,11 @@ def end(time: datetime | None) -> str:
     return day(time) if time is not None and (time.hour, time.minute) == (0, 0) else minute(time)
 
 
-def format_terms(terms: Terms, *, brief: bool = False) -> str:
+def format_terms(terms: Terms, plan: str | None = None, *, brief: bool = False) -> str:
     """Formats terms in one line; `-` if there are none. `brief`: without burst and warning."""
-    parts = [] if terms.areas is None else [", ".join(terms.areas)]
+    parts = [] if plan is None else [f"plan {plan}"]
+    if terms.areas is not None:
+        parts.append(", ".join(terms.areas))
     if terms.rate is not None:
         parts.append(f"{terms.rate}{'' if brief else f' (burst {terms.rate.burst:,})'}")
     if terms.quota is not None:

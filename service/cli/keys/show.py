@@ -26,33 +26,48 @@ from service.cli.keys.opened import (
 )
 from service.cli.keys.terms import one_area
 from service.cli.output import FAILED, Output, print_error, stdout, wants_json, with_json
-from service.keys.record import DamagedKey, KeyView
+from service.keys.record import DamagedKey, KeyView, Suspension
 from service.keys.store import KeyStore, every_key
+from service.quota.report import last_used
 from service.reports.text_table import NARROW, plain, text_table
 
-_COLUMNS = ("key id", "partner", "label", "status", "created", "expires", "terms")
+_COLUMNS = ("key id", "partner", "label", "status", "created", "last used", "expires", "terms")
 _NARROW_LABEL = 70  # below this width, labels are left out too
-_COLOURS = {"active": "green", "expired": "yellow", "revoked": "red", "void": "magenta"}
+_COLOURS = {
+    "active": "green",
+    "pending": "cyan",
+    "suspended": "yellow",
+    "expired": "yellow",
+    "revoked": "red",
+    "void": "magenta",
+}
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """The filters of one listing; None means no filter."""
 
     partner: str | None
+    plan: str | None
     status: str | None
     area: str | None
     label: str | None  # part of a label, case-insensitive
     expires_within: timedelta | None
+    unused: timedelta | None
 
     def matches(self, view: KeyView) -> bool:
         areas = view.terms.areas
         return (
             (self.partner is None or view.partner == self.partner)
+            and (self.plan is None or view.plan == self.plan)
             and (self.status is None or view.status == self.status)
             and (self.area is None or areas is None or self.area in areas)
             and (self.label is None or self.label.casefold() in view.label.casefold())
             and (self.expires_within is None or self._ends_soon(view, self.expires_within))
+            and (self.unused is None or self._is_unused(view, self.unused))
         )
+
+    def _is_unused(self, view: KeyView, within: timedelta) -> bool:
+        return not view.test and datetime.now(UTC) - (view.last_used or view.created_at) >= within
 
     def _ends_soon(self, view: KeyView, within: timedelta) -> bool:
         ends = view.expires_at
@@ -81,12 +96,14 @@ class _Newest:
 
 @click.command(name="list")
 @click.option("--partner", help="Only keys of this partner.")
-@click.option(
-    "--status", type=click.Choice(["active", "expired", "revoked", "void"]), help="Only keys with this status."
-)
-@click.option("--area", callback=one_area, help="Only keys that open this area.")
+@click.option("--plan", help="Only keys with this plan.")
+@click.option("--status", type=click.Choice(list(_COLOURS)), help="Only keys with this status.")
+@click.option("--area", callback=one_area, help="Only keys whose own terms open this area.")
 @click.option("--label", help="Only keys whose label contains this text (case-insensitive).")
 @click.option("--expires-within", type=Duration(), help="Only active keys that end within this time: 30d, 12h.")
+@click.option(
+    "--unused", type=Duration(), help="Only keys issued that long ago and not used since: 90d. Not test keys."
+)
 @limit_option
 @with_json
 def list_keys(limit: int | None, **wanted: Any) -> None:
@@ -101,6 +118,7 @@ def list_keys(limit: int | None, **wanted: Any) -> None:
     Examples:
       forecast keys list --partner acme --status active
       forecast keys list --expires-within 30d
+      forecast keys list --status active --unused 90d
     """
     damaged, loss = with_store(lambda store: _list(store, Wanted(**wanted), limit))
     report_loss(loss)
@@ -137,8 +155,9 @@ async def _list(store: KeyStore, wanted: Wanted, limit: int | None) -> tuple[int
 
 async def _views(store: KeyStore) -> AsyncIterator[KeyView | DamagedKey]:
     _, identity = await store.raw_identity()
+    used = await last_used(store.redis)
     async for key in every_key(store):
-        yield key if isinstance(key, DamagedKey) else KeyView.of(key, identity)
+        yield key if isinstance(key, DamagedKey) else KeyView.of(key, identity, used)
 
 
 def _print_damaged(entry: DamagedKey, array: JsonArray | None) -> None:
@@ -161,8 +180,9 @@ def _print_table(newest: _Newest) -> None:
 def keys_table(views: list[KeyView], width: int) -> Table:
     """Returns a table for a terminal of `width` columns. A narrow one leaves out details; ids are never broken."""
     wide = width >= NARROW
-    names = [name for name in _COLUMNS if wide or (name != "created" and (name != "label" or width >= _NARROW_LABEL))]
-    shown = text_table(*names, whole=("key id", "status", "created", "expires"))
+    hidden = () if wide else ("created", "last used") if width >= _NARROW_LABEL else ("created", "last used", "label")
+    names = [name for name in _COLUMNS if name not in hidden]
+    shown = text_table(*names, whole=("key id", "status", "created", "last used", "expires"))
     for view in views:
         cells: dict[str, str | Text] = {
             "key id": view.key_id,
@@ -170,8 +190,9 @@ def keys_table(views: list[KeyView], width: int) -> Table:
             "label": view.label,
             "status": _status(view),
             "created": day(view.created_at),
+            "last used": day(view.last_used),
             "expires": end(view.expires_at) if wide else day(view.expires_at),
-            "terms": format_terms(view.terms, brief=not wide),
+            "terms": format_terms(view.terms, view.plan, brief=not wide),
         }
         shown.add_row(*(cells[name] for name in names))
     return shown
@@ -196,7 +217,7 @@ def show(key_id: str) -> Output:
     async def look(store: KeyStore) -> KeyView:
         _, key = await store.read(key_id)
         _, identity = await store.raw_identity()
-        return KeyView.of(key, identity)
+        return KeyView.of(key, identity, await last_used(store.redis))
 
     view = with_store(look)
     return Output(view, lambda: _print_key(view))
@@ -210,14 +231,25 @@ def _print_key(view: KeyView) -> None:
         ("status", _status(view)),
         ("created", minute(view.created_at)),
         ("expires", minute(view.expires_at)),
+        ("last used", "not counted" if view.test else minute(view.last_used)),
+        ("begins", minute(view.not_before) if view.not_before else "when issued"),
+        ("suspended", _suspension(view.suspended) if view.suspended else "-"),
         ("revoked", minute(view.revoked_at) if view.revoked_at else "-"),
-        ("areas", "all" if view.terms.areas is None else ", ".join(view.terms.areas)),
+        ("plan", view.plan or "-"),
+        (
+            "areas",
+            ("all, or the plan's" if view.plan else "all") if view.terms.areas is None else ", ".join(view.terms.areas),
+        ),
         ("limits", format_terms(msgspec.structs.replace(view.terms, areas=None))),
         ("rotated from", view.rotated_from or "-"),
         ("rotated to", view.rotated_to or "-"),
     ):
         shown.add_row(name, text)
     stdout().print(shown)
+
+
+def _suspension(suspended: Suspension) -> str:
+    return f"{minute(suspended.at)} by {plain(suspended.by)}: {plain(suspended.reason)}"
 
 
 def _status(view: KeyView) -> Text:

@@ -52,8 +52,8 @@ class Dropped(msgspec.Struct, frozen=True, kw_only=True):
     quota: bool
 
 
-def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
-    """Returns the function that applies the options to the terms of a key.
+def editor(given: Given, dropped: Dropped, *, required: bool = True) -> Callable[[Terms], Terms]:
+    """Returns the function that applies the options to the terms of a key. `required`: there must be one.
 
     The function raises KeyStoreError if the key lacks the rate or quota that an option changes.
 
@@ -67,10 +67,10 @@ def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
     ):
         if lifted and any(option is not None for option in options):
             raise click.UsageError(f"{flag} contradicts the other options")
-    if given.nothing() and not (dropped.areas or dropped.rate or dropped.quota):
+    if required and given.nothing() and not (dropped.areas or dropped.rate or dropped.quota):
         raise click.UsageError(
-            "no change requested: give --areas, --rate, --burst, --quota or --warn-at, or --all-areas, --no-rate or "
-            "--no-quota"
+            "no change requested: give --areas, --rate, --burst, --quota or --warn-at, or --all-areas, --no-rate, "
+            "--no-quota, --plan or --no-plan"
         )
     rate, quota = given.new_rate(), given.new_quota()
 
@@ -87,6 +87,12 @@ def editor(given: Given, dropped: Dropped) -> Callable[[Terms], Terms]:
 
 def terms_options(command: F) -> F:
     """Adds --areas, --rate, --burst, --quota and --warn-at."""
+    areas = click.option("--areas", callback=_areas, help="Data areas that the key opens, separated by commas.")
+    return areas(limit_options(command))
+
+
+def limit_options(command: F) -> F:
+    """Adds --rate, --burst, --quota and --warn-at."""
     for option in (
         click.option("--warn-at", callback=_share, help="Share of the quota at which answers begin to warn: 80%."),
         click.option("--quota", help="Most billable answers in a UTC day or month: 100000/day, 5000000/month."),
@@ -96,7 +102,6 @@ def terms_options(command: F) -> F:
             help="Most requests at once after a pause, with --rate. Default: the requests of one second.",
         ),
         click.option("--rate", help="Most requests on average: 500/s, 30/min, 1000/h."),
-        click.option("--areas", callback=_areas, help="Data areas that the key opens, separated by commas."),
     ):
         command = option(command)
     return command

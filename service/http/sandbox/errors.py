@@ -11,6 +11,7 @@ from service.keys.record import ApiKey
 from service.quota.gcra import refused
 from service.quota.quota_state import QuotaState
 from service.request.errors import CODES, problem
+from service.request.limits import OF_KEY, Limit, Passed
 from service.request.ratelimit import quota_exhausted_headers, rate_limited_headers
 from service.request.request import Request
 from service.request.respond import CachePolicy
@@ -66,9 +67,10 @@ def _asked(scope: Any) -> str | None:
 def _headers(code: str, key: ApiKey, policy: CachePolicy, release: str) -> tuple[Header, ...]:
     rate, quota = key.terms.rate, key.terms.quota
     if code == "rate_limited":
-        return rate_limited_headers(rate or _RATE, refused(1))
+        return rate_limited_headers([Passed(Limit(key.key_id, OF_KEY, rate or _RATE, None), refused(1))], 0)
     if code == "quota_exhausted":
-        return quota_exhausted_headers(rate, quota or _QUOTA, _used_up(quota or _QUOTA))
+        limit = Limit(key.key_id, OF_KEY, rate, quota or _QUOTA)
+        return quota_exhausted_headers([Passed(limit, None, _used_up(quota or _QUOTA))], 0)
     if code == "no_matching_records":
         return policy.headers(release)
     if code == "range_not_satisfiable":

@@ -205,7 +205,11 @@ def words(world: World) -> dict[tuple[str, ...], Sequence[str]]:
         ("keys", "rotate"): [world.key_id, "--overlap", "7d"],
         ("keys", "extend"): [world.key_id, "--expires", "never"],
         ("keys", "change"): [world.key_id, "--rate", "5/s"],
+        ("keys", "suspend"): [world.key_id, "--reason", "overdue"],
+        ("keys", "resume"): [world.key_id],
         ("keys", "revoke"): [world.key_id],
+        ("plans", "set"): ["basic"],
+        ("partners", "set"): [HOSTILE],
         ("keys", "adopt-store"): ["--yes"],
         ("usage",): ["--partner", HOSTILE],
     }

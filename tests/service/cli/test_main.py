@@ -98,7 +98,10 @@ def test_a_mistyped_command_gets_the_right_one_and_an_unknown_one_the_list(cli: 
     [
         (("pubish",), "'forecast extracts publish'"),
         (("publish", "drops/2026-10"), "'forecast extracts publish'"),
-        (("list",), "'forecast extracts list' or 'forecast keys list'"),
+        (
+            ("list",),
+            "'forecast extracts list' or 'forecast keys list' or 'forecast plans list' or 'forecast partners list'",
+        ),
         (("extracts", "issue"), "'forecast keys issue'"),
         (("extracts", "rotate"), "'forecast keys rotate'"),
         (("keys", "usage"), "'forecast usage'"),

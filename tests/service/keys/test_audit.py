@@ -10,6 +10,7 @@ from service.base.terms import Terms
 from service.keys import audit, changes
 from service.keys.audit import AUDIT, TrailLine
 from service.keys.changes import adopt
+from service.keys.edits import RawKey
 from service.keys.errors import KeyStoreError
 from service.redis.errors import StoreRefused
 from tests.support.key_store import HeldKeyStore, parsed
@@ -118,7 +119,7 @@ async def test_a_record_that_was_changed_meanwhile_is_read_again(store: HeldKeyS
     meddled = False
     read = store.raw
 
-    async def raw(key_ids: list[str]) -> list[bytes | None]:
+    async def raw(key_ids: list[str]) -> list[RawKey]:
         nonlocal meddled
         records = await read(key_ids)
         if not meddled:

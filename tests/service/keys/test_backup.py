@@ -13,7 +13,7 @@ from service.keys.audit import AUDIT
 from service.keys.backup import BackupError, Dump
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.record import IDENTITY, StoreIdentity, record_name
-from tests.support.key_store import PEPPER, HeldKeyStore, dumped, imported, parsed
+from tests.support.key_store import PEPPER, HeldKeyStore, dumped, found, imported, parsed
 
 
 async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStore) -> None:
@@ -21,12 +21,12 @@ async def test_everything_is_in_it_but_secrets_and_the_pepper(store: HeldKeyStor
     await store.revoke(key.key_id)
     lines = await dumped(store)
     first, *_, last = (json.loads(line) for line in lines)
-    assert (first["format"], first["version"], first["pepper"]) == ("forecast-keys", 2, pepper.fingerprint(PEPPER))
+    assert (first["format"], first["version"], first["pepper"]) == ("forecast-keys", 3, pepper.fingerprint(PEPPER))
     assert (last["keys"], last["lines"]) == (1, 2)
     head = backup.check(lines, PEPPER)
     assert head.identity == await store.identity()
     items = list(backup.read_backup(lines))
-    assert [item.key for item in items if isinstance(item, backup.KeyItem)] == [(await store.find(key.key_id)).key]
+    assert [item.key for item in items if isinstance(item, backup.KeyItem)] == [(await found(store, key.key_id)).record]
     trail = [line async for line in audit.oldest_first(store.redis)]
     assert [item.line for item in items if isinstance(item, backup.LineItem)] == trail
     parts = parsed(presented)
@@ -47,7 +47,7 @@ async def test_a_key_that_changes_meanwhile_is_written_as_it_became(store: HeldK
     backup.check(lines, PEPPER)
     last = {item.key.key_id: item.key for item in backup.read_backup(lines) if isinstance(item, backup.KeyItem)}
     assert last[key.key_id].status() == "revoked"
-    assert last[new.key_id] == new
+    assert last[new.key_id] == new.record
 
 
 async def test_a_damaged_record_is_left_out_and_reported(store: HeldKeyStore) -> None:
@@ -100,7 +100,7 @@ def refused(lines: list[bytes], secret: bytes = PEPPER) -> str:
 
 async def test_a_file_of_another_kind_version_or_pepper_is_refused(good: list[bytes]) -> None:
     assert "another pepper" in refused(good, b"another pepper of ours")
-    assert "version 3" in refused([good[0].replace(b'"version":2', b'"version":3'), *good[1:]])
+    assert "version 4" in refused([good[0].replace(b'"version":3', b'"version":4'), *good[1:]])
     other = [good[0].replace(b"forecast-keys", b"other"), *good[1:]]
     for lines in ([], [b"\n"], [b"PAR1\x00"], [b"{}"], good[1:], other):
         assert "is no backup of a key store" in refused(lines)

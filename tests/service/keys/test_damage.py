@@ -13,11 +13,11 @@ from service.keys.changes import adopt
 from service.keys.errors import ForeignStoreError
 from service.keys.record import (
     IDENTITY,
-    ApiKey,
     DamagedRecordError,
     KeyState,
     KeyView,
     StoreIdentity,
+    WholeKey,
     decode_record,
     decoded_key,
     record_name,
@@ -31,7 +31,7 @@ from tests.support.verifying import Scene
 
 KEY_ID = "0B1zQmX4ktLw"
 NOW = datetime(2026, 11, 5, 12, tzinfo=UTC)
-KEY = ApiKey(key_id=KEY_ID, partner="acme", digest="d" * 64, created_at=NOW)
+KEY = WholeKey(key_id=KEY_ID, partner="acme", digest="d" * 64, created_at=NOW)
 
 _moments = st.datetimes(timezones=st.none() | st.just(UTC)).map(lambda moment: moment.isoformat())
 _values = st.recursive(
@@ -74,7 +74,7 @@ def test_any_reply_is_a_key_or_a_damaged_record(reply: object) -> None:
     assert record_name(KEY_ID) in damage
 
 
-def use(key: ApiKey) -> None:
+def use(key: WholeKey) -> None:
     """All that is done with a key."""
     view = KeyView.of(key, StoreIdentity(pepper_fingerprint="ours", created_at=NOW, adopted_at=NOW))
     assert view.status in ("active", "expired", "revoked", "void")

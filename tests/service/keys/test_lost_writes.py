@@ -12,8 +12,8 @@ from tests.support.verifying import Scene
 
 async def raw(scene: Scene) -> bytes:
     [found] = await scene.store.raw([scene.key.key_id])
-    assert found is not None
-    return found
+    assert found.record is not None
+    return found.record
 
 
 async def goes_back_to(scene: Scene, record: bytes) -> None:

@@ -11,6 +11,7 @@ from service.base.terms import Terms
 from service.keys import audit, changes, restore
 from service.keys.audit import AUDIT, TrailLine, confirmed
 from service.keys.changes import adopt
+from service.keys.edits import RawKey
 from service.keys.errors import ForeignStoreError
 from service.keys.record import IDENTITY, record_name
 from service.redis.errors import StoreUnavailable
@@ -206,7 +207,7 @@ async def test_a_key_that_is_changed_meanwhile_is_looked_at_again(store: HeldKey
     revoked = msgspec.structs.replace(key, revoked_at=key.created_at, revision=1)
     read = store.raw
 
-    async def raw(key_ids: list[str]) -> list[bytes | None]:
+    async def raw(key_ids: list[str]) -> list[RawKey]:
         records = await read(key_ids)
         await store.client.set(record_name(key.key_id), msgspec.json.encode(revoked), nx=True)
         return records

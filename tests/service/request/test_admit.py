@@ -9,11 +9,13 @@ import pytest
 from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.http.projects import PATH as PROJECTS
+from service.keys import named
+from service.keys.store import KeyStore
 from tests.support.caller import Caller
 from tests.support.drops import project, write_drop
 from tests.support.problems import problem
 from tests.support.publishing import publish
-from tests.support.served import FORECAST, Served, served
+from tests.support.served import FORECAST, Served, served, with_keys
 from warehouse.publishing.outcome import PublishOptions
 from warehouse.releases.catalog import Catalog
 
@@ -113,3 +115,18 @@ def test_stopping_a_worker_loses_no_count(settings: Settings, published: Path) -
     with served(settings) as worker:
         (day,) = worker.ask("/v1/usage", key=key).json()["days"]
         assert day["answered"] == 5
+
+
+def test_keys_of_a_partner_share_its_quota_also_in_batches(metered: Served, settings: Settings) -> None:
+    async def issue(store: KeyStore) -> list[str]:
+        await named.set_partner(store, "sharing", Terms(quota=Quota(20, "day")), "")
+        return [(await store.issue("sharing", "", None))[0] for _ in range(5)]
+
+    keys = metered.run(lambda: with_keys(settings.keys_url, Path(metered.app._settings.data_dir), issue))
+    batch = metered.ask(f"{FORECAST}/batch?zip_code=36436&zip_code=09001", key=keys[0])
+    assert batch.status == 200
+    assert '"partner-quota";q=20' in (batch.header("ratelimit-policy") or "")
+    answers = [metered.ask(GOOD, key=keys[at % 5]) for at in range(30)]
+    answered = sum(answer.status == 200 for answer in answers)
+    assert answered in (18, 19)  # the batch took the rest: a ZIP code that is not found is not billed
+    assert (answers[-1].header("ratelimit") or "").startswith('"partner-quota";r=0;t=')

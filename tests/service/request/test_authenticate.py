@@ -1,6 +1,7 @@
 """Which key a request was sent with, and whether that is good."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,6 +27,8 @@ async def authenticated(steps: Steps, request: Request) -> Response | None:
         (INVALID, 401, "invalid_api_key", "invalid", None),
         (Rejected("expired", "K1", SINCE), 401, "expired_api_key", "expired", "K1"),
         (Rejected("revoked", "K1", SINCE), 401, "revoked_api_key", "revoked", "K1"),
+        (Rejected("pending", "K1", SINCE), 401, "pending_api_key", "pending", "K1"),
+        (Rejected("suspended", "K1", SINCE), 403, "suspended_api_key", "suspended", "K1"),
         (Unknown("away"), 503, "unavailable", "unknown", None),
     ],
 )
@@ -42,10 +45,18 @@ async def test_a_verdict_has_a_documented_code(
     assert steps.keys.judged == 2
 
 
-async def test_an_ended_key_gets_the_time_of_its_end(steps: Steps) -> None:
-    steps.keys.verdict = Rejected("expired", "K1", SINCE)
+@pytest.mark.parametrize(
+    ("reason", "detail"),
+    [
+        ("expired", "expired on 2026-01-02 at 03:04 UTC"),
+        ("suspended", "was suspended on 2026-01-02 at 03:04 UTC"),
+        ("pending", "is valid from 2026-01-02 at 03:04 UTC"),
+    ],
+)
+async def test_an_inactive_key_gets_the_time(steps: Steps, reason: Any, detail: str) -> None:
+    steps.keys.verdict = Rejected(reason, "K1", SINCE)
     refusal = refused(await authenticated(steps, request_for(key="another")))
-    assert "expired on 2026-01-02 at 03:04 UTC" in msgspec.json.decode(refusal.whole(b"r1")[1])["detail"]
+    assert detail in msgspec.json.decode(refusal.whole(b"r1")[1])["detail"]
 
 
 @pytest.mark.parametrize("waits", [False, True])

@@ -39,7 +39,7 @@ _LABEL_VALUES = (
     (
         "`outcome`",
         "`forecast_key_checks_total`",
-        "`accepted`, `missing`, `invalid`, `expired`, `revoked`, `unknown` (the key store is unreachable or not ours)",
+        "`accepted`, `missing`, `invalid`, `pending`, `suspended`, `expired`, `revoked`, `unknown` (store unreachable)",
     ),
     ("`partner`", "`forecast_partner_requests_total`", "the partner's name; the busiest 50"),
     (

@@ -29,10 +29,10 @@ def empty(cli: Cli) -> None:
 def test_a_backup_is_private_and_whole(cli: Cli, running: list[int], file: Path) -> None:
     file.touch(0o644)
     issued = issue(cli)
-    counts = {"file": str(file), "keys": 1, "lines": 1, "usage": 0, "damaged": []}
+    counts = {"file": str(file), "keys": 1, "plans": 0, "partners": 0, "lines": 1, "usage": 0, "damaged": []}
     assert cli("keys", "export", str(file), "--json").json == {**counts, "replaced": False}
-    said = "1 keys, 1 lines of the audit trail, 0 records of usage. The earlier backup in this file was replaced.\n"
-    assert cli("keys", "export", str(file)).err == said
+    said = "1 keys, 0 plans, 0 partners, 1 lines of the audit trail, 0 records of usage."
+    assert cli("keys", "export", str(file)).err == f"{said} The earlier backup in this file was replaced.\n"
     assert cli("keys", "export", str(file), "--json").json == {**counts, "replaced": True}
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert list(file.parent.iterdir()) == [file]

@@ -12,7 +12,7 @@ from tests.service.conftest import Cli, ids, issue, servers_of
 from tests.support.key_store import parsed
 
 VIEW = {"key_id", "partner", "label", "status", "created_at", "expires_at", "revoked_at", "terms"}
-VIEW |= {"test", "rotated_from", "rotated_to"}
+VIEW |= {"test", "rotated_from", "rotated_to", "not_before", "suspended", "plan", "last_used"}
 
 
 def test_a_key_is_printed_alone(cli: Cli, running: list[int]) -> None:

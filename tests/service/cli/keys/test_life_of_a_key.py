@@ -7,12 +7,14 @@ import pytest
 
 from service.keys import form
 from service.keys.record import record_name
+from service.quota.names import LAST_USED
 from tests.service.cli.conftest import redis_of
 from tests.service.conftest import Cli, ids, issue
 from tests.support.key_store import parsed
 
 UNKNOWN = "0B1zQmX4ktLw"
 CHANGES = [("rotate", "--overlap", "7d"), ("extend", "--expires", "never"), ("change", "--no-rate"), ("show",)]
+CHANGES += [("suspend", "--reason", "overdue"), ("resume",)]
 
 
 def when(text: str) -> datetime:
@@ -44,6 +46,30 @@ def test_a_key_is_extended(cli: Cli, running: list[int]) -> None:
     assert done.out.startswith(f"Key {key_id} of acme ends: ")
     assert done.out.endswith("→ 2999-01-31 00:00 UTC\n")
     assert cli("keys", "extend", key_id, "--expires", "never", "--json").json["expires_at"] is None
+
+
+def test_a_key_is_suspended_and_resumed(cli: Cli, running: list[int]) -> None:
+    key_id = issue(cli, "acme", "--expires", "2999-01-31")["key_id"]
+    for wrong in ((), ("--reason", " ")):
+        assert cli("keys", "suspend", key_id, *wrong).code == 2
+    assert cli("keys", "suspend", key_id, "--reason", "invoice 4711").out == f"Suspended {key_id} of acme.\n"
+    shown = cli("keys", "show", key_id, "--json").json
+    assert (shown["status"], shown["suspended"]["reason"]) == ("suspended", "invoice 4711")
+    assert shown["expires_at"] == "2999-01-31T00:00:00Z"
+    assert "invoice 4711" in cli("keys", "show", key_id).out
+    assert ids(cli, "--status", "suspended") == [key_id]
+    assert "resume it first" in cli("keys", "extend", key_id, "--expires", "never").error()
+    assert cli("keys", "resume", key_id).out == f"Resumed {key_id} of acme: active.\n"
+    assert cli("keys", "show", key_id, "--json").json["suspended"] is None
+    assert "reason: invoice 4711" in " ".join(cli("keys", "log", key_id).out.split())
+
+
+def test_a_key_begins_later(cli: Cli, running: list[int]) -> None:
+    wrong = cli("keys", "issue", "--partner", "acme", "--not-before", "2d", "--expires", "1d")
+    assert (wrong.code, "later than --not-before" in wrong.err) == (2, True)
+    issued = issue(cli, "acme", "--not-before", "2999-01-31")
+    assert (issued["status"], issued["not_before"]) == ("pending", "2999-01-31T00:00:00Z")
+    assert "begins 2999-01-31" in " ".join(cli("keys", "log").out.split())
 
 
 def test_every_command_reports_an_unknown_key(cli: Cli, running: list[int]) -> None:
@@ -194,3 +220,21 @@ def test_the_log_stream_has_a_line_for_each_change_and_none_for_anything_else(cl
     assert not text.err.startswith("{")
     for words in (("revoke", key_id), ("list",), ("show", key_id), ("log",)):
         assert cli("keys", *words).err == ""
+
+
+def test_keys_that_nobody_uses_can_be_listed(cli: Cli, running: list[int]) -> None:
+    used, unused = (issue(cli)["key_id"] for _ in range(2))
+    issue(cli, "acme", "--test")
+    minute = int(datetime.now(UTC).timestamp() // 60)
+    redis_of(cli).hset(LAST_USED, used, minute)
+    assert set(ids(cli, "--unused", "0s")) == {used, unused}
+    assert ids(cli, "--unused", "90d") == []
+    redis = redis_of(cli)
+    for key_id in (used, unused):  # issued a year ago
+        name = record_name(key_id)
+        record = json.loads(redis.get(name) or b"")
+        redis.set(name, json.dumps(record | {"created_at": "2025-11-01T00:00:00Z"}))
+    assert ids(cli, "--unused", "90d") == [unused]
+    assert cli("keys", "show", unused, "--json").json["last_used"] is None
+    shown = datetime.fromisoformat(cli("keys", "show", used, "--json").json["last_used"])
+    assert shown.timestamp() == minute * 60

@@ -16,12 +16,16 @@ VIEWS = [
         label=label,
         status="active",
         created_at=datetime(2026, 11, 1, tzinfo=UTC),
+        not_before=None,
         expires_at=datetime(2027, 1, 31, 12, 30, tzinfo=UTC),
+        suspended=None,
         revoked_at=None,
+        plan=None,
         terms=Terms(areas=("forecast",), rate=Rate(500, 1, 100), quota=Quota(5_000_000, "month")),
         test=True,
         rotated_from=None,
         rotated_to=None,
+        last_used=None,
     )
     for number, label in enumerate(("production", ""))
 ]

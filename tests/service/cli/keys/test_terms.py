@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.service.conftest import Cli, issue
+from tests.service.conftest import Cli, ids, issue
 
 RATE = {"requests": 500, "seconds": 1, "burst": 100}
 QUOTA = {"requests": 5_000_000, "period": "month"}
@@ -93,3 +93,39 @@ def test_what_builds_on_a_limit_that_the_key_lacks_is_refused(cli: Cli, running:
         assert done.code == 1
         assert lack in done.error()
     assert len(cli("keys", "log", key_id, "--json").json) == 1
+
+
+def test_a_plan_is_set_given_listed_and_removed(cli: Cli, running: list[int]) -> None:
+    assert cli("plans", "list").out == "No plans.\n"
+    done = cli("plans", "set", "basic", "--rate", "50/s", "--quota", "1000/day", "--areas", "forecast")
+    assert (done.code, done.out.startswith("Plan basic: forecast; 50/s")) == (0, True)
+    for wrong in ("a b", "", "x" * 65, "ä"):
+        assert cli("plans", "set", wrong).code == 2
+    key_id = issue(cli, "acme", "--plan", "basic")["key_id"]
+    assert "no plan other" in cli("keys", "issue", "--partner", "acme", "--plan", "other").error()
+    assert cli("plans", "set", "pro", "--json").json["terms"] == {}
+    assert [(plan["name"], plan["keys"]) for plan in cli("plans", "list", "--json").json] == [("basic", 1), ("pro", 0)]
+    assert "1 key uses plan basic" in cli("plans", "remove", "basic").error()
+    assert cli("keys", "change", key_id, "--plan", "pro", "--no-plan").code == 2
+    assert f"Key {key_id} of acme: plan basic → plan pro" in cli("keys", "change", key_id, "--plan", "pro").out
+    assert ids(cli, "--plan", "pro") == [key_id]
+    assert cli("keys", "show", key_id, "--json").json["plan"] == "pro"
+    assert cli("plans", "show", "pro", "--json").json["keys"] == 1
+    assert cli("plans", "remove", "basic").out == "Removed plan basic.\n"
+    assert cli("plans", "show", "basic").error() == "no plan basic; `forecast plans list` shows those there are"
+    assert cli("keys", "change", key_id, "--no-plan").code == 0
+    log = " ".join(cli("keys", "log").out.split())
+    for words in ("plan-set", "plan-removed", "terms plan basic → plan pro"):
+        assert words in log
+
+
+def test_limits_of_a_partner_are_set_and_listed(cli: Cli, running: list[int]) -> None:
+    assert cli("partners", "list").out == "No partners.\n"
+    done = cli("partners", "set", "acme [b]", "--rate", "100/s", "--contact", "data@acme.example")
+    assert done.out == "All keys of acme [b]: 100/s (burst 100)\n"
+    issue(cli, "acme [b]")
+    assert [(one["name"], one["keys"]) for one in cli("partners", "list", "--json").json] == [("acme [b]", 1)]
+    assert "data@acme.example" in cli("partners", "show", "acme [b]").out
+    assert "no limits of partner other" in cli("partners", "show", "other").error()
+    assert cli("partners", "set", " ").code == 2
+    assert "partner-set" in cli("keys", "log").out
