@@ -33,6 +33,7 @@ from service.reports.text_table import NARROW, plain, text_table
 
 _COLUMNS = ("key id", "partner", "label", "status", "created", "last used", "expires", "terms")
 _NARROW_LABEL = 70  # below this width, labels are left out too
+_WHOLE_TERMS = 180  # from this width on, terms have burst and warning
 _COLOURS = {
     "active": "green",
     "pending": "cyan",
@@ -192,7 +193,7 @@ def keys_table(views: list[KeyView], width: int) -> Table:
             "created": day(view.created_at),
             "last used": day(view.last_used),
             "expires": end(view.expires_at) if wide else day(view.expires_at),
-            "terms": format_terms(view.terms, view.plan, brief=not wide),
+            "terms": format_terms(view.terms, view.plan, brief=width < _WHOLE_TERMS),
         }
         shown.add_row(*(cells[name] for name in names))
     return shown
