@@ -117,7 +117,7 @@ class InstanceView:
         await self._checks.start()
         self._workers.on_samples = self.observer.take_samples
         self._workers.on_end = lambda text: self.events.add("worker", text)
-        steps = NextSteps(self._settings, endpoints, Installation.here())
+        steps = NextSteps(self._settings, endpoints, Installation.found(os.environ))
         self.observer.verdicts.next_step = steps.find
         await self._restore()
         self._looking = keep_running("look at the instance", self._keep_looking)

@@ -1,8 +1,6 @@
 """The next step for each kind of problem: its runbook, and a command to begin with that fits this installation."""
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
@@ -47,7 +45,6 @@ _PAGES = {
     "alerts-stores.html": ("Key", "Cache", "Store", "Push", "Usage"),
     "alerts-releases.html": ("Release", "Drop", "Inbox"),
 }
-_CONTAINER_MARKS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 
 
 class Installation(msgspec.Struct, frozen=True):
@@ -58,17 +55,13 @@ class Installation(msgspec.Struct, frozen=True):
     in_compose: bool = False
 
     @classmethod
-    def found(cls, environ: Mapping[str, str], *, in_container: bool) -> "Installation":
+    def found(cls, environ: Mapping[str, str]) -> "Installation":
         if "KUBERNETES_SERVICE_HOST" in environ:
             logs = "kubectl -n forecast logs deploy/forecast --since=10m"
             return cls("kubectl -n forecast exec deploy/forecast -- ", logs)
-        if in_container:
+        if environ.get("STARTED_BY") == "compose":  # compose.yaml sets it
             return cls("docker compose exec forecast ", "docker compose logs --since 10m forecast", in_compose=True)
         return cls("", "journalctl -u forecast --since -10min" if "INVOCATION_ID" in environ else "")
-
-    @classmethod
-    def here(cls) -> "Installation":
-        return cls.found(os.environ, in_container=any(mark.exists() for mark in _CONTAINER_MARKS))
 
 
 class NextSteps:

@@ -77,12 +77,15 @@ class InstanceTarget(msgspec.Struct, frozen=True):
     elsewhere: str | None = None  # the other host on whose loopback it listens
 
 
-def targets(settings: Settings, url: str | None) -> list[InstanceTarget]:
-    """Returns the instance at `url`, or else those on the data folder or the key store; may be empty."""
+def targets(settings: Settings, url: str | None, *, warns: bool = True) -> list[InstanceTarget]:
+    """Returns the instance at `url`, or else those on the data folder or the key store; may be empty.
+
+    Without `warns`, an unreachable key store is not reported: a live screen has no room for it.
+    """
     if url is not None:
         return [InstanceTarget(url, url)]
     found = {record.instance: _target(record) for record in live_instances(settings.data_path)}
-    for peer in _on_key_store(settings):
+    for peer in _on_key_store(settings, warns=warns):
         found.setdefault(peer.instance, _target(peer))
     return list(found.values())
 
@@ -120,7 +123,7 @@ def print_failed_calls(asked: Iterable[InstanceReply[Any]]) -> int:
     return FAILED if errors else 0
 
 
-def _on_key_store(settings: Settings) -> "list[Peer]":
+def _on_key_store(settings: Settings, *, warns: bool) -> "list[Peer]":
     """Returns the instances on the key store; none if the store is unreachable, or embedded.
 
     All instances on an embedded store share the data folder.
@@ -142,7 +145,8 @@ def _on_key_store(settings: Settings) -> "list[Peer]":
     try:
         return interruption.run(ask())
     except StoreUnavailable as error:
-        stderr().print(f"[yellow]warning[/] instances on other data folders are unknown: {plain(str(error))}")
+        if warns:
+            stderr().print(f"[yellow]warning[/] instances on other data folders are unknown: {plain(str(error))}")
         return []
 
 

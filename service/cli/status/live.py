@@ -76,7 +76,7 @@ class Watch:
     def look(self) -> None:
         """Queries all running instances; returns within the timeout of one query."""
         # again each time: a restarted instance has another process, and perhaps another port
-        found = targets(self._settings, self._fixed)
+        found = targets(self._settings, self._fixed, warns=False)
         self.results = call_all(self._settings, found, fetch_overview)
         shown = next((one for one in self.results if one.url == self._shown), self.results[0] if self.results else None)
         if shown is not None and shown.answer is not None:

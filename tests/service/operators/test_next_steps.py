@@ -12,10 +12,10 @@ from service.operators.reasons import InstanceProblem
 from service.operators.state import Kind
 from tests.support.containerfile import ROOT
 
-SYSTEMD = Installation.found({"INVOCATION_ID": "0a"}, in_container=False)
-COMPOSE = Installation.found({}, in_container=True)
-KUBERNETES = Installation.found({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, in_container=True)
-BY_HAND = Installation.found({}, in_container=False)
+SYSTEMD = Installation.found({"INVOCATION_ID": "0a"})
+COMPOSE = Installation.found({"STARTED_BY": "compose"})
+KUBERNETES = Installation.found({"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+BY_HAND = Installation.found({})
 EMBEDDED = Endpoints("unix:///run/forecast/a/keys.sock?db=0", "unix:///run/forecast/a/cache.sock?db=0", b"")
 IN_COMPOSE = Endpoints("redis://:secret-word@keys:6379/0", "redis://:secret-word@cache:6379/0", b"")
 OWN = Endpoints("rediss://user:secret-word@keys.example.org:6380/0", "redis+cluster://c1:7001,c2:7002", b"")

@@ -175,3 +175,13 @@ class _Out:
             while found := os.read(self._descriptor, 1 << 16):
                 self.data += found
         os.close(self._descriptor)
+
+
+def test_an_unreachable_key_store_writes_nothing_over_the_screen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The screen says so itself."""
+    watch = Watch(Settings(data_dir=str(tmp_path), keys_url="unix:///nowhere"), None)
+    watch.look()
+    assert watch.problem
+    assert capsys.readouterr() == ("", "")
