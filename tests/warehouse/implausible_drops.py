@@ -337,6 +337,25 @@ def _a_county_in_tens(country: Country) -> None:
         figures[row] = figures[row] and round(figures[row] / 10)
 
 
+def _of_county(county: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Alter:
+    """Changes the figures of each ZIP code of a county."""
+
+    def alter(country: Country) -> None:
+        for row in _rows_of_county(country, county):
+            for name, figure in change({name: values[row] for name, values in country.figures.items()}).items():
+                country.figures[name][row] = figure
+
+    return alter
+
+
+def _against_the_trend(country: Country) -> None:
+    last = country.figures[COUNTED[-1]]
+    for name in FORECAST:
+        figures = country.figures[name]
+        for row in country.rows_in("CA"):
+            figures[row] = figures[row] and round(last[row] * last[row] / figures[row])
+
+
 def _one_total_for_a_county(country: Country) -> None:
     for row in _rows_of_county(country, "39003"):
         country.figures[census(2018)][row] = 41_234
@@ -458,6 +477,18 @@ ORDER = _mistakes(
     ("cities-for-counties", "county-name-differs", "others of 48001 in", copy("city_name", "county_name")),
     ("zip-codes-for-county-codes", "county-of-other-state", "458 of 458", copy("zip_code", "county_fips_code")),
     ("homes-of-a-county-shifted", "figures-misplaced", "tot_home_available_2021", _a_county_shifted),
+    (
+        "years-of-a-county-exchanged",
+        "years-exchanged",
+        "tot_home_available_2021 and tot_home_available_2022 in OH",
+        _of_county("39003", lambda one: {HOMES[1]: one[HOMES[2]], HOMES[2]: one[HOMES[1]]}),
+    ),
+    (
+        "people-for-the-homes-of-a-county",
+        "homes-are-people",
+        "tot_home_available_2023 in TX",
+        _of_county("48005", lambda one: {HOMES[3]: one[census(2023)]}),
+    ),
     ("two-counties-exchanged", "counties-exchanged", "two counties may be exchanged", _two_counties_exchanged),
     ("zip-codes-padded-behind", "zip-of-other-state", "ZIP codes may be changed", _padded_behind),
 )
@@ -513,6 +544,7 @@ SCALE = _mistakes(
         "-3.0% in nearly every ZIP code",
         scale(census(2022), 0.97, "TX", "OH", "CT", "FL"),
     ),
+    ("forecasts-with-the-wrong-sign", "forecast-against-trend", "in CA", _against_the_trend),
     ("a-state-of-another-quarter", "states-apart", "-2.5% in nearly every ZIP code", scale(census(2022), 0.975, "TX")),
     ("a-county-in-tens", "county-scale", "CA: -90.0% in nearly every ZIP code", _a_county_in_tens),
     ("a-total-in-a-county", "repeated-value", "to 41,234", _one_total_for_a_county),

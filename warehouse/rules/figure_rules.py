@@ -24,6 +24,7 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         finding="figures have the old values of other figures",
         cause="two columns or years may be exchanged, or one was exported twice",
         explains=(
+            "years-exchanged",
             "zeros-filled",
             "figures-shuffled",
             "repeated-figure",
@@ -91,6 +92,24 @@ FIGURE_RULES: tuple[PlausibilityRule, ...] = (
         finding="figures have the old values of other ZIP codes",
         cause="they may be shifted or shuffled among ZIP codes, or two counties may be exchanged",
         explains=("figures-shuffled", *_MOVED, *SERIES, *RATIOS),
+    ),
+    TotalRule(
+        name="years-exchanged",
+        limit=4,
+        unit="ZIP codes",
+        about="ZIP codes of a state in which two past years have each other's old value.",
+        finding="two years have each other's old values",
+        cause="two columns may be exchanged for a part of the rows",
+        explains=("figures-misplaced", "figures-shuffled", *_MOVED, *SERIES, *RATIOS),
+    ),
+    TotalRule(
+        name="homes-are-people",
+        limit=4,
+        unit="ZIP codes",
+        about="ZIP codes of a state whose number of homes moved far and is that of their people now.",
+        finding="homes are the people of the same year",
+        cause="the column of people may have been exported for homes",
+        explains=("figures-misplaced", "figures-shuffled", *_MOVED, *SERIES, *RATIOS),
     ),
     TotalRule(
         name="county-scale",

@@ -135,6 +135,16 @@ TOTAL_RULES: tuple[PlausibilityRule, ...] = (
         cause="demand may be another column, or in another unit",
     ),
     TotalRule(
+        name="forecast-against-trend",
+        derived=True,
+        compares=False,
+        limit=0.1,
+        about="How far a state's forecasts grow where its counts shrink: minus the correlation of both growths.",
+        finding="forecasts grow where counts shrink, and shrink where they grow",
+        cause="the rate of growth may have the wrong sign, or belong to other ZIP codes",
+        explains=("figures-exchanged", "repeated-figure", "series-shuffled"),
+    ),
+    TotalRule(
         name="homes-unlike-people",
         derived=True,
         compares=False,

@@ -230,6 +230,36 @@ FROM (SELECT figure, any_value(kind) AS kind, sum(new_count)::BIGINT AS number
       FROM state_figures JOIN known_figures USING (figure) GROUP BY figure HAVING number > 0)
 QUALIFY measured > {limit} ORDER BY measured DESC, figure
 
+-- name: years_exchanged
+-- ZIP codes in which two past years have each other's old value. In real drops, none do.
+WITH changed AS (SELECT *, ordinal >= 10000 AS of_homes FROM placed_figures WHERE old <> new AND NOT open)
+SELECT one.state, one.figure, count(*) AS measured, count(*) AS count,
+       format('{} and {} in {}: {} ZIP codes, such as {}', one.figure, other.figure, one.state, count(*), min(one.zip_code)) AS detail
+FROM changed one JOIN changed other ON other.zip = one.zip AND other.of_homes = one.of_homes AND other.ordinal > one.ordinal
+    AND one.new = other.old AND other.new = one.old
+GROUP BY one.state, one.figure, other.figure HAVING measured > {limit} ORDER BY measured DESC, one.state, one.figure
+
+-- name: homes_are_people
+-- ZIP codes whose homes moved far and equal their people of the same year.
+SELECT h.state, h.figure, count(*) AS measured, count(*) AS count,
+       format('{} in {}: {} ZIP codes, such as {} with {:,}', h.figure, h.state, count(*), min(h.zip_code), min_by(h.new, h.zip_code)) AS detail
+FROM moved_figures h JOIN known_figures homes ON homes.ordinal = h.ordinal AND homes.kind = '1 homes'
+JOIN known_figures people ON people.kind = '0 people' AND people.year = homes.year
+JOIN placed_figures p ON p.ordinal = people.ordinal AND p.zip = h.zip AND p.new = h.new
+GROUP BY h.state, h.figure HAVING measured > {limit} ORDER BY measured DESC, h.state, h.figure
+
+-- name: forecast_against_trend
+-- States where the growth to the last forecast does not follow that of the last five or six counted years. In real drops, the
+-- correlation of both is 0.38 or more.
+WITH counted AS (SELECT ordinal, max(ordinal) OVER () AS last FROM known_figures WHERE kind = '0 people' AND NOT open)
+SELECT l.state, any_value(a.figure) AS figure, -corr(ln(l.new / f.new), ln(a.new / l.new)) AS measured, count(*) AS count,
+       format('{} in {}: correlation {:.2f} with the growth from {} to {}', any_value(a.figure), l.state, -measured,
+              any_value(f.ordinal), any_value(l.ordinal)) AS detail
+FROM figure_sample l JOIN figure_sample f ON f.zip = l.zip JOIN figure_sample a ON a.zip = l.zip
+WHERE l.ordinal = (SELECT max(last) FROM counted) AND f.ordinal = (SELECT min(ordinal) FROM counted WHERE ordinal >= last - 6)
+    AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people' AND open) AND least(l.new, f.new, a.new) >= 500
+GROUP BY l.state HAVING count(*) >= 20 AND measured > {limit} ORDER BY measured DESC, l.state
+
 -- name: county_scale
 -- Counties in which nearly every figure of 200 or more changed by the same share.
 SELECT c.state, c.figure, abs(exp(c.spread[2]) - 1) AS measured, c.moved AS count,
