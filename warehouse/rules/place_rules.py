@@ -133,7 +133,7 @@ PLACE_RULES: tuple[PlausibilityRule, ...] = (
     PlaceRule(
         name="shared-point",
         limit=0.3,
-        state_factor=2,
+        state_factor=3,
         about="Share of the ZIP codes at the same point as another one.",
         finding="are at the point of another one",
         cause="they may be the middles of counties or cities, rounded, or a default",
