@@ -1,7 +1,6 @@
 """Gathers the state of an instance for operators: its workers, stores, watcher and data folder."""
 
 import asyncio
-import logging
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -26,7 +25,7 @@ from service.instance.worker_process import WorkerProcess
 from service.instance.workers import Workers
 from service.operators.actions import Purged
 from service.operators.history import Span
-from service.operators.kept import SAVE_SECONDS, kept_file, read_kept, write_kept
+from service.operators.kept import SAVE_SECONDS, kept_file, log_unusable, read_kept, write_kept
 from service.operators.live import Broadcast, Rounds
 from service.operators.next_steps import OWN_RUNBOOKS, Installation, NextSteps
 from service.operators.observer import Observer
@@ -36,8 +35,6 @@ from warehouse.files.file_access import FileAccess
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.deliveries import last_delivery
 from warehouse.schema.errors import CatalogError, FilesHang
-
-log = logging.getLogger("forecast.supervisor")
 
 _LOOK_SECONDS = 1.0
 # Maximum wait for a fresh overview: the data folder may hang.
@@ -256,7 +253,7 @@ class InstanceView:
                 if kept is not None:
                     self.observer.restore(kept)
             except ValueError as error:
-                log.warning("the history begins anew: %s cannot be used: %s", self._kept, error)
+                log_unusable(self._kept, error)
 
     async def _save(self) -> float:
         """Saves what the instance remembers; returns the seconds until the next time."""

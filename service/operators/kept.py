@@ -48,5 +48,9 @@ def read_kept(path: Path) -> Kept | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:  # also msgspec.DecodeError
-        log.warning("the history begins anew: %s cannot be used: %s", path, error)
+        log_unusable(path, error)
         return None
+
+
+def log_unusable(path: Path, error: Exception) -> None:
+    log.warning("the history starts empty: %s cannot be used: %s", path, error)

@@ -187,4 +187,4 @@ def test_a_restart_keeps_the_history_and_a_damaged_file_begins_it_anew(published
     kept.write_bytes(kept.read_bytes()[:50])
     anew, log = overview("third.log")
     assert [event["text"] for event in anew["events"]].count("the instance started") == 1
-    assert sum("the history begins anew" in line["message"] for line in log) == 1
+    assert sum("the history starts empty" in line["message"] for line in log) == 1

@@ -44,11 +44,11 @@ async def cost(client: Redis, act: Callable[[], Awaitable[object]]) -> tuple[flo
     """The microseconds that the server takes for a script of `act`, and the bytes of its reply."""
     await client.config_resetstat()
     await act()
-    told: Any = await client.info("stats")
+    stats: Any = await client.info("stats")
     commands: dict[str, Any] = await client.info("commandstats")
     scripts = [commands[name] for name in _SCRIPTS if name in commands]
     calls = sum(one["calls"] for one in scripts)
-    return sum(one["usec"] for one in scripts) / calls, told["total_net_output_bytes"] // calls
+    return sum(one["usec"] for one in scripts) / calls, stats["total_net_output_bytes"] // calls
 
 
 async def beats(client: Redis, store: RedisStore) -> None:

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -14,9 +14,10 @@ from config.settings import Settings
 from config.text import json_text
 from service.base import logs, masking
 from service.base.terms import Terms
-from service.cli.output import FAILED, Output, fail, load_settings, print_error
+from service.cli.output import FAILED, Output, fail, load_settings, print_error, print_output
 from service.cli.stores import with_key_store
 from service.keys import audit, form
+from service.keys.record import DamagedKey
 from service.keys.store import KeyStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.server import read_server_facts, wrong_for_keys
@@ -132,6 +133,15 @@ def format_terms(terms: Terms, plan: str | None = None, *, brief: bool = False) 
         warning = "" if brief else f" (warning at {terms.quota.warn_at:.0%})"
         parts.append(f"{terms.quota.requests:,}/{terms.quota.period}{warning}")
     return "; ".join(parts) or "-"
+
+
+def print_listed(listed: Output, damaged: Sequence[DamagedKey]) -> None:
+    """Prints a list of records. Names those that are damaged, and then fails the command."""
+    for one in damaged:
+        print_error(f"damaged: {one.key_id}: {one.reason}; `forecast keys import` restores it from a backup")
+    print_output(listed)
+    if damaged:
+        sys.exit(FAILED)
 
 
 class JsonArray:

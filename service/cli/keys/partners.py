@@ -1,6 +1,5 @@
 """forecast partners: limits that all keys of a partner share."""
 
-import sys
 from collections import Counter
 from typing import Any
 
@@ -8,9 +7,9 @@ import click
 import msgspec
 
 from service.base.terms import Terms
-from service.cli.keys.opened import changing, checked_text, done, format_terms, with_store
+from service.cli.keys.opened import changing, checked_text, done, format_terms, print_listed, with_store
 from service.cli.keys.terms import Given, limit_options
-from service.cli.output import FAILED, Output, fail, print_error, print_output, stdout, with_json
+from service.cli.output import Output, fail, stdout, with_json
 from service.keys import named
 from service.keys.record import DamagedKey, Partner
 from service.keys.store import KeyStore, every_key
@@ -80,11 +79,7 @@ def list_partners() -> None:
       forecast partners list
     """
     views, damaged = with_store(_views)
-    for one in damaged:
-        print_error(f"damaged: {one.key_id}: {one.reason}; `forecast keys import` restores it from a backup")
-    print_output(Output(views, lambda: _print_table(views)))
-    if damaged:
-        sys.exit(FAILED)
+    print_listed(Output(views, lambda: _print_table(views)), damaged)
 
 
 @partners.command()

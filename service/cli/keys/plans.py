@@ -1,7 +1,6 @@
 """forecast plans: terms that many keys share."""
 
 import re
-import sys
 from collections import Counter
 from typing import Any
 
@@ -10,9 +9,9 @@ import msgspec
 
 from service.base.masking import has_key
 from service.base.terms import Terms
-from service.cli.keys.opened import changing, done, format_terms, repeatable, with_store
+from service.cli.keys.opened import changing, done, format_terms, print_listed, repeatable, with_store
 from service.cli.keys.terms import Given, terms_options
-from service.cli.output import FAILED, Output, print_error, print_output, stdout, with_json
+from service.cli.output import Output, stdout, with_json
 from service.keys import named
 from service.keys.record import DamagedKey, Plan
 from service.keys.store import KeyStore, every_key
@@ -85,11 +84,7 @@ def list_plans() -> None:
       forecast plans list
     """
     views, damaged = with_store(_views)
-    for one in damaged:
-        print_error(f"damaged: {one.key_id}: {one.reason}; `forecast keys import` restores it from a backup")
-    print_output(Output(views, lambda: _print_table(views)))
-    if damaged:
-        sys.exit(FAILED)
+    print_listed(Output(views, lambda: _print_table(views)), damaged)
 
 
 @plans.command()

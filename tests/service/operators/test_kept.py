@@ -88,7 +88,7 @@ def test_a_damaged_file_is_named_once_and_ignored(
     with caplog.at_level(logging.WARNING):
         assert read_kept(path) is None
     (record,) = caplog.records
-    assert "the history begins anew" in record.getMessage()
+    assert "the history starts empty" in record.getMessage()
     assert str(path) in record.getMessage()
 
 
