@@ -14,8 +14,9 @@ import msgspec
 from service.base.ipc import Endpoints, WorkerReport
 from service.base.tasks import end_task, keep_running
 from service.instance.trail_watch import TrailWatch
+from service.keys.reader import every_key
 from service.keys.record import ApiKey
-from service.keys.store import KeyStore, every_key
+from service.keys.store import KeyStore
 from service.operators.overview import EventKind, Keys, Store, StoreNode
 from service.redis.client import RedisStore
 from service.redis.cluster.store import ClusterNode, ClusterStore

@@ -98,7 +98,7 @@ class TrailWatch:
         try:
             _, before = await self._store.read(key_id)
             if before.revoked_at is None:
-                await self._store.revoke(key_id, by=_BY)
+                await self._store.acting_for(_BY).revoke(key_id)
                 log.warning("key %s was revoked again: the key store had lost its revocation", key_id)
         except NoSuchKeyError:
             log.warning("key %s, which was seen revoked, is no longer in the key store", key_id)

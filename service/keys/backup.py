@@ -19,8 +19,9 @@ from service.keys.audit import TrailLine
 from service.keys.edits import readable
 from service.keys.errors import KeyStoreError
 from service.keys.named import every
+from service.keys.reader import every_key
 from service.keys.record import NO_MORE, ApiKey, DamagedKey, MoreOfKey, Partner, Plan, StoreIdentity, WholeKey
-from service.keys.store import KeyStore, every_key, now
+from service.keys.store import KeyStore, now
 
 VERSION = 3
 # Versions that can be read; the first had no usage, the second no plans and partners.

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 import msgspec
 
 from service.base.terms import Terms
-from service.base.whoami import whoami
 from service.keys import audit
 from service.keys.audit import Change, Edit
+from service.keys.draft import KeyDraft
 from service.keys.edits import RawKey, edits_of
 from service.keys.errors import KeyStoreError
 from service.keys.named import guard_of_plan, refuse_above_partner
@@ -42,11 +42,12 @@ async def issue(
     *,
     test: bool,
     more: MoreOfKey,
+    draft: KeyDraft | None = None,
 ) -> tuple[str, WholeKey]:
-    """`KeyStore.issue`. Raises KeyStoreError if there is no such plan, or the terms are above the partner's limits."""
+    """`KeyStore.issue`. Raises NoSuchPlanError, and KeyStoreError if the terms are above the partner's limits."""
     await refuse_above_partner(store, partner, terms)
     guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
-    return await store.issue(partner, label, expires_at, terms, test=test, more=more, guards=guards)
+    return await store.issue(partner, label, expires_at, terms, test=test, more=more, guards=guards, draft=draft)
 
 
 async def change_terms(
@@ -54,8 +55,9 @@ async def change_terms(
     key_id: str,
     edit: Callable[[Terms], Terms],
     plan: str | msgspec.UnsetType | None = msgspec.UNSET,
+    expires_at: datetime | msgspec.UnsetType | None = msgspec.UNSET,
 ) -> tuple[WholeKey, WholeKey]:
-    """Returns the key before and after; `plan` is its new one, if that changes, None for none.
+    """Returns the key before and after; `plan` and `expires_at` are the new ones, None for none, if they change.
 
     Raises as `extend`, and what `edit` raises.
     """
@@ -67,6 +69,9 @@ async def change_terms(
     def edit_key(key: WholeKey) -> WholeKey:
         _refuse_dead(key, identity)
         more = key.more if plan is msgspec.UNSET else msgspec.structs.replace(key.more, plan=plan)
+        if expires_at is not msgspec.UNSET:
+            _refuse_suspended(key)
+            key = msgspec.structs.replace(key, expires_at=expires_at, unrotated=None)
         return msgspec.structs.replace(key, terms=edit(key.terms), more=more)
 
     return await store.change(key_id, "changed", edit_key, guards=guards)
@@ -81,7 +86,7 @@ async def suspend(store: KeyStore, key_id: str, reason: str) -> tuple[WholeKey, 
         if key.more.suspended is not None:
             return key
         suspension = Suspension(
-            at=now(), by=whoami(), reason=reason, ends=KeyExpiry(key.expires_at), unrotated=key.unrotated
+            at=now(), by=store.by, reason=reason, ends=KeyExpiry(key.expires_at), unrotated=key.unrotated
         )
         more = msgspec.structs.replace(key.more, suspended=suspension)
         # a key that has ended keeps its end
@@ -107,12 +112,17 @@ async def resume(store: KeyStore, key_id: str) -> tuple[WholeKey, WholeKey]:
 
 
 async def rotate(
-    store: KeyStore, key_id: str, overlap: timedelta, expires_at: datetime | None = None
+    store: KeyStore,
+    key_id: str,
+    overlap: timedelta,
+    expires_at: datetime | None = None,
+    draft: KeyDraft | None = None,
 ) -> tuple[str, WholeKey, WholeKey]:
     """Returns a new key with the same partner, label, plan and terms, as its owner gets it; and both keys as stored.
 
     The old key ends after `overlap`, or earlier if it would have anyway. The new one ends at `expires_at`, by default
-    when the old one would have ended without any rotation.
+    when the old one would have ended without any rotation. With a `draft` that was issued before, both are returned as
+    they are.
 
     Raises:
         KeyStoreError: if there is no such key, it does not work, or has a successor that does.
@@ -120,6 +130,9 @@ async def rotate(
     """
     identity = await _ours(store)
     raw, old = await store.read(key_id)
+    if draft is not None and (issued := await store.issued(draft.key_id)) is not None:
+        return draft.parts(store.pepper)[0], issued, old
+    store.check_revision(old.revision)
     _refuse_dead(old, identity)
     _refuse_suspended(old)
     end = old.unrotated or KeyExpiry(old.expires_at)
@@ -129,7 +142,7 @@ async def rotate(
     more = MoreOfKey(plan=old.more.plan)
     guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
     presented, new = store.new_key(
-        old.partner, old.label, expires_at or end.expires_at, old.terms, test=old.test, more=more
+        old.partner, old.label, expires_at or end.expires_at, old.terms, test=old.test, more=more, draft=draft
     )
     new = msgspec.structs.replace(new, rotated_from=key_id)
     ends = now() + overlap
@@ -138,8 +151,8 @@ async def rotate(
         old, expires_at=ends, unrotated=end, rotated_to=new.key_id, revision=old.revision + 1
     )
     edits = [
-        *edits_of(raw, old, ended, "rotated", new.key_id),
-        *edits_of(RawKey(), None, new, "issued", key_id),
+        *edits_of(raw, old, ended, "rotated", new.key_id, by=store.by),
+        *edits_of(RawKey(), None, new, "issued", key_id, by=store.by),
         *guards,
     ]
     # without its successor the old key must not end unnoticed
@@ -194,7 +207,7 @@ async def adopt(store: KeyStore) -> None:
     if identity is None or identity.pepper_fingerprint != store.fingerprint:
         identity = msgspec.structs.replace(store.new_identity(), adopted_at=now())
     adopted = msgspec.structs.replace(identity, accepted_at=decided)
-    edit = Edit(IDENTITY, raw, msgspec.json.encode(adopted), Change(what="adopted", by=whoami()))
+    edit = Edit(IDENTITY, raw, msgspec.json.encode(adopted), Change(what="adopted", by=store.by))
     if not await audit.apply(store.redis, [edit], replicas=store.replicas):
         raise KeyStoreError("another operator has just adopted the key store; check it again")
     store.known.keep(adopted)

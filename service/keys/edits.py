@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from service.base.whoami import whoami
 from service.keys.audit import Change, Edit
 from service.keys.record import (
     NO_MORE,
@@ -40,12 +39,12 @@ def with_next_revision(before: WholeKey, after: WholeKey) -> WholeKey:
 
 
 def edits_of(
-    raw: RawKey, before: WholeKey | None, after: WholeKey, what: str, rotated: str | None = None, by: str = ""
+    raw: RawKey, before: WholeKey | None, after: WholeKey, what: str, rotated: str | None = None, *, by: str
 ) -> list[Edit]:
-    """Returns the edits of one key, with a line. `by` made them; the default is the user of this process."""
+    """Returns the edits of one key, with a line: `by` made them."""
     change = Change(
         what=what,
-        by=by or whoami(),
+        by=by,
         key_id=after.key_id,
         partner=after.partner,
         test=after.test,

@@ -37,8 +37,16 @@ class PresentedKey(msgspec.Struct, frozen=True):
 
 def generate(*, test: bool = False) -> tuple[str, PresentedKey]:
     """Returns a new key as its owner gets it, and its parts."""
-    key_id = "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
-    secret = _base62(secrets.randbits(_SECRET_BITS), _SECRET_LENGTH)
+    return assembled(new_id(), secrets.randbits(_SECRET_BITS), test=test)
+
+
+def new_id() -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_ID_LENGTH))
+
+
+def assembled(key_id: str, bits: int, *, test: bool = False) -> tuple[str, PresentedKey]:
+    """Returns the key with this id and 256 secret `bits`, as its owner gets it, and its parts."""
+    secret = base62(bits)
     body = f"{TEST_PREFIX if test else LIVE_PREFIX}_{key_id}_{secret}"
     return f"{body}_{_checksum(body)}", PresentedKey(key_id, secret, test)
 
@@ -72,10 +80,11 @@ def digest(secret: str, pepper: bytes) -> str:
 
 
 def _checksum(body: str) -> str:
-    return _base62(crc32(body.encode()), _CHECKSUM_LENGTH)
+    return base62(crc32(body.encode()), _CHECKSUM_LENGTH)
 
 
-def _base62(number: int, length: int) -> str:
+def base62(number: int, length: int = _SECRET_LENGTH) -> str:
+    """Returns `number` in letters and digits; the default `length` holds 256 bits."""
     digits = []
     for _ in range(length):
         number, digit = divmod(number, 62)

@@ -6,12 +6,12 @@ from typing import TypeVar
 import msgspec
 
 from service.base.terms import Terms
-from service.base.whoami import whoami
 from service.keys import audit
 from service.keys.audit import Change, Edit
-from service.keys.errors import KeyStoreError
+from service.keys.errors import BusyRecordError, KeyStoreError, NoSuchPlanError
+from service.keys.reader import every_key
 from service.keys.record import DamagedKey, DamagedRecordError, KeyState, Named, Partner, Plan, decode_record
-from service.keys.store import KeyStore, every_key
+from service.keys.store import KeyStore
 
 N = TypeVar("N", bound=Named)
 
@@ -41,11 +41,11 @@ async def every(store: KeyStore, kind: type[N]) -> AsyncIterator[N | DamagedKey]
             yield DamagedKey(name, "it is no record") if record is None else record
 
 
-def edit_of(raw: bytes | None, before: N | None, after: N, what: str) -> Edit:
-    """Returns the edit of one record, with its line."""
+def edit_of(raw: bytes | None, before: N | None, after: N, what: str, by: str) -> Edit:
+    """Returns the edit of one record, with its line: `by` made it."""
     change = Change(
         what=what,
-        by=whoami(),
+        by=by,
         plan=after.name if isinstance(after, Plan) else None,
         partner=after.name if isinstance(after, Partner) else None,
         before=None if before is None else KeyState(terms=before.terms),
@@ -66,14 +66,15 @@ async def change(
     """
     for _ in range(_TRIES):
         raw, before = await read(store, kind, name)
+        store.check_revision(0 if before is None or before.removed else before.revision)
         after = edit(before)
         if after == before and raw is not None:  # an earlier try may have made it, unconfirmed
             await audit.confirm(store.redis, {kind.record_name(name): raw}, store.replicas)
             return before, after
         after = msgspec.structs.replace(after, revision=1 if before is None else before.revision + 1)
-        if await audit.apply(store.redis, [edit_of(raw, before, after, what)], replicas=store.replicas):
+        if await audit.apply(store.redis, [edit_of(raw, before, after, what, store.by)], replicas=store.replicas):
             return before, after
-    raise KeyStoreError(f"{name} is being changed from elsewhere all the time; try again")
+    raise BusyRecordError(f"{name} is being changed from elsewhere all the time; try again")
 
 
 async def set_plan(store: KeyStore, name: str, terms: Terms) -> tuple[Plan | None, Plan]:
@@ -87,10 +88,10 @@ async def set_plan(store: KeyStore, name: str, terms: Terms) -> tuple[Plan | Non
 
 
 async def plan_of(store: KeyStore, name: str) -> tuple[bytes, Plan]:
-    """Returns the plan, as bytes too. Raises KeyStoreError if there is none, StoreUnavailable."""
+    """Returns the plan, as bytes too. Raises NoSuchPlanError, StoreUnavailable."""
     raw, plan = await read(store, Plan, name)
     if raw is None or plan is None or plan.removed:
-        raise KeyStoreError(f"no plan {name}; `forecast plans list` shows those there are")
+        raise NoSuchPlanError(f"no plan {name}; `forecast plans list` shows those there are")
     return raw, plan
 
 

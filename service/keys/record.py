@@ -62,6 +62,7 @@ class Named(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     terms: Terms = NO_TERMS
     revision: Annotated[int, Meta(ge=0, le=MOST)] = 0  # changes so far: the higher record is newer
+    removed: bool = False
 
     @classmethod
     def record_name(cls, name: str) -> str:
@@ -72,8 +73,6 @@ class Plan(Named, frozen=True, kw_only=True, omit_defaults=True):
     """Terms for many keys; a key's own terms come first. A removed plan keeps its terms, so that it opens no key."""
 
     PREFIX = f"{KEY_RECORD_PREFIX}plan:"
-
-    removed: bool = False
 
 
 class Partner(Named, frozen=True, kw_only=True, omit_defaults=True):

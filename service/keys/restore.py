@@ -12,7 +12,6 @@ import msgspec
 from redis.asyncio import Redis
 
 from service.base.batched import batched
-from service.base.whoami import whoami
 from service.keys import audit, backup, named
 from service.keys.audit import AUDIT, LINE, Change, Edit, TrailLine
 from service.keys.backup import BackupHead, KeyItem, LineItem, PartnerItem, PlanItem
@@ -136,7 +135,7 @@ class Restore:
         self._lines = lines
         self._dry_run = dry_run
         self._before_ours = before_ours
-        self._by = whoami()
+        self._by = store.by
         self._replay = Replay()
         self._known: set[str] = set()
         self._settled: set[str] = set()
@@ -244,7 +243,7 @@ class Restore:
                 (raw,), existing = await self._store.raw_records([type(record).record_name(record.name)]), None
             if existing is not None and existing.revision >= record.revision:
                 return False
-            if await self._apply([named.edit_of(raw, existing, record, "imported")]):
+            if await self._apply([named.edit_of(raw, existing, record, "imported", self._by)]):
                 return True
         raise KeyStoreError(f"{record.name} is being changed from elsewhere all the time; import again")
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from service.keys.errors import ForeignStoreError
+from service.keys.reader import Found, FoundKey
 from service.keys.record import ApiKey, DamagedRecordError, StoreIdentity
-from service.keys.store import Found, FoundKey, KeyStore
+from service.keys.store import KeyStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 
 log = logging.getLogger("forecast.keys")

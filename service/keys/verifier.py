@@ -26,8 +26,9 @@ from service.base.timeouts import within
 from service.keys import form
 from service.keys.errors import ForeignStoreError
 from service.keys.lost_writes import LostWrites
+from service.keys.reader import Found
 from service.keys.record import ApiKey, KeyStatus, Partner, Plan, key_id_of
-from service.keys.store import Found, KeyStore
+from service.keys.store import KeyStore
 from service.keys.store_watch import StoreWatch
 from service.keys.suggestions import hint_for_malformed_key
 from service.keys.verdict import INVALID, Accepted, KeyVerdict, Rejected, Unknown

@@ -87,7 +87,7 @@ class Actions:
         _check_id(key_id)
         store = await self._opened()
         try:
-            return KeyView.of(await store.revoke(key_id, by=_who(remote)))
+            return KeyView.of(await store.acting_for(_who(remote)).revoke(key_id))
         except NoSuchKeyError as error:
             raise ApiError("no_such_key", str(error)) from None
         except ForeignStoreError as error:

@@ -25,8 +25,9 @@ from service.instance.store_checks import StoreChecks
 from service.keys import audit, backup, changes
 from service.keys.backup import Dump
 from service.keys.changes import adopt
+from service.keys.reader import every_key
 from service.keys.restore import Restore
-from service.keys.store import KeyStore, every_key
+from service.keys.store import KeyStore
 from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
 from service.operators.actions import Actions

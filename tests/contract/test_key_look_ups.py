@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from service.keys.errors import ForeignStoreError
+from service.keys.reader import Found, FoundKey
 from service.keys.record import IDENTITY, DamagedRecordError, record_name
-from service.keys.store import Found, FoundKey, KeyStore
+from service.keys.store import KeyStore
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
 from tests.support.key_store import PEPPER

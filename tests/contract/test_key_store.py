@@ -12,8 +12,9 @@ from service.embedded.runtime import server_program
 from service.keys import audit, changes, form
 from service.keys import store as key_store
 from service.keys.errors import KeyStoreError
+from service.keys.reader import every_key
 from service.keys.record import IDENTITY, ApiKey, KeyState, record_name
-from service.keys.store import KeyStore, every_key
+from service.keys.store import KeyStore
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable

@@ -45,7 +45,7 @@ def keys_of(store: KeyStore, number: int) -> Iterator[WholeKey]:
 async def fill(store: KeyStore, client: Redis, number: int) -> None:
     """Writes the records, then the trail."""
     before = await memory(client)
-    edits = [edit for key in keys_of(store, number) for edit in edits_of(RawKey(), None, key, "issued")]
+    edits = [edit for key in keys_of(store, number) for edit in edits_of(RawKey(), None, key, "issued", by=store.by)]
     for start in range(0, len(edits), STEP):
         await client.mset({edit.name: edit.after for edit in edits[start : start + STEP]})
     records = await memory(client)

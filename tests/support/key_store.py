@@ -8,9 +8,10 @@ from fakeredis import FakeAsyncRedis
 from service.keys import backup, form
 from service.keys.backup import Dump
 from service.keys.errors import ForeignStoreError
+from service.keys.reader import FoundKey
 from service.keys.record import WholeKey
 from service.keys.restore import Restore, Restored
-from service.keys.store import FoundKey, KeyStore
+from service.keys.store import KeyStore
 from service.redis.errors import StoreUnavailable
 from tests.support.redis_double import DoubledStore
 

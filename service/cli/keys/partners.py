@@ -11,8 +11,9 @@ from service.cli.keys.opened import changing, checked_text, done, format_terms, 
 from service.cli.keys.terms import Given, limit_options
 from service.cli.output import Output, fail, stdout, with_json
 from service.keys import named
+from service.keys.reader import every_key
 from service.keys.record import DamagedKey, Partner
-from service.keys.store import KeyStore, every_key
+from service.keys.store import KeyStore
 from service.reports.text_table import plain, text_table
 
 

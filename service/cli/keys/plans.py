@@ -13,8 +13,9 @@ from service.cli.keys.opened import changing, done, format_terms, print_listed, 
 from service.cli.keys.terms import Given, terms_options
 from service.cli.output import Output, stdout, with_json
 from service.keys import named
+from service.keys.reader import every_key
 from service.keys.record import DamagedKey, Plan
-from service.keys.store import KeyStore, every_key
+from service.keys.store import KeyStore
 from service.reports.text_table import text_table
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")

@@ -26,8 +26,9 @@ from service.cli.keys.opened import (
 )
 from service.cli.keys.terms import one_area
 from service.cli.output import FAILED, Output, print_error, stdout, wants_json, with_json
+from service.keys.reader import every_key
 from service.keys.record import DamagedKey, KeyView, Suspension
-from service.keys.store import KeyStore, every_key
+from service.keys.store import KeyStore
 from service.quota.report import last_used
 from service.reports.text_table import NARROW, plain, text_table
 

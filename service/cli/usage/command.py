@@ -20,8 +20,9 @@ from service.cli.stores import with_key_store
 from service.cli.usage.formats import BillingRow, Format, Writer, writer
 from service.cli.usage.periods import Day, Days, Month, days_of
 from service.keys.errors import KeyStoreError
+from service.keys.reader import every_key
 from service.keys.record import DamagedKey
-from service.keys.store import KeyStore, every_key
+from service.keys.store import KeyStore
 from service.quota.report import DamagedUsage, UsageReport, UsageRow
 from service.redis.client import RedisStore
 from warehouse.files.atomic import replacing

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from service.keys.reader import every_key
 from service.keys.record import DamagedKey, record_name
-from service.keys.store import every_key
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import HeldKeyStore
 

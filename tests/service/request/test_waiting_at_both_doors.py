@@ -6,7 +6,7 @@ import time
 import pytest
 
 from service.base.telemetry import REQUEST_SECONDS, REQUESTS
-from service.keys.store import FoundKey
+from service.keys.reader import FoundKey
 from service.keys.verifier import WAIT_AFTER_SECONDS, Verified
 from tests.support.connection import Connection
 from tests.support.doors import TARGETS, Doors, in_worker, request
