@@ -1,29 +1,15 @@
 """forecast partners: limits that all keys of a partner share."""
 
-from collections import Counter
 from typing import Any
 
 import click
-import msgspec
 
-from service.base.terms import Terms
 from service.cli.keys.opened import changing, checked_text, done, format_terms, print_listed, with_store
 from service.cli.keys.terms import Given, limit_options
-from service.cli.output import Output, fail, stdout, with_json
+from service.cli.output import Output, stdout, with_json
 from service.keys import named
-from service.keys.reader import every_key
-from service.keys.record import DamagedKey, Partner
-from service.keys.store import KeyStore
+from service.keys.listing import PartnerView, partner_view, partner_views
 from service.reports.text_table import plain, text_table
-
-
-class PartnerView(msgspec.Struct, frozen=True):
-    """The limits of a partner (`terms`), and the number of its keys that are not revoked."""
-
-    name: str
-    terms: Terms
-    contact: str
-    keys: int
 
 
 @click.group()
@@ -79,7 +65,7 @@ def list_partners() -> None:
     Examples:
       forecast partners list
     """
-    views, damaged = with_store(_views)
+    views, damaged = with_store(partner_views)
     print_listed(Output(views, lambda: _print_table(views)), damaged)
 
 
@@ -96,22 +82,8 @@ def show(name: str) -> Output:
       forecast partners show acme
     """
     name = checked_text("NAME", name)
-    view = next((view for view in with_store(_views)[0] if view.name == name), None)
-    if view is None:
-        fail(f"no limits of partner {name}; `forecast partners list` shows those there are")
+    view = with_store(lambda store: partner_view(store, name))
     return Output(view, lambda: _print_table([view]))
-
-
-async def _views(store: KeyStore) -> tuple[list[PartnerView], list[DamagedKey]]:
-    keys = every_key(store)
-    uses = Counter([key.partner async for key in keys if not isinstance(key, DamagedKey) and not key.revoked_at])
-    views, damaged = [], []
-    async for partner in named.every(store, Partner):
-        if isinstance(partner, DamagedKey):
-            damaged.append(partner)
-        else:
-            views.append(PartnerView(partner.name, partner.terms, partner.contact, uses[partner.name]))
-    return sorted(views, key=lambda view: view.name), damaged
 
 
 def _print_table(views: list[PartnerView]) -> None:

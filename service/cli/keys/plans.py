@@ -1,32 +1,20 @@
 """forecast plans: terms that many keys share."""
 
 import re
-from collections import Counter
 from typing import Any
 
 import click
-import msgspec
 
 from service.base.masking import has_key
-from service.base.terms import Terms
 from service.cli.keys.opened import changing, done, format_terms, print_listed, repeatable, with_store
 from service.cli.keys.terms import Given, terms_options
 from service.cli.output import Output, stdout, with_json
 from service.keys import named
-from service.keys.reader import every_key
-from service.keys.record import DamagedKey, Plan
-from service.keys.store import KeyStore
+from service.keys.listing import PlanView, plan_view, plan_views
+from service.keys.record import Plan
 from service.reports.text_table import text_table
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
-
-class PlanView(msgspec.Struct, frozen=True):
-    """A plan, and the number of keys with it that are not revoked."""
-
-    name: str
-    terms: Terms
-    keys: int
 
 
 @click.group()
@@ -84,7 +72,7 @@ def list_plans() -> None:
     Examples:
       forecast plans list
     """
-    views, damaged = with_store(_views)
+    views, damaged = with_store(plan_views)
     print_listed(Output(views, lambda: _print_table(views)), damaged)
 
 
@@ -103,11 +91,7 @@ def show(name: str) -> Output:
       forecast plans show basic
     """
 
-    async def look(store: KeyStore) -> PlanView:
-        _, plan = await named.plan_of(store, name)
-        return PlanView(plan.name, plan.terms, (await _uses(store))[name])
-
-    view = with_store(look)
+    view = with_store(lambda store: plan_view(store, name))
     return Output(view, lambda: _print_table([view]))
 
 
@@ -125,21 +109,6 @@ def remove(name: str) -> Output:
     """
     plan, warnings = repeatable(lambda store: named.remove_plan(store, name))
     return done({**_members(plan), "removed": True}, warnings, lambda: _print(f"Removed plan {name}."))
-
-
-async def _views(store: KeyStore) -> tuple[list[PlanView], list[DamagedKey]]:
-    uses, views, damaged = await _uses(store), [], []
-    async for plan in named.every(store, Plan):
-        if isinstance(plan, DamagedKey):
-            damaged.append(plan)
-        elif not plan.removed:
-            views.append(PlanView(plan.name, plan.terms, uses[plan.name]))
-    return sorted(views, key=lambda view: view.name), damaged
-
-
-async def _uses(store: KeyStore) -> Counter[str | None]:
-    keys = every_key(store)
-    return Counter([key.more.plan async for key in keys if not isinstance(key, DamagedKey) and not key.revoked_at])
 
 
 def _members(plan: Plan) -> dict[str, Any]:

@@ -1,9 +1,6 @@
 """forecast keys list and show. Secrets are never shown."""
 
-import heapq
 import sys
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
@@ -26,7 +23,7 @@ from service.cli.keys.opened import (
 )
 from service.cli.keys.terms import one_area
 from service.cli.output import FAILED, Output, print_error, stdout, wants_json, with_json
-from service.keys.reader import every_key
+from service.keys.listing import KeyFilter, Newest, key_views
 from service.keys.record import DamagedKey, KeyView, Suspension
 from service.keys.store import KeyStore
 from service.quota.report import last_used
@@ -43,57 +40,6 @@ _COLOURS = {
     "revoked": "red",
     "void": "magenta",
 }
-
-
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """The filters of one listing; None means no filter."""
-
-    partner: str | None
-    plan: str | None
-    status: str | None
-    area: str | None
-    label: str | None  # part of a label, case-insensitive
-    expires_within: timedelta | None
-    unused: timedelta | None
-
-    def matches(self, view: KeyView) -> bool:
-        areas = view.terms.areas
-        return (
-            (self.partner is None or view.partner == self.partner)
-            and (self.plan is None or view.plan == self.plan)
-            and (self.status is None or view.status == self.status)
-            and (self.area is None or areas is None or self.area in areas)
-            and (self.label is None or self.label.casefold() in view.label.casefold())
-            and (self.expires_within is None or self._ends_soon(view, self.expires_within))
-            and (self.unused is None or self._is_unused(view, self.unused))
-        )
-
-    def _is_unused(self, view: KeyView, within: timedelta) -> bool:
-        return not view.test and datetime.now(UTC) - (view.last_used or view.created_at) >= within
-
-    def _ends_soon(self, view: KeyView, within: timedelta) -> bool:
-        ends = view.expires_at
-        return view.status == "active" and ends is not None and ends - datetime.now(UTC) <= within
-
-
-class _Newest:
-    """The newest keys of one listing, and the number of all its keys."""
-
-    def __init__(self, limit: int) -> None:
-        self.seen = 0
-        self._limit = limit
-        self._kept: list[tuple[datetime, str, KeyView]] = []
-
-    def add(self, view: KeyView) -> None:
-        self.seen += 1
-        entry = (view.created_at, view.key_id, view)
-        if len(self._kept) < self._limit:
-            heapq.heappush(self._kept, entry)
-        else:
-            heapq.heappushpop(self._kept, entry)
-
-    def views(self) -> list[KeyView]:
-        return [view for _, _, view in sorted(self._kept, key=lambda entry: entry[:2], reverse=True)]
 
 
 @click.command(name="list")
@@ -122,7 +68,7 @@ def list_keys(limit: int | None, **wanted: Any) -> None:
       forecast keys list --expires-within 30d
       forecast keys list --status active --unused 90d
     """
-    damaged, loss = with_store(lambda store: _list(store, Wanted(**wanted), limit))
+    damaged, loss = with_store(lambda store: _list(store, KeyFilter(**wanted), limit))
     report_loss(loss)
     if damaged:
         many = f"{damaged:,} record{'s are' if damaged > 1 else ' is'} damaged"
@@ -130,12 +76,12 @@ def list_keys(limit: int | None, **wanted: Any) -> None:
         sys.exit(FAILED)
 
 
-async def _list(store: KeyStore, wanted: Wanted, limit: int | None) -> tuple[int, str | None]:
+async def _list(store: KeyStore, wanted: KeyFilter, limit: int | None) -> tuple[int, str | None]:
     """Prints the keys; returns the number of damaged records, and how the store lost its keys, or None."""
     loss = await store.loss()
-    newest, damaged = _Newest(limit or ROWS), 0
+    newest, damaged = Newest(limit or ROWS), 0
     array = JsonArray() if wants_json() else None
-    async for entry in _views(store):
+    async for entry in key_views(store, await last_used(store.redis)):
         if isinstance(entry, DamagedKey):
             damaged += 1
             _print_damaged(entry, array)
@@ -155,13 +101,6 @@ async def _list(store: KeyStore, wanted: Wanted, limit: int | None) -> tuple[int
     return damaged, loss
 
 
-async def _views(store: KeyStore) -> AsyncIterator[KeyView | DamagedKey]:
-    _, identity = await store.raw_identity()
-    used = await last_used(store.redis)
-    async for key in every_key(store):
-        yield key if isinstance(key, DamagedKey) else KeyView.of(key, identity, used)
-
-
 def _print_damaged(entry: DamagedKey, array: JsonArray | None) -> None:
     if array is not None:
         array.add(entry)
@@ -169,7 +108,7 @@ def _print_damaged(entry: DamagedKey, array: JsonArray | None) -> None:
     stdout().print(f"[red]damaged[/] {plain(entry.key_id)}: {plain(entry.reason)}", soft_wrap=True)
 
 
-def _print_table(newest: _Newest) -> None:
+def _print_table(newest: Newest) -> None:
     console, views = stdout(wide=True), newest.views()
     if not views:
         console.print("No keys.")
