@@ -10,6 +10,7 @@ import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -238,10 +239,11 @@ def _problem_in_words(name: str, problem: str) -> str:
 
 
 def _check_tokens(settings: Settings, sources: Mapping[str, str]) -> None:
-    """Refuses the same token for reading and writing: a reader must not be able to write."""
-    if settings.operator_write_token is not None and settings.operator_read_token == settings.operator_write_token:
-        names = f"{sources['operator_read_token']} and {sources['operator_write_token']}"
-        raise SettingsError(f"{names} are the same token; use two different ones")
+    """Refuses one token for two rights: a reader must not be able to write."""
+    for one, other in combinations(("operator_read_token", "operator_write_token", "operator_keys_token"), 2):
+        if getattr(settings, one) is not None and getattr(settings, one) == getattr(settings, other):
+            names = f"{sources[one]} and {sources[other]}"
+            raise SettingsError(f"{names} are the same token; use two different ones")
 
 
 def _problem_of(name: str, value: Any) -> str | None:

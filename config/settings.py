@@ -129,6 +129,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             extra=_SECRET,
         ),
     ] = None
+    operator_keys_token: Annotated[
+        Annotated[str, _TOKEN] | None,
+        Meta(
+            description="Bearer token for keys, plans and partners over HTTP: 16 ASCII characters or more, no white "
+            "space, and none of the other tokens; unset: only commands manage keys.",
+            extra=_SECRET,
+        ),
+    ] = None
+    handover_url: Annotated[
+        Annotated[str, _PUBLIC_URL] | None,
+        Meta(
+            description="What links that show a key once begin with, like https://keys.example.com, without a slash at "
+            "its end: a proxy there leads /handover/ to the operators' listener; unset: the Host of the request."
+        ),
+    ] = None
     workers: Annotated[
         Annotated[int, Meta(ge=1, le=256)] | None,
         Meta(description="Worker processes; unset: one per usable processor."),

@@ -11,6 +11,8 @@ LIVE_PREFIX, TEST_PREFIX = "phf_live", "phf_test"
 _HEX = "[0-9A-Fa-f]"
 # Characters of a name that are checked.
 _LONGEST_NAME = 50
+# Characters of a text that is stored: a label, a reason.
+_LONGEST_TEXT = 200
 # Names that people give to parameters and headers that carry a key.
 _KEY_NAMES = ("apikey", "xapikey", "key", "token", "accesstoken", "authorization", "auth", "appid", "secret",
          "subscriptionkey")  # fmt: skip
@@ -57,6 +59,18 @@ def masked(text: str) -> str:
 def has_key(text: str) -> bool:
     """Returns whether anything in `text` looks like a key."""
     return masked(text) != text
+
+
+def storable(name: str, text: str) -> str:
+    """Returns a text without spaces around it, as it can be stored for good, and shown.
+
+    Raises ValueError, which calls it `name`.
+    """
+    if len(text) > _LONGEST_TEXT or not text.isprintable():
+        raise ValueError(f"{name} must be printable and at most {_LONGEST_TEXT} characters")
+    if has_key(text):
+        raise ValueError(f"{name} contains what looks like a key; if it is one, revoke it")
+    return text.strip()
 
 
 def is_key_name(name: str) -> bool:

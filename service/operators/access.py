@@ -1,7 +1,7 @@
-"""Rights on the operators' listener: one token may read, the other may read and write."""
+"""Rights on the operators' listener: one token may read, one may read and write, and one may manage keys."""
 
 import hmac
-from enum import IntEnum
+from enum import Flag
 from hashlib import sha256
 
 from service.operators.origins import Hosts, is_cross_site
@@ -11,56 +11,55 @@ from service.request.response import Header
 _SCHEME = b"bearer"
 
 
-class Right(IntEnum):
-    """Each right includes the lower ones."""
+class Right(Flag):
+    """What a request may do. An endpoint needs one right of several."""
 
     NONE = 0
     READ = 1
     WRITE = 2
+    KEYS = 4
 
 
 class Tokens:
     """The operators' tokens, stored as digests only. The operators' listener owns it.
 
     Without a read token, reading needs no token if the listener is `open_to_all`, and the write token otherwise.
-    Without a write token, every change is refused.
+    Without a write token, every change is refused; without a keys token, every change of keys but a revocation is.
     """
 
-    def __init__(self, read: str | None = None, write: str | None = None, *, open_to_all: bool = True) -> None:
-        self._read = None if read is None else _digest(read.encode())
-        self._write = None if write is None else _digest(write.encode())
+    def __init__(
+        self, read: str | None = None, write: str | None = None, keys: str | None = None, *, open_to_all: bool = True
+    ) -> None:
+        given: tuple[tuple[str | None, Right], ...] = (
+            (read, Right.READ),
+            (write, Right.READ | Right.WRITE),
+            (keys, Right.KEYS),
+        )
+        self._rights = [(_digest(token.encode()), rights) for token, rights in given if token is not None]
         self._open = Right.READ if read is None and open_to_all else Right.NONE
 
-    @property
-    def writable(self) -> bool:
-        """Whether there is a write token."""
-        return self._write is not None
-
-    @property
-    def readable(self) -> bool:
-        """Whether any caller can read."""
-        return self._open >= Right.READ or self._read is not None or self._write is not None
+    def grant(self, right: Right) -> bool:
+        """Whether any caller can have the right."""
+        return bool(right & self._open) or any(right & rights for _, rights in self._rights)
 
     def refusal(self, needed: Right, headers: list[Header]) -> str | None:
-        """Returns the error code for a request with `headers`; None if its token grants the right `needed`."""
-        if needed <= self._open:
+        """Returns the error code for a request with `headers`; None if it has one of the rights `needed`."""
+        if needed is Right.NONE or needed & self._open:
             return None
-        if needed is Right.READ and not self.readable:
+        if needed is Right.READ and not self.grant(needed):
             return "token_not_set"
         presented = _bearer(headers)
         if presented is None:
             return "missing_token"
-        granted = self._right_of(presented)
+        granted = self._rights_of(presented)
         if granted is Right.NONE:
             return "invalid_token"
-        return None if granted >= needed else "not_permitted"
+        return None if granted & needed else "not_permitted"
 
-    def _right_of(self, presented: bytes) -> Right:
+    def _rights_of(self, presented: bytes) -> Right:
         # all digests have the same length, and the number of matching bytes reveals nothing about the token
         digest = _digest(presented)
-        writes = self._write is not None and hmac.compare_digest(digest, self._write)
-        reads = self._read is not None and hmac.compare_digest(digest, self._read)
-        return Right.WRITE if writes else Right.READ if reads else Right.NONE
+        return next((rights for known, rights in self._rights if hmac.compare_digest(digest, known)), Right.NONE)
 
 
 class Access:
@@ -73,22 +72,21 @@ class Access:
         self._tokens = tokens or Tokens()
         self._hosts = hosts
 
-    @property
-    def is_writable(self) -> bool:
-        """Whether there is a write token."""
-        return self._tokens.writable
+    def can_grant(self, right: Right) -> bool:
+        """Whether any caller can have the right."""
+        return self._tokens.grant(right)
 
     def require(self, needed: Right, headers: list[Header]) -> None:
-        """Raises ApiError unless a request with `headers` has the right `needed`."""
+        """Raises ApiError unless a request with `headers` has one of the rights `needed`."""
         refusal = self.refusal(needed, headers)
         if refusal is not None:
             raise ApiError(refusal)
 
     def refusal(self, needed: Right, headers: list[Header]) -> str | None:
-        """Returns the error code for a request with `headers`; None if it has the right `needed`."""
+        """Returns the error code for a request with `headers`; None if it has one of the rights `needed`."""
         if self._hosts is not None and not self._hosts.know(headers):
             return "misdirected_request"
-        if needed is Right.WRITE and is_cross_site(headers):
+        if Right.READ not in needed and is_cross_site(headers):
             return "cross_site"
         return self._tokens.refusal(needed, headers)
 

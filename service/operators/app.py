@@ -7,7 +7,7 @@ import logging
 import time
 from typing import Any
 
-from litestar import Litestar, Request, Response, Router
+from litestar import Controller, Litestar, Request, Response, Router
 from litestar.datastructures import State
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi import OpenAPIConfig
@@ -16,7 +16,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from service.http.app import FinishedResponse, provide
 from service.http.documentation.site import Site
 from service.http.openapi import About
-from service.operators.access import Access
+from service.operators.access import Access, Right
 from service.operators.actions import Actions
 from service.operators.controllers import (
     ChangesController,
@@ -24,9 +24,12 @@ from service.operators.controllers import (
     HealthController,
     PageController,
     WatchedInstance,
-    guard_reading,
     scrapes_of,
 )
+from service.operators.guards import needing
+from service.operators.keys.controller import KeysController, RevocationController
+from service.operators.keys.handover import HandoverController
+from service.operators.keys.named import PartnersController, PlansController
 from service.operators.page_files import read_page_files
 from service.operators.problems import refusal_response
 from service.request.errors import ApiError
@@ -65,7 +68,7 @@ def build_operators_app(
     changes: Actions | None = None,
     about: About | None = None,
 ) -> OperatorsApp:
-    """Returns the application. The endpoints for `changes` exist only if there is a write token."""
+    """Returns the application. The endpoints of changes and of keys exist only if there is a token for them."""
     access = access or Access()
     scrapes, page = scrapes_of(instance), read_page_files()
     documentation = Site("all", about or About())
@@ -74,12 +77,19 @@ def build_operators_app(
         "scrapes": scrapes,
         "page": page,
         "changes": changes,
+        "desk": changes.desk if changes is not None else None,
         "documentation": documentation,
     }
-    writable = changes is not None and access.is_writable
+    controllers: list[type[Controller]] = [PageController, HealthController, FiguresController]
+    if changes is not None and access.can_grant(Right.WRITE):
+        controllers.append(ChangesController)
+    if changes is not None and access.can_grant(Right.KEYS):
+        controllers += [KeysController, PlansController, PartnersController, HandoverController]
+    if changes is not None and access.can_grant(Right.WRITE | Right.KEYS):
+        controllers.append(RevocationController)
     return OperatorsApp(
         Litestar(
-            [PageController, HealthController, FiguresController, *([ChangesController] if writable else [])],
+            controllers,
             dependencies={name: provide(value) for name, value in dependencies.items()},
             exception_handlers={Exception: _answer_exception},
             before_send=[_add_headers],
@@ -88,7 +98,9 @@ def build_operators_app(
                 version="1",
                 use_handler_docstrings=True,
                 render_plugins=[JsonRenderPlugin()],  # other plugins load scripts from other sites
-                openapi_router=Router("/schema", route_handlers=[], guards=[guard_reading], include_in_schema=False),
+                openapi_router=Router(
+                    "/schema", route_handlers=[], guards=[needing(Right.READ)], include_in_schema=False
+                ),
             ),
             request_max_body_size=_MOST_BODY_BYTES,
             state=State({"access": access}),
@@ -112,7 +124,7 @@ def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Resp
     if known is None:  # logged without the path: it may contain a key by mistake
         log.error("request failed", exc_info=error, extra={"request_id": request_id.decode()})
         known = ApiError("internal")
-    return FinishedResponse(refusal_response(known.code, known.detail, known.headers))
+    return FinishedResponse(refusal_response(known.code, known.detail, known.headers, known.parameter))
 
 
 def _api_error(error: Exception) -> ApiError | None:
@@ -120,6 +132,8 @@ def _api_error(error: Exception) -> ApiError | None:
     if isinstance(error, ValidationException):
         faults: Any = error.extra or ()
         described = "; ".join(f"{fault['key']}: {fault['message']}" for fault in faults)
+        if any(fault.get("source") != "body" for fault in faults):
+            return ApiError("invalid_parameter", f"{described}.")
         return ApiError("invalid_body", f"This endpoint does not accept the body: {described}.")
     if isinstance(error, UnicodeDecodeError) or str(error).endswith(_CUT_OFF):
         return ApiError("invalid_body")

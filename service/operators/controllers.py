@@ -6,14 +6,13 @@ The page and the health of the instance need no token. Everything else needs a r
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, cast, get_args
+from typing import Annotated, Any, Literal, Protocol, get_args
 
-from litestar import Controller, Request, Response, post, route
-from litestar.connection import ASGIConnection
+from litestar import Controller, Response, post, route
 from litestar.di import NamedDependency
-from litestar.handlers import BaseRouteHandler
-from litestar.openapi import ResponseSpec
 from litestar.params import FromPath, JSONBody, QueryParameter, SkipValidation
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
@@ -22,23 +21,21 @@ from service.base.telemetry import Snapshot
 from service.http.app import GUIDE_PATH, FinishedResponse
 from service.http.documentation.routes import GUIDE, serve_page
 from service.http.documentation.site import Site
-from service.keys.record import KeyView
-from service.operators.access import Access, Right
-from service.operators.actions import Actions, NoOrder, Purged, RollbackOrder
+from service.operators.access import Right
+from service.operators.actions import Actions, Purged, RollbackOrder
 from service.operators.events import EventBoard
+from service.operators.guards import AnyRequest, NoOrder, caller_of, errors, has_right, headers_of, needing
 from service.operators.history import Span
 from service.operators.live import Broadcast, Rounds, Sampling
 from service.operators.metrics import render_metrics
 from service.operators.overview import History, Overview
 from service.operators.page_files import INDEX, Page, wants_page
-from service.operators.problems import OPERATOR_CODES
 from service.operators.reasons import Health, readiness
 from service.operators.state import InstanceState
 from service.publishing.releases import RolledBack
 from service.request import response
-from service.request.errors import ApiError, Problem
+from service.request.errors import ApiError
 from service.request.request import request_of, valid_request_id
-from service.request.response import Header
 
 log = logging.getLogger("forecast.operators")
 
@@ -46,25 +43,10 @@ _READ: tuple[Literal["GET"], Literal["HEAD"]] = ("GET", "HEAD")
 _SPANS: tuple[Span, ...] = get_args(Span)
 # Longest silence of an event stream, so that neither end considers the connection lost.
 _HEARTBEAT_SECONDS = 5.0
-_DESCRIPTION = "/schema/openapi.json"  # where Litestar serves it
 
 
-def _errors(*statuses: int) -> dict[int, ResponseSpec]:
-    """Returns these errors by status, for the OpenAPI description."""
-    codes = {
-        status: ", ".join(code for code, (its, _) in OPERATOR_CODES.items() if its == status) for status in statuses
-    }
-    return {
-        status: ResponseSpec(Problem, generate_examples=False, description=f"code: {named}")
-        for status, named in codes.items()
-    }
-
-
-_READING = _errors(400, 401, 421)
-_CHANGING = _errors(400, 401, 403, 404, 409, 413, 415, 421, 503)
-
-AnyRequest = Request[Any, Any, Any]
-AnyConnection = ASGIConnection[Any, Any, Any, Any]
+_READING = errors(400, 401, 421)
+_CHANGING = errors(400, 401, 403, 404, 409, 413, 415, 421, 503)
 
 
 class WatchedInstance(Protocol):
@@ -112,33 +94,9 @@ Documentation = NamedDependency[SkipValidation[Site]]
 Scrapes = NamedDependency[SkipValidation[Rounds[bytes]]]
 
 
-def headers_of(connection: AnyConnection) -> list[Header]:
-    return list(connection.scope["headers"])
-
-
-def has_right(connection: AnyConnection, needed: Right) -> bool:
-    return access_of(connection).refusal(needed, headers_of(connection)) is None
-
-
-def access_of(connection: AnyConnection) -> Access:
-    return cast("Access", connection.app.state["access"])
-
-
-# Guards are coroutines because Litestar runs a function in a thread, which may not start without memory.
-async def guard_reading(connection: AnyConnection, _: BaseRouteHandler) -> None:
-    """Raises ApiError unless the request may read."""
-    access_of(connection).require(Right.READ, headers_of(connection))
-
-
-async def guard_writing(connection: AnyConnection, _: BaseRouteHandler) -> None:
-    """Raises ApiError unless the request may write, and its body, if it has one, is declared as JSON."""
-    access_of(connection).require(Right.WRITE, headers_of(connection))
-    headers = connection.headers
-    has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-    # A form on another site cannot declare JSON.
-    declared = [value.partition(";")[0].strip().lower() for value in headers.getall("content-type", [])]
-    if has_body and declared != ["application/json"]:
-        raise ApiError("not_json")
+# The rights that endpoints with these tags need; reading is listed for everyone.
+_RIGHTS = {"changes": Right.WRITE, "keys": Right.KEYS}
+DESCRIPTION = "/openapi.json"
 
 
 class PageController(Controller):
@@ -151,6 +109,10 @@ class PageController(Controller):
         if wants_page(headers_of(request)):
             return FinishedResponse(page[INDEX].reply(headers_of(request)))
         return Response({"endpoints": _endpoints(request)})
+
+    @route(DESCRIPTION, http_method=_READ, guards=[needing(Right.READ | Right.KEYS)])
+    async def description(self, request: AnyRequest) -> dict[str, Any]:
+        return request.app.openapi_schema.to_schema()
 
     @route("/page/{name:path}", http_method=_READ)
     async def file(self, request: AnyRequest, name: FromPath[Path], page: Files) -> response.Response:
@@ -187,7 +149,7 @@ class HealthController(Controller):
 class FiguresController(Controller):
     """Current and recent figures."""
 
-    guards = (guard_reading,)
+    guards = (needing(Right.READ),)
     tags = ("figures",)
 
     @route("/metrics", http_method=_READ, responses=_READING, media_type="text/plain; version=0.0.4")
@@ -230,33 +192,22 @@ class FiguresController(Controller):
 class ChangesController(Controller):
     """Operators' changes. These endpoints exist only if a write token is set."""
 
-    guards = (guard_writing,)
+    guards = (needing(Right.WRITE),)
     tags = ("changes",)
 
     @post("/log/sampling", status_code=200, responses=_CHANGING)
     async def sample(self, request: AnyRequest, data: JSONBody[Sampling], instance: Watched) -> Sampling:
         """Set the share of requests that are logged."""
         instance.sample(data.rate)
-        log.info("the share of requests that are logged was set to %g by %s", data.rate, _caller(request))
+        log.info("the share of requests that are logged was set to %g by %s", data.rate, caller_of(request))
         return data
-
-    @post("/keys/{key_id:str}/revoke", status_code=200, responses=_CHANGING)
-    async def revoke(
-        self,
-        request: AnyRequest,
-        key_id: FromPath[str],
-        changes: Changes,
-        data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
-    ) -> KeyView:
-        """Revoke a key."""
-        return await changes.revoke(key_id, _caller(request))
 
     @post("/releases/rollback", status_code=200, responses=_CHANGING)
     async def roll_back(
         self, request: AnyRequest, changes: Changes, data: JSONBody[RollbackOrder | None] = None
     ) -> RolledBack:
         """Make the previous release current, or the one that the body names."""
-        return await changes.roll_back(data.release if data is not None else None, _caller(request))
+        return await changes.roll_back(data.release if data is not None else None, caller_of(request))
 
     @post("/caches/purge", status_code=200, responses=_CHANGING)
     async def purge(
@@ -266,7 +217,7 @@ class ChangesController(Controller):
         data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
     ) -> Purged:
         """Empty the shared cache and all near caches."""
-        return await changes.purge(_caller(request))
+        return await changes.purge(caller_of(request))
 
 
 def scrapes_of(instance: WatchedInstance) -> Rounds[bytes]:
@@ -302,12 +253,13 @@ async def _overviews(broadcast: Broadcast) -> AsyncIterator[ServerSentEventMessa
 
 def _endpoints(request: AnyRequest) -> list[str]:
     """Returns the paths that the caller may call; those of changes begin with their method."""
-    described = request.app.openapi_schema.paths or {}
-    endpoints = [path for path, item in described.items() if item.get is not None]
-    if has_right(request, Right.WRITE):
-        endpoints += [f"POST {path}" for path, item in described.items() if item.post is not None]
-    return [*endpoints, _DESCRIPTION]
-
-
-def _caller(request: AnyRequest) -> str:
-    return request.client.host if request.client is not None else "unknown"
+    endpoints = []
+    for path, item in (request.app.openapi_schema.paths or {}).items():
+        for method in ("get", "post", "put", "patch", "delete"):
+            operation = getattr(item, method)
+            if operation is None:
+                continue
+            needed = reduce(or_, (_RIGHTS.get(tag, Right.NONE) for tag in operation.tags or ()), Right.NONE)
+            if has_right(request, needed):
+                endpoints.append(path if method == "get" else f"{method.upper()} {path}")
+    return [*endpoints, DESCRIPTION]

@@ -12,7 +12,7 @@ from service.connection.door import Door
 from service.connection.server import ListenerServer
 from service.http.openapi import about_of
 from service.keys import audit
-from service.operators.access import Access, Tokens
+from service.operators.access import Access, Right, Tokens
 from service.operators.actions import Actions
 from service.operators.app import OperatorsApp, build_operators_app
 from service.operators.controllers import WatchedInstance
@@ -70,16 +70,17 @@ class OperatorsListener:
         self._bound = bound
         self._changes = changes
         self._loopback = ipaddress.ip_address(bound.getsockname()[0]).is_loopback
-        self._tokens = Tokens(settings.operator_read_token, settings.operator_write_token, open_to_all=self._loopback)
+        tokens = (settings.operator_read_token, settings.operator_write_token, settings.operator_keys_token)
+        self._tokens = Tokens(*tokens, open_to_all=self._loopback)
 
     def start(self, instance: WatchedInstance) -> None:
-        if not self._tokens.readable:
+        if not self._tokens.grant(Right.READ):
             log.warning(
                 "metrics and the reasons of health cannot be read: FORECAST_OPERATOR_HOST (%s) lets other machines in, "
                 "and no token is set. Set FORECAST_OPERATOR_READ_TOKEN_FILE, or FORECAST_OPERATOR_HOST=127.0.0.1",
                 self._settings.operator_host,
             )
-        if self._tokens.writable:  # key changes are logged at every log level, as commands do
+        if self._tokens.grant(Right.WRITE | Right.KEYS):  # key changes are logged at every log level, as commands do
             audit.log.setLevel(logging.INFO)
         self._broadcast = instance.broadcast
         # beyond loopback, the valid names are unknown, and the token keeps out pages of other sites
@@ -96,7 +97,7 @@ class OperatorsListener:
         await asyncio.wait([self._serving], timeout=seconds)
         self.stop_at_once()
         await asyncio.gather(self._serving, return_exceptions=True)
-        await self._changes.stop()
+        await self._changes.desk.stop()
 
     def stop_at_once(self) -> None:
         """Resets every connection. Call it before or during `stop`."""

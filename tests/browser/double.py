@@ -10,14 +10,12 @@ from contextlib import ExitStack
 
 from config.settings import Settings
 from service.base.sockets import bind, url_of
-from service.operators.actions import Actions
 from service.operators.history import Span
 from service.operators.listener import OperatorsListener
 from service.operators.overview import History, Overview
 from tests.browser.made import history, well
 from tests.service.operators.test_state import WELL, instance
-from tests.support.key_store import PEPPER
-from tests.support.operators import Watched, purge
+from tests.support.operators import Watched, actions
 
 _SPANS: dict[Span, tuple[float, float]] = {"10m": (600, 1), "2h": (7200, 10), "24h": (86_400, 60)}
 _TICK = 0.2  # five overviews a second, so that tests wait less
@@ -64,7 +62,7 @@ class Double:
         self._open.close()
 
     async def _serve(self, bound: socket.socket) -> None:
-        changes = Actions(self._settings, "unix:///nowhere", PEPPER, purge)
+        changes = actions(self._settings, "unix:///nowhere")
         listener, made = OperatorsListener(self._settings, bound, changes), _Made(self)
         listener.start(made)
         while not self._stopping:

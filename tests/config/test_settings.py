@@ -9,7 +9,8 @@ from config.loading import load
 from config.settings import Settings, TableName, describe_setting, is_secret, is_url, masked_setting, names
 from warehouse.schema.tables import TABLES
 
-SECRETS = {"keys_url", "cache_url", "keys_pepper", "operator_read_token", "operator_write_token", "inbox_on_refusal"}
+TOKENS = ("operator_read_token", "operator_write_token", "operator_keys_token")
+SECRETS = {"keys_url", "cache_url", "keys_pepper", *TOKENS, "inbox_on_refusal"}
 
 
 @pytest.mark.parametrize("name", names())

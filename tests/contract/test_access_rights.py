@@ -30,7 +30,7 @@ from service.keys.restore import Restore
 from service.keys.store import KeyStore
 from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
-from service.operators.actions import Actions
+from service.operators.keys.desk import told
 from service.quota.backup import UsageDump
 from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore
@@ -47,7 +47,7 @@ from service.request.errors import ApiError
 from tests.support.documented import rights
 from tests.support.key_store import PEPPER
 from tests.support.last_errors import failed, keep, kept
-from tests.support.operators import purge
+from tests.support.operators import actions
 from tests.support.usage import UsageWorker
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
@@ -222,18 +222,18 @@ async def test_a_worker_s_user_can_revoke_where_the_listener_may(
 ) -> None:
     """The supervisor, with a write token and the rights that go with it; it can still delete nothing."""
     _, key = await KeyStore(opened("forecast-keys"), PEPPER, tmp_path).issue("acme", "", None)
-    changes = Actions(Settings(data_dir=str(tmp_path)), url(server, "forecast-worker"), PEPPER, purge)
+    changes = actions(Settings(data_dir=str(tmp_path)), url(server, "forecast-worker"))
     try:
-        with pytest.raises(ApiError) as refused:
-            await changes.revoke(key.key_id, "127.0.0.1")
+        with pytest.raises(ApiError) as refused, told():
+            await (await changes.desk.store()).revoke(key.key_id)
         assert refused.value.code == "unavailable"
         with BlockingRedis.from_url(server.url) as client:
             for line in rights("write-token"):
                 client.execute_command(*line)
-        assert (await changes.revoke(key.key_id, "127.0.0.1")).status == "revoked"
+        assert (await (await changes.desk.store()).revoke(key.key_id)).status() == "revoked"
         await changes.purge("127.0.0.1")
     finally:
-        await changes.stop()
+        await changes.desk.stop()
     trail = audit.newest_first(opened("forecast-keys"))
     assert [line.change.what async for line in trail if line.change][:2] == ["purged", "revoked"]
     with BlockingRedis.from_url(url(server, "forecast-worker")) as client:

@@ -4,24 +4,29 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
+from config.settings import Settings
 from service.base.ipc import AccessLogEntry
 from service.base.telemetry import REQUESTS, Snapshot, Telemetry
 from service.operators.access import Access, Tokens
 from service.operators.actions import Actions, Purged
 from service.operators.app import OperatorsApp, build_operators_app
 from service.operators.history import Span
+from service.operators.keys.desk import KeyDesk
 from service.operators.live import Broadcast
 from service.operators.observer import Observer
 from service.operators.origins import Hosts
 from service.operators.overview import History, Overview
 from service.operators.state import InstanceState
 from tests.support.asgi import exchange
+from tests.support.key_store import PEPPER
 
 READ = "read-token-of-the-tests"
 WRITE = "write-token-of-the-tests"
+KEYS = "keys-token-of-the-tests"
 JSON = {"content-type": "application/json"}
 
 
@@ -92,17 +97,23 @@ class Watched:
         self.shares.append(share)
 
 
+def actions(settings: Settings, keys_url: str, cache_url: str = "unix:///nowhere") -> Actions:
+    """Changes to an instance without caches, with the keys at `keys_url`."""
+    return Actions(settings, KeyDesk(settings, keys_url, cache_url, PEPPER), purge)
+
+
 def operators(
     state: Callable[[], InstanceState],
     *,
     read: str | None = None,
     write: str | None = None,
+    keys: str | None = None,
     changes: Actions | None = None,
     hosts: Hosts | None = None,
     open_to_all: bool = True,
 ) -> OperatorsApp:
     """An application whose instance has answered one request."""
-    access = Access(Tokens(read, write, open_to_all=open_to_all), hosts)
+    access = Access(Tokens(read, write, keys, open_to_all=open_to_all), hosts)
     return build_operators_app(Watched(state), access, changes)
 
 
@@ -123,8 +134,7 @@ async def ask(
     if token is not None:
         given["authorization"] = f"Bearer {token}"
     raw = [(name.encode(), value.encode()) for name, value in given.items()]
-    start, answered = await exchange(
-        app, path, method, body, headers=raw, client=("192.0.2.7", 4711), query_string=query.encode()
-    )
+    scope: dict[str, Any] = {"headers": raw, "client": ("192.0.2.7", 4711), "query_string": query.encode()}
+    start, answered = await exchange(app, unquote(path), method, body, **scope)
     found = {name.decode(): value.decode() for name, value in start["headers"]}
     return Answer(start["status"], found, answered)

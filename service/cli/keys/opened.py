@@ -102,11 +102,10 @@ def checked_id(key_id: str) -> str:
 
 def checked_text(name: str, value: str) -> str:
     """Returns an option's value without spaces around it. Raises click.UsageError if it cannot be stored."""
-    if len(value) > 200 or not value.isprintable():
-        raise click.UsageError(f"{name} must be printable and at most 200 characters")
-    if masking.has_key(value):  # the text is stored for good, and shown
-        raise click.UsageError(f"{name} contains what looks like a key; if it is one, revoke it")
-    return value.strip()
+    try:
+        return masking.storable(name, value)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def day(time: datetime | None) -> str:

@@ -111,8 +111,7 @@ def _areas(_: click.Context, __: click.Parameter, value: str | None) -> tuple[st
     if value is None:
         return None
     wanted = {name.strip() for name in value.split(",")}
-    areas = _all_areas(wanted)
-    return tuple(name for name in areas if name in wanted)
+    return tuple(name for name in _all_areas(wanted) if name in wanted)
 
 
 def one_area(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -122,17 +121,15 @@ def one_area(_: click.Context, __: click.Parameter, value: str | None) -> str | 
     return value
 
 
-def _all_areas(names: set[str]) -> list[str]:
+def _all_areas(names: set[str]) -> tuple[str, ...]:
     """Returns the names of all areas. Raises click.BadParameter if one of `names` is not among them."""
     # imported here, because importing the framework takes longer than most commands
-    from service.http.areas import AREAS
-    from service.http.releases.files import BULK
+    from service.http.releases.files import AREA_NAMES
 
-    areas = [*(area.name for area in AREAS), BULK]
     for name in sorted(names):
-        if name not in areas:
-            raise click.BadParameter(f"area {name!r} does not exist; the areas are {', '.join(areas)}")
-    return areas
+        if name not in AREA_NAMES:
+            raise click.BadParameter(f"area {name!r} does not exist; the areas are {', '.join(AREA_NAMES)}")
+    return AREA_NAMES
 
 
 def _share(_: click.Context, __: click.Parameter, value: str | None) -> float | None:

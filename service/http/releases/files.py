@@ -21,6 +21,8 @@ from warehouse.releases.files import FORMATS, flat_file
 
 # The entitlement that a key needs besides the area itself.
 BULK = "bulk"
+# All that a key can be entitled to.
+AREA_NAMES = (*(area.name for area in AREAS), BULK)
 CONTENT_TYPES = {"parquet": b"application/vnd.apache.parquet", "csv.gz": b"application/gzip"}
 # by the name in the path: the area, and the format
 FILES = {f"{area.name}.{form}": (area.name, form) for area in AREAS for form in FORMATS}

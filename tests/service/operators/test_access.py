@@ -48,13 +48,13 @@ def test_beyond_loopback_reading_takes_a_token(read: str | None, write: str | No
     assert refusal(tokens, Right.NONE) is None
     assert refusal(tokens, Right.READ) == code
     assert refusal(tokens, Right.READ, "Bearer another-token-altogether") in ("token_not_set", "invalid_token")
-    assert tokens.readable is (code != "token_not_set")
+    assert tokens.grant(Right.READ) is (code != "token_not_set")
     for token in filter(None, (read, write)):
         assert refusal(tokens, Right.READ, f"Bearer {token}") is None
 
 
 def test_without_any_token_nothing_can_be_written() -> None:
-    assert not Tokens(READ).writable
+    assert not Tokens(READ).grant(Right.WRITE)
     assert refusal(Tokens(), Right.WRITE, "Bearer ") == "missing_token"
 
 

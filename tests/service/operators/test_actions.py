@@ -17,7 +17,7 @@ from service.redis.primary import Primary
 from tests.service.operators.test_state import WELL, instance
 from tests.support.drops import people, write_drop
 from tests.support.key_store import PEPPER, parsed
-from tests.support.operators import JSON, READ, WRITE, Answer, ask, operators, purge
+from tests.support.operators import JSON, READ, WRITE, Answer, actions, ask, operators
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
 from tests.warehouse.helpers import publish
@@ -39,15 +39,15 @@ def server(short: Path) -> Iterator[ValkeyProcess]:
 
 @pytest.fixture
 async def changes(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[Actions]:
-    made = Actions(Settings(data_dir=str(tmp_path)), server.url, PEPPER, purge)
+    made = actions(Settings(data_dir=str(tmp_path)), server.url)
     yield made
-    await made.stop()
+    await made.desk.stop()
 
 
 @pytest.fixture
 def app(tmp_path: Path) -> OperatorsApp:
     """Its key store is never called."""
-    changes = Actions(Settings(data_dir=str(tmp_path)), "unix:///nowhere", PEPPER, purge)
+    changes = actions(Settings(data_dir=str(tmp_path)), "unix:///nowhere")
     return operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
 
 
@@ -93,7 +93,7 @@ async def post(app: OperatorsApp, path: str, body: bytes = b"", token: str | Non
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_without_a_write_token_the_paths_do_not_exist(path: str, tmp_path: Path) -> None:
-    changes = Actions(Settings(data_dir=str(tmp_path)), "unix:///nowhere", PEPPER, purge)
+    changes = actions(Settings(data_dir=str(tmp_path)), "unix:///nowhere")
     app = operators(lambda: instance(WELL), read=READ, changes=changes)
     for token in (None, READ, WRITE):
         assert (await post(app, path, token=token)).problem() == (404, "not_found")
@@ -223,7 +223,7 @@ async def test_no_connection_is_made_before_it_is_needed(with_keys: OperatorsApp
     await ask(with_keys, "/health/ready", token=WRITE)
     await post(with_keys, "/keys/short/revoke")
     await post(with_keys, f"/keys/{UNKNOWN}/revoke", token=READ)
-    assert changes._keys is None
+    assert changes.desk._store is None
 
 
 async def test_a_release_is_rolled_back(

@@ -12,8 +12,7 @@ from service.operators.app import build_operators_app
 from service.operators.origins import Hosts
 from service.operators.state import InstanceState
 from tests.service.operators.test_state import WELL, but, instance
-from tests.support.key_store import PEPPER
-from tests.support.operators import READ, WRITE, Answer, Watched, ask, operators, purge
+from tests.support.operators import READ, WRITE, Answer, Watched, actions, ask, operators
 
 PATHS = ("/", "/health/live", "/health/ready", "/metrics")
 
@@ -21,7 +20,7 @@ PATHS = ("/", "/health/live", "/health/ready", "/metrics")
 @pytest.fixture
 def changes(tmp_path: Path) -> Actions:
     """Its key store is never called."""
-    return Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
+    return actions(Settings(data_dir=str(tmp_path)), "redis://h")
 
 
 async def read(path: str, state: InstanceState | None = None) -> Answer:
@@ -59,7 +58,7 @@ async def test_metrics_are_in_the_format_of_prometheus() -> None:
 
 async def test_the_index_lists_every_endpoint() -> None:
     endpoints = set((await read("/")).json()["endpoints"])
-    others = {"/events", "/requests/{request_id}", "/schema/openapi.json"}
+    others = {"/events", "/requests/{request_id}", "/openapi.json"}
     assert others < endpoints
     for path in endpoints - others:
         assert (await read(path)).status == (await read(f"{path}/")).status == 200
@@ -67,10 +66,10 @@ async def test_the_index_lists_every_endpoint() -> None:
 
 async def test_the_description_names_every_endpoint_and_its_errors_and_takes_the_read_token(changes: Actions) -> None:
     app = operators(lambda: instance(WELL), read=READ, write=WRITE, changes=changes)
-    assert (await ask(app, "/schema/openapi.json")).problem() == (401, "missing_token")
-    described = (await ask(app, "/schema/openapi.json", token=READ)).json()
+    assert (await ask(app, "/openapi.json")).problem() == (401, "missing_token")
+    described = (await ask(app, "/openapi.json", token=READ)).json()
     listed = {path.removeprefix("POST ") for path in (await ask(app, "/", token=WRITE)).json()["endpoints"]}
-    assert set(described["paths"]) == listed - {"/schema/openapi.json"}
+    assert set(described["paths"]) == listed - {"/openapi.json"}
     assert "#/components/schemas/Problem" in str(described["paths"]["/caches/purge"]["post"]["responses"]["403"])
     assert "RollbackOrder" in str(described["paths"]["/releases/rollback"])
 

@@ -14,11 +14,9 @@ from config.settings import Settings
 from service.base.sockets import bind, url_of
 from service.connection import limits
 from service.keys import audit
-from service.operators.actions import Actions
 from service.operators.listener import OperatorsListener
 from tests.service.operators.test_state import WELL, instance
-from tests.support.key_store import PEPPER
-from tests.support.operators import READ, WRITE, Watched, purge
+from tests.support.operators import READ, WRITE, Watched, actions
 from tests.support.wire import Wire
 
 
@@ -33,7 +31,7 @@ def audit_level() -> Iterator[None]:
 async def listened(settings: Settings) -> AsyncIterator[int]:
     """A listener with `settings`: its port."""
     with bind(settings.operator_host, 0, "operator_port") as bound:
-        listener = OperatorsListener(settings, bound, Actions(settings, "unix:///nowhere", PEPPER, purge))
+        listener = OperatorsListener(settings, bound, actions(settings, "unix:///nowhere"))
         listener.start(Watched(lambda: instance(WELL)))
         yield bound.getsockname()[1]
         await listener.stop(30)
@@ -71,7 +69,7 @@ async def test_it_serves_until_it_is_stopped(tmp_path: Path) -> None:
     logging.getLogger("forecast.keys.audit").setLevel(logging.ERROR)
     settings = Settings(data_dir=str(tmp_path), operator_read_token=READ, operator_write_token=WRITE)
     with bind("127.0.0.1", 0, "operator_port") as bound:
-        listener = OperatorsListener(settings, bound, Actions(settings, "unix:///nowhere", PEPPER, purge))
+        listener = OperatorsListener(settings, bound, actions(settings, "unix:///nowhere"))
         listener.start(Watched(lambda: instance(WELL)))
         async with httpx.AsyncClient(base_url=url_of(bound), headers={"authorization": f"Bearer {READ}"}) as client:
             got, head = await client.get("/health/ready"), await client.head("/health/ready")

@@ -13,14 +13,12 @@ from config.settings import Settings
 from service.base.sockets import bind, url_of
 from service.base.telemetry import REQUESTS
 from service.operators.access import Access, Tokens
-from service.operators.actions import Actions
 from service.operators.app import build_operators_app
 from service.operators.listener import OperatorsListener
 from service.operators.overview import History, Overview
 from tests.service.operators.test_state import WELL, instance
 from tests.service.request.test_access_log import ANSWERED, FAILED
-from tests.support.key_store import PEPPER
-from tests.support.operators import JSON, READ, WRITE, Watched, ask, purge
+from tests.support.operators import JSON, READ, WRITE, Watched, actions, ask
 
 
 def watched() -> Watched:
@@ -65,7 +63,7 @@ async def test_a_request_is_found_by_its_id() -> None:
 
 async def test_the_sample_of_the_log_can_be_changed_with_the_write_token(tmp_path: Path) -> None:
     found = watched()
-    changes = Actions(Settings(data_dir=str(tmp_path)), "redis://h", PEPPER, purge)
+    changes = actions(Settings(data_dir=str(tmp_path)), "redis://h")
     app = build_operators_app(found, Access(Tokens(READ, WRITE)), changes)
     body = b'{"rate": 0.05}'
     assert (await ask(app, "/log/sampling", "POST", token=READ, body=body, **JSON)).status == 403
@@ -81,7 +79,7 @@ async def test_a_stream_sends_every_overview_until_the_listener_stops(tmp_path: 
     seen: list[dict[str, Any]] = []
     settings = Settings(data_dir=str(tmp_path))
     with bind("127.0.0.1", 0, "operator_port") as bound:
-        listener = OperatorsListener(settings, bound, Actions(settings, "unix:///nowhere", PEPPER, purge))
+        listener = OperatorsListener(settings, bound, actions(settings, "unix:///nowhere"))
         listener.start(found)
         async with (
             httpx.AsyncClient(base_url=url_of(bound), timeout=30) as client,

@@ -1,0 +1,1 @@
+"""Keys, plans and partners over HTTP, for sales."""

@@ -1,0 +1,288 @@
+"""The endpoints for keys: search, issue, change, rotate, suspend, resume, revoke; usage and last errors."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from litestar import Controller, Response, patch, post, route
+from litestar.di import NamedDependency, Provide
+from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, QueryParameter, SkipValidation
+from msgspec import UNSET
+
+from config.text import printable
+from service.http.own_usage.errors import OwnErrors
+from service.http.own_usage.usage import Usage
+from service.keys import changes
+from service.keys.draft import KeyDraft, new_draft
+from service.keys.handover import KEPT, make_link, repeatable_draft
+from service.keys.listing import KeyFilter, Newest, Place, key_views
+from service.keys.record import DamagedKey, KeyView, MoreOfKey, ShownStatus, WholeKey
+from service.keys.store import KeyStore, now
+from service.operators.access import Right
+from service.operators.guards import AnyRequest, NoOrder, errors, needing
+from service.operators.keys.desk import Desk, check_id, told
+from service.operators.keys.orders import ChangeOrder, IssuedKey, IssueOrder, RotateOrder, SuspendOrder, checked
+from service.quota.report import last_used
+from service.request.errors import ApiError
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+READING = errors(400, 401, 403, 404, 421, 429, 503)
+CHANGING = errors(400, 401, 403, 404, 409, 412, 413, 415, 421, 422, 503)
+READ: tuple[Literal["GET"], Literal["HEAD"]] = ("GET", "HEAD")
+
+_MOST_LISTED, _LISTED = 1000, 100
+_LONGEST_IDEMPOTENCY_KEY = 200
+_PARAMETERS = ("partner", "plan", "status", "area", "label", "expires_within_days", "unused_days", "limit", "cursor")
+# A listing reads every record. One at a time, so that many cannot keep the supervisor from its other work.
+_listing = asyncio.Lock()
+
+_Days = Annotated[int | None, QueryParameter(ge=0, le=36_500)]
+_Repeated = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Idempotency-Key",
+        description="A word of your own. A repeated request with it gets the same key again, for 24 hours.",
+    ),
+]
+
+
+class KeyPage(msgspec.Struct, frozen=True):
+    """Keys, newest first. `total` counts all that the filter leaves; `damaged` are records that cannot be read."""
+
+    keys: list[KeyView]
+    total: int
+    next_cursor: str | None
+    damaged: list[DamagedKey]
+
+
+async def _key_filter(
+    request: AnyRequest,
+    partner: FromQuery[str | None] = None,
+    plan: FromQuery[str | None] = None,
+    status: FromQuery[ShownStatus | None] = None,
+    area: FromQuery[str | None] = None,
+    label: Annotated[str | None, QueryParameter(description="A part of the label.")] = None,
+    expires_within_days: _Days = None,
+    unused_days: _Days = None,
+) -> KeyFilter:
+    unknown = next((name for name in request.query_params if name not in _PARAMETERS), None)
+    if unknown is not None:
+        known = ", ".join(_PARAMETERS)
+        raise ApiError("unknown_parameter", f"{printable(unknown, 40)} is not known here. Known here: {known}.")
+    return KeyFilter(
+        partner=partner,
+        plan=plan,
+        status=status,
+        area=area,
+        label=label,
+        expires_within=None if expires_within_days is None else timedelta(days=expires_within_days),
+        unused=None if unused_days is None else timedelta(days=unused_days),
+    )
+
+
+class KeysController(Controller):
+    """Keys, for callers with the keys token. Their secrets are shown once."""
+
+    path = "/keys"
+    guards = (needing(Right.KEYS),)
+    tags = ("keys",)
+
+    @route("/", http_method=READ, responses=READING, dependencies={"wanted": Provide(_key_filter)})
+    async def search(
+        self,
+        desk: Desk,
+        wanted: NamedDependency[SkipValidation[KeyFilter]],
+        limit: Annotated[int, QueryParameter(ge=1, le=_MOST_LISTED)] = _LISTED,
+        cursor: Annotated[str | None, QueryParameter(description="next_cursor of the page before.")] = None,
+    ) -> KeyPage:
+        """Search keys, newest first, by partner, plan, status, area and a part of the label."""
+        newest, damaged = Newest(limit, None if cursor is None else _place(cursor)), []
+        with told():
+            store = await desk.store()
+            loss = await store.loss()
+            if loss is not None:
+                raise ApiError("unavailable", f"{loss}.")
+            async with _listing:
+                async for view in key_views(store, await last_used(store.redis)):
+                    if isinstance(view, DamagedKey):
+                        damaged.append(view)
+                    elif wanted.matches(view):
+                        newest.add(view)
+        views = newest.views()
+        more = f"{views[-1].created_at.isoformat()}~{views[-1].key_id}" if newest.left > len(views) else None
+        return KeyPage(views, newest.seen, more, damaged[:_LISTED])
+
+    @post("/", status_code=201, responses=CHANGING)
+    async def issue(
+        self, request: AnyRequest, data: JSONBody[IssueOrder], desk: Desk, idempotency_key: _Repeated = None
+    ) -> Response[IssuedKey]:
+        """Issue a key. The answer shows it once, or has a link that does."""
+        partner, label = checked("partner", data.partner), checked("label", data.label)
+        with told():
+            store = await desk.acting(request)
+            draft = await _draft(store, request, idempotency_key, test=data.test)
+            link = await make_link(store, draft) if data.deliver == "link" else None
+            presented, key = await changes.issue(
+                store,
+                partner,
+                label,
+                data.expires_at,
+                data.terms.terms(),
+                test=data.test,
+                more=MoreOfKey(plan=data.plan, not_before=data.not_before),
+                draft=draft,
+            )
+        return _handed_over(request, desk, presented, key, link)
+
+    @route("/{key_id:str}", http_method=READ, responses=READING)
+    async def show(self, key_id: FromPath[str], desk: Desk) -> Response[KeyView]:
+        """Show a key: status, terms, end, last use. The ETag names its revision, for If-Match."""
+        check_id(key_id)
+        with told():
+            store = await desk.store()
+            _, key = await store.read(key_id)
+            _, identity = await store.raw_identity()
+            return answer(KeyView.of(key, identity, await last_used(store.redis)), key.revision)
+
+    @patch("/{key_id:str}", responses=CHANGING)
+    async def change(
+        self, request: AnyRequest, key_id: FromPath[str], data: JSONBody[ChangeOrder], desk: Desk
+    ) -> Response[KeyView]:
+        """Change plan, terms and end of a key, all or none of them."""
+        check_id(key_id)
+        with told():
+            store = await desk.acting(request)
+            _, key = await changes.change_terms(store, key_id, data.terms.edit, data.plan, data.expires_at)
+        return _shown(key)
+
+    @post("/{key_id:str}/rotate", status_code=201, responses=CHANGING)
+    async def rotate(
+        self,
+        request: AnyRequest,
+        key_id: FromPath[str],
+        data: JSONBody[RotateOrder],
+        desk: Desk,
+        idempotency_key: _Repeated = None,
+    ) -> Response[IssuedKey]:
+        """Replace a key by a new one with the same terms. The old one works until the overlap ends."""
+        check_id(key_id)
+        with told():
+            store = await desk.acting(request)
+            _, old = await store.read(key_id)
+            draft = await _draft(store, request, idempotency_key, test=old.test)
+            link = await make_link(store, draft) if data.deliver == "link" else None
+            overlap = timedelta(seconds=data.overlap_seconds)
+            presented, key, old = await changes.rotate(store, key_id, overlap, data.expires_at, draft)
+        return _handed_over(request, desk, presented, key, link, old)
+
+    @post("/{key_id:str}/suspend", status_code=200, responses=CHANGING)
+    async def suspend(
+        self, request: AnyRequest, key_id: FromPath[str], data: JSONBody[SuspendOrder], desk: Desk
+    ) -> Response[KeyView]:
+        """Suspend a key until it is resumed: its requests get a 403."""
+        check_id(key_id)
+        reason = checked("reason", data.reason)
+        with told():
+            _, key = await changes.suspend(await desk.acting(request), key_id, reason)
+        return _shown(key)
+
+    @post("/{key_id:str}/resume", status_code=200, responses=CHANGING)
+    async def resume(
+        self,
+        request: AnyRequest,
+        key_id: FromPath[str],
+        desk: Desk,
+        data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
+    ) -> Response[KeyView]:
+        """Make a suspended key work again."""
+        check_id(key_id)
+        with told():
+            _, key = await changes.resume(await desk.acting(request), key_id)
+        return _shown(key)
+
+    @route("/{key_id:str}/usage", http_method=READ, responses=READING)
+    async def usage(self, request: AnyRequest, key_id: FromPath[str], desk: Desk) -> Response[Usage]:
+        """Usage by UTC day and area, as its owner sees it at /v1/usage: `from`, `to`, what is left of the quota."""
+        check_id(key_id)
+        with told():
+            store = await desk.store()
+            key = (await store.find(key_id)).key
+            if key is None:
+                raise await store.missing(key_id)
+            return _encoded(await desk.usage.by_day(key, request.scope["query_string"]))
+
+    @route("/{key_id:str}/errors", http_method=READ, responses=READING)
+    async def last_errors(self, request: AnyRequest, key_id: FromPath[str], desk: Desk) -> Response[OwnErrors]:
+        """The last errors of a key, newest first, as its owner sees them at /v1/usage/errors."""
+        check_id(key_id)
+        with told():
+            await (await desk.store()).read(key_id)
+        return _encoded(await desk.errors.newest(key_id, request.scope["query_string"]))
+
+
+class RevocationController(Controller):
+    """The one change of keys that the write token allows too: a leaked key must be stopped at once."""
+
+    guards = (needing(Right.WRITE | Right.KEYS),)
+    tags = ("keys", "changes")
+
+    @post("/keys/{key_id:str}/revoke", status_code=200, responses=CHANGING)
+    async def revoke(
+        self,
+        request: AnyRequest,
+        key_id: FromPath[str],
+        desk: Desk,
+        data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
+    ) -> Response[KeyView]:
+        """Revoke a key for good. The answer comes once the revocation is on disk."""
+        check_id(key_id)
+        with told():
+            return _shown(await (await desk.acting(request)).revoke(key_id))
+
+
+async def _draft(store: KeyStore, request: AnyRequest, idempotency_key: str | None, *, test: bool) -> KeyDraft:
+    """Returns the draft of the key that `request` makes: a repeated one gets the same. Raises as `told` expects."""
+    if idempotency_key is None:
+        return new_draft(now(), test=test)
+    if not 0 < len(idempotency_key) <= _LONGEST_IDEMPOTENCY_KEY:
+        raise ApiError("bad_request", f"Idempotency-Key must have 1 to {_LONGEST_IDEMPOTENCY_KEY} characters.")
+    asked = request.scope["path"].encode() + b"\n" + await request.body()
+    return await repeatable_draft(store, idempotency_key, new_draft(now(), test=test, request=asked))
+
+
+def _handed_over(
+    request: AnyRequest, desk: Desk, presented: str, key: WholeKey, link: str | None, old: WholeKey | None = None
+) -> Response[IssuedKey]:
+    base = desk.settings.handover_url or f"{request.scope['scheme']}://{request.headers.get('host', 'localhost')}"
+    issued = IssuedKey(
+        **msgspec.structs.asdict(KeyView.of(key)),
+        key=presented if link is None else UNSET,
+        link=UNSET if link is None else f"{base}/handover/{link}",
+        link_ends_at=UNSET if link is None else key.created_at + KEPT,
+        old=UNSET if old is None else KeyView.of(old),
+    )
+    return answer(issued, key.revision, status=201, headers={"Location": f"/keys/{key.key_id}"})
+
+
+def answer(content: S, revision: int, status: int = 200, headers: dict[str, str] | None = None) -> Response[S]:
+    return Response(content, status_code=status, headers={"ETag": f'"{revision}"', **(headers or {})})
+
+
+def _shown(key: WholeKey) -> Response[KeyView]:
+    return answer(KeyView.of(key), key.revision)
+
+
+def _encoded(body: bytes) -> Response[Any]:
+    """Returns the response for an answer that is encoded already."""
+    return Response(body, media_type="application/json")
+
+
+def _place(cursor: str) -> Place:
+    created, _, key_id = cursor.partition("~")
+    try:
+        at = datetime.fromisoformat(created)
+        return at if at.tzinfo else at.replace(tzinfo=UTC), key_id
+    except ValueError:
+        raise ApiError("invalid_parameter", "cursor is not a next_cursor of this endpoint.") from None

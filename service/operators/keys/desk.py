@@ -1,0 +1,126 @@
+"""Opens the key store for operators' requests, and turns its errors into theirs."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
+
+from config.settings import Settings
+from service.http.own_usage.errors import ErrorReader
+from service.http.own_usage.usage import OwnUsage
+from service.keys import form
+from service.keys.errors import (
+    BusyRecordError,
+    ForeignStoreError,
+    KeyStoreError,
+    LinkUsedError,
+    NoSuchKeyError,
+    NoSuchPartnerError,
+    NoSuchPlanError,
+    OtherRequestError,
+    OtherRevisionError,
+)
+from service.keys.store import KeyStore, open_key_store
+from service.operators.guards import AnyRequest, caller_of
+from service.quota.last_errors import LastErrors, OwnError
+from service.quota.report import UsageReport
+from service.quota.usage_store import UsageStore
+from service.redis.errors import StoreUnavailable
+from service.redis.opening import opened
+from service.redis.primary import Primary
+from service.request.errors import ApiError
+
+_ERRORS_SECONDS = 2.0  # for reading the last errors of a key
+# The code for each error of the key store; the first that fits.
+_CODES: tuple[tuple[type[Exception], str], ...] = (
+    (NoSuchKeyError, "no_such_key"),
+    (NoSuchPlanError, "unknown_plan"),
+    (NoSuchPartnerError, "no_such_partner"),
+    (OtherRevisionError, "precondition_failed"),
+    (OtherRequestError, "idempotency_key_reused"),
+    (LinkUsedError, "link_used"),
+    (BusyRecordError, "busy"),
+    (ForeignStoreError, "unavailable"),
+    (StoreUnavailable, "unavailable"),
+    (KeyStoreError, "change_refused"),
+)
+
+
+class KeyDesk:
+    """The keys of one instance, for operators' requests. Its `OperatorsListener` owns and stops it.
+
+    `keys_url` and `secret` (the pepper) open the key store at the first request that needs it: most instances see none.
+    `cache_url` leads to the last errors of keys. A change returns once the replicas that `settings` name have it.
+    """
+
+    def __init__(self, settings: Settings, keys_url: str, cache_url: str, secret: bytes) -> None:
+        self.settings = settings
+        self._primary = Primary(keys_url)
+        self._cache_url = cache_url
+        self._secret = secret
+        self._store: KeyStore | None = None
+        self.errors = ErrorReader(partial(_errors_of, cache_url))
+
+    async def stop(self) -> None:
+        if self._store is not None:
+            await self._store.redis.stop()
+        await self._primary.stop()
+
+    async def store(self) -> KeyStore:
+        if self._store is None:
+            settings = self.settings
+            self._store = open_key_store(self._primary, self._secret, settings.data_path, settings.keys_replicas)
+            self.usage = OwnUsage(UsageReport(self._store.redis), UsageStore(self._store.redis))
+            await self._primary.start()
+            await self._store.redis.start()
+        return self._store
+
+    async def acting(self, request: AnyRequest) -> KeyStore:
+        """Returns the store for the change that `request` wants, under its preconditions. Raises ApiError."""
+        return (await self.store()).acting_for(caller_of(request), _expected(request))
+
+
+Desk = NamedDependency[SkipValidation[KeyDesk]]
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Raises ApiError for an error of the key store."""
+    try:
+        yield
+    except (KeyStoreError, StoreUnavailable) as error:
+        code = next(code for kind, code in _CODES if isinstance(error, kind))
+        raise ApiError(code, f"{error}.") from None
+
+
+def check_id(key_id: str) -> None:
+    """Raises ApiError if `key_id` is not an id. The message does not repeat `key_id`: it may be a valid key."""
+    whole = form.parse(key_id)
+    if whole is not None:
+        raise ApiError(
+            "invalid_key_id",
+            f"This is a whole key, and logs may contain it now. Revoke it by its id, {whole.key_id}.",
+        )
+    if not form.is_key_id(key_id):
+        raise ApiError("invalid_key_id")
+
+
+def _expected(request: AnyRequest) -> frozenset[int] | None:
+    """Returns the revisions that If-Match and If-None-Match (RFC 9110, 13.1) allow a record; None for any.
+
+    A tag is a revision; 0 means that there is no record.
+    """
+    wanted = ",".join(request.headers.getall("if-match", []))
+    if request.headers.get("if-none-match", "").strip() == "*":
+        return frozenset({0})
+    if not wanted or wanted.strip() == "*":
+        return None
+    tags = (tag.strip() for tag in wanted.split(","))
+    return frozenset(int(tag[1:-1]) for tag in tags if len(tag) < 20 and tag[1:-1].isascii() and tag[1:-1].isdigit())
+
+
+async def _errors_of(cache_url: str, key_id: str) -> tuple[OwnError, ...]:
+    async with opened("store of errors", cache_url, _ERRORS_SECONDS) as store:
+        return await LastErrors(store).of_key(key_id)

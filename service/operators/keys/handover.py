@@ -1,0 +1,95 @@
+"""The page behind a link: it shows a key once, to whoever opens it. It needs no token; the link is the secret."""
+
+import logging
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from litestar import Controller, Response, post, route
+from litestar.params import FromPath
+
+from service.keys.audit import Change, describe_change, note
+from service.keys.handover import open_link
+from service.keys.record import WholeKey
+from service.keys.store import KeyStore
+from service.operators.guards import AnyRequest, caller_of, headers_of
+from service.operators.keys.controller import READ
+from service.operators.keys.desk import Desk, told
+from service.operators.page_files import wants_page
+from service.operators.problems import OPERATOR_CODES
+from service.redis.errors import StoreUnavailable
+from service.request.errors import ApiError
+
+log = logging.getLogger("forecast.operators")
+
+_STYLE = (
+    "body{font:1.1rem/1.5 system-ui,sans-serif;margin:2rem auto;max-width:44rem;padding:0 1rem}"
+    "input{font:1rem ui-monospace,monospace;max-width:100%;box-sizing:border-box;padding:.5rem}"
+    "button{font:inherit;padding:.5rem 1rem}"
+)
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'; "
+        f"style-src 'sha256-{b64encode(sha256(_STYLE.encode()).digest()).decode()}'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_LOADER = PackageLoader("service.operators", "keys")
+_PAGE = Environment(loader=_LOADER, autoescape=True, undefined=StrictUndefined).get_template("handover.html")
+
+
+class HandedOver(msgspec.Struct, frozen=True):
+    """A key, for programs that open its link."""
+
+    key: str
+    key_id: str
+    partner: str
+    label: str
+
+
+class HandoverController(Controller):
+    """Shows keys to their owners."""
+
+    path = "/handover/{token:str}"
+    include_in_schema = False
+
+    # Messengers and mail scanners open links by themselves, with a GET: it shows nothing.
+    @route("/", http_method=READ)
+    async def ask(self, token: FromPath[str]) -> Response[str]:  # noqa: ARG002 - any link has this page
+        return _page(200, title="Your API key")
+
+    @post("/", status_code=200)
+    async def show(self, request: AnyRequest, token: FromPath[str], desk: Desk) -> Response[Any]:
+        in_browser = wants_page(headers_of(request))
+        try:
+            with told():
+                store = await desk.store()
+                presented, key = await open_link(store, token)
+        except ApiError as error:
+            if not in_browser:
+                raise
+            status, advice = OPERATOR_CODES[error.code]
+            return _page(status, title="No key here", problem=advice)
+        await _note(store, key, caller_of(request))
+        if not in_browser:
+            return Response(HandedOver(presented, key.key_id, key.partner, key.label))
+        ends = f"{key.expires_at:%Y-%m-%d %H:%M} UTC" if key.expires_at else ""
+        members = {"partner": key.partner, "label": key.label, "key_id": key.key_id, "ends": ends}
+        return _page(200, title="Your API key", key=presented, **members)
+
+
+def _page(status: int, **members: str) -> Response[str]:
+    text = _PAGE.render(style=_STYLE, **members)
+    return Response(text, status_code=status, media_type="text/html", headers=_HEADERS)
+
+
+async def _note(store: KeyStore, key: WholeKey, by: str) -> None:
+    """Writes to the audit trail that the key was shown. A failure to write does not lose the key."""
+    change = Change(what="delivered", by=by, key_id=key.key_id, partner=key.partner, test=key.test)
+    try:
+        await note(store.redis, change)
+    except StoreUnavailable as error:
+        log.error("%s (not in the audit trail: %s)", describe_change(change), error)

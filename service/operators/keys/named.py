@@ -1,0 +1,115 @@
+"""The endpoints for plans, and for the limits that all keys of a partner share."""
+
+import msgspec
+from litestar import Controller, Response, delete, put, route
+from litestar.params import FromPath, JSONBody
+
+from service.keys import named
+from service.keys.errors import NoSuchPlanError
+from service.keys.listing import PartnerView, PlanView, partner_view, partner_views, plan_view, plan_views
+from service.keys.record import DamagedKey, PlanName
+from service.keys.store import KeyStore
+from service.operators.access import Right
+from service.operators.guards import AnyRequest, needing
+from service.operators.keys.controller import CHANGING, READ, READING, answer
+from service.operators.keys.desk import Desk, told
+from service.operators.keys.orders import PartnerOrder, PlanOrder, checked
+from service.request.errors import ApiError
+
+
+class Plans(msgspec.Struct, frozen=True):
+    """All plans, by name."""
+
+    plans: list[PlanView]
+    damaged: list[DamagedKey]
+
+
+class Partners(msgspec.Struct, frozen=True):
+    """All partners with limits or a contact, by name."""
+
+    partners: list[PartnerView]
+    damaged: list[DamagedKey]
+
+
+class PlansController(Controller):
+    """Plans: terms that many keys share."""
+
+    path = "/plans"
+    guards = (needing(Right.KEYS),)
+    tags = ("keys",)
+
+    @route("/", http_method=READ, responses=READING)
+    async def plans(self, desk: Desk) -> Plans:
+        """List plans, with the number of their keys."""
+        with told():
+            return Plans(*await plan_views(await desk.store()))
+
+    @route("/{name:str}", http_method=READ, responses=READING)
+    async def plan(self, name: FromPath[str], desk: Desk) -> Response[PlanView]:
+        """Show a plan. The ETag names its revision, for If-Match."""
+        with told():
+            return await _shown(await desk.store(), name)
+
+    @put("/{name:str}", responses=CHANGING)
+    async def set_plan(
+        self, request: AnyRequest, name: FromPath[str], data: JSONBody[PlanOrder], desk: Desk
+    ) -> Response[PlanView]:
+        """Create a plan, or replace all of its terms. Its keys have them within 5 s."""
+        try:
+            msgspec.convert(checked("name", name), PlanName)
+        except msgspec.ValidationError:
+            detail = "The name of a plan has letters, digits, ., _ and -, at most 64."
+            raise ApiError("invalid_parameter", detail) from None
+        with told():
+            store = await desk.acting(request)
+            before, _ = await named.set_plan(store, name, data.terms.terms())
+            return await _shown(store, name, 201 if before is None or before.removed else 200)
+
+    @delete("/{name:str}", responses=CHANGING)
+    async def remove_plan(self, request: AnyRequest, name: FromPath[str], desk: Desk) -> None:
+        """Remove a plan that no key uses."""
+        with told():
+            store = await desk.acting(request)
+            await _shown(store, name)  # a missing plan is a 404
+            await named.remove_plan(store, name)
+
+
+class PartnersController(Controller):
+    """Limits that all keys of a partner share."""
+
+    path = "/partners"
+    guards = (needing(Right.KEYS),)
+    tags = ("keys",)
+
+    @route("/", http_method=READ, responses=READING)
+    async def partners(self, desk: Desk) -> Partners:
+        """List partners with limits or a contact, with the number of their keys."""
+        with told():
+            return Partners(*await partner_views(await desk.store()))
+
+    @route("/{name:str}", http_method=READ, responses=READING)
+    async def partner(self, name: FromPath[str], desk: Desk) -> Response[PartnerView]:
+        """Show the limits and the contact of a partner. The ETag names their revision, for If-Match."""
+        with told():
+            view = await partner_view(await desk.store(), name)
+        return answer(view, view.revision)
+
+    @put("/{name:str}", responses=CHANGING)
+    async def set_partner(
+        self, request: AnyRequest, name: FromPath[str], data: JSONBody[PartnerOrder], desk: Desk
+    ) -> Response[PartnerView]:
+        """Set, or replace, the limits and the contact of a partner. Its keys have them within 5 s."""
+        name, contact = checked("name", name), checked("contact", data.contact)
+        with told():
+            store = await desk.acting(request)
+            before, _ = await named.set_partner(store, name, data.terms.terms(), contact)
+            view = await partner_view(store, name)
+        return answer(view, view.revision, 201 if before is None else 200)
+
+
+async def _shown(store: KeyStore, name: str, status: int = 200) -> Response[PlanView]:
+    try:
+        view = await plan_view(store, name)
+    except NoSuchPlanError as error:
+        raise ApiError("no_such_plan", f"{error}.") from None
+    return answer(view, view.revision, status)
