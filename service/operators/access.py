@@ -44,15 +44,15 @@ class Tokens:
 
     def refusal(self, needed: Right, headers: list[Header]) -> str | None:
         """Returns the error code for a request with `headers`; None if it has one of the rights `needed`."""
-        if needed is Right.NONE or needed & self._open:
+        if not needed or needed & self._open:
             return None
-        if needed is Right.READ and not self.grant(needed):
+        if needed == Right.READ and not self.grant(needed):
             return "token_not_set"
         presented = _bearer(headers)
         if presented is None:
             return "missing_token"
         granted = self._rights_of(presented)
-        if granted is Right.NONE:
+        if not granted:
             return "invalid_token"
         return None if granted & needed else "not_permitted"
 
