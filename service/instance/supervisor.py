@@ -34,7 +34,7 @@ from service.instance.view import InstanceView
 from service.instance.workers import ReadyNotice, Workers
 from service.keys import pepper
 from service.operators.actions import Actions
-from service.operators.keys.desk import KeyDesk
+from service.operators.keys.backend import KeyBackend
 from service.operators.listener import OperatorsListener
 from service.publishing.releases import open_releases
 from service.redis.primary import Primary, open_store
@@ -178,8 +178,8 @@ class Supervisor:
             loop.add_signal_handler(number, self._handle_stop, number)
         endpoints = self._orders.endpoints
         view = self._view
-        desk = KeyDesk(self._settings, endpoints.keys_url, endpoints.cache_url, endpoints.pepper)
-        changes = Actions(self._settings, desk, view.purge, view.events.add)
+        backend = KeyBackend(self._settings, endpoints.keys_url, endpoints.cache_url, endpoints.pepper)
+        changes = Actions(self._settings, backend, view.purge, view.events.add)
         self._listener = OperatorsListener(self._settings, self._operators, changes)
         self._peers = self._make_peers(endpoints.keys_url)
         await self._view.start(endpoints, self._peers, self._servers, self._operators_url)

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from config.settings import Settings
 from service.keys.audit import PURGED, Change, describe_change, note
-from service.operators.keys.desk import KeyDesk
+from service.operators.keys.backend import KeyBackend
 from service.operators.overview import EventKind
 from service.publishing.releases import RolledBack, open_releases, roll_back_and_wait
 from service.redis.errors import StoreUnavailable
@@ -40,7 +40,7 @@ class Purged(msgspec.Struct, frozen=True):
 
 
 class Actions:
-    """Carries out operators' changes to one instance. Its `OperatorsListener` owns it, and stops `desk`.
+    """Carries out operators' changes to one instance. Its `OperatorsListener` owns it, and stops `backend`.
 
     `purge` empties the caches; it raises StoreUnavailable if it could empty only the near caches. `happened` reports
     changes that neither the data folder nor the audit trail shows. `by` is who wants a change.
@@ -49,13 +49,13 @@ class Actions:
     def __init__(
         self,
         settings: Settings,
-        desk: KeyDesk,
+        backend: KeyBackend,
         purge: Callable[[], Awaitable[Purged]],
         happened: Callable[[EventKind, str], None] = lambda _kind, _text: None,
     ) -> None:
         self._purge = purge
         self._happened = happened
-        self.desk = desk
+        self.backend = backend
         self._releases = open_releases(settings)
 
     async def roll_back(self, release: str | None, by: str) -> RolledBack:
@@ -106,6 +106,6 @@ class Actions:
     async def _note_purge(self, change: Change) -> None:
         """Writes `change` to the audit trail. A failure to write does not stop the purge."""
         try:
-            await note((await self.desk.store()).redis, change)
+            await note((await self.backend.store()).redis, change)
         except StoreUnavailable as error:
             log.error("%s (not in the audit trail: %s)", describe_change(change), error)

@@ -77,7 +77,7 @@ def build_operators_app(
         "scrapes": scrapes,
         "page": page,
         "changes": changes,
-        "desk": changes.desk if changes is not None else None,
+        "backend": changes.backend if changes is not None else None,
         "documentation": documentation,
     }
     controllers: list[type[Controller]] = [PageController, HealthController, FiguresController]

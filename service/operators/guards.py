@@ -1,4 +1,4 @@
-"""What controllers share: who may call them, who calls, and their errors in the OpenAPI description."""
+"""Shared by the controllers: guards, the caller, and errors for the OpenAPI description."""
 
 from typing import Any, cast
 
@@ -18,7 +18,7 @@ from service.request.response import Header
 AnyRequest = Request[Any, Any, Any]
 AnyConnection = ASGIConnection[Any, Any, Any, Any]
 
-# Callers may name themselves here, for the audit trail.
+# Header with the name of the person or program, for the audit trail.
 _ACTOR = "x-actor"
 
 
@@ -66,7 +66,7 @@ def needing(needed: Right) -> Guard:
 
 
 def caller_of(request: AnyRequest) -> str:
-    """Returns who calls, for the audit trail: the name that the caller gives, the way, and the address.
+    """Returns the caller for the audit trail: the name in X-Actor, the way, and the address.
 
     Raises ApiError if the name cannot be stored.
     """

@@ -97,7 +97,7 @@ class OperatorsListener:
         await asyncio.wait([self._serving], timeout=seconds)
         self.stop_at_once()
         await asyncio.gather(self._serving, return_exceptions=True)
-        await self._changes.desk.stop()
+        await self._changes.backend.stop()
 
     def stop_at_once(self) -> None:
         """Resets every connection. Call it before or during `stop`."""

@@ -30,7 +30,7 @@ from service.keys.restore import Restore
 from service.keys.store import KeyStore
 from service.keys.verdict import Accepted, Rejected
 from service.keys.verifier import KeyVerifier
-from service.operators.keys.desk import told
+from service.operators.keys.backend import api_errors
 from service.quota.backup import UsageDump
 from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore
@@ -44,10 +44,11 @@ from service.redis.errors import StoreUnavailable
 from service.redis.invalidation import InvalidationListener
 from service.redis.primary import Primary
 from service.request.errors import ApiError
+from tests.service.operators.test_state import WELL, instance
 from tests.support.documented import rights
 from tests.support.key_store import PEPPER
 from tests.support.last_errors import failed, keep, kept
-from tests.support.operators import actions
+from tests.support.operators import KEYS, Answer, actions, ask, operators
 from tests.support.usage import UsageWorker
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
@@ -224,22 +225,53 @@ async def test_a_worker_s_user_can_revoke_where_the_listener_may(
     _, key = await KeyStore(opened("forecast-keys"), PEPPER, tmp_path).issue("acme", "", None)
     changes = actions(Settings(data_dir=str(tmp_path)), url(server, "forecast-worker"))
     try:
-        with pytest.raises(ApiError) as refused, told():
-            await (await changes.desk.store()).revoke(key.key_id)
+        with pytest.raises(ApiError) as refused, api_errors():
+            await (await changes.backend.store()).revoke(key.key_id)
         assert refused.value.code == "unavailable"
         with BlockingRedis.from_url(server.url) as client:
             for line in rights("write-token"):
                 client.execute_command(*line)
-        assert (await (await changes.desk.store()).revoke(key.key_id)).status() == "revoked"
+        assert (await (await changes.backend.store()).revoke(key.key_id)).status() == "revoked"
         await changes.purge("127.0.0.1")
     finally:
-        await changes.desk.stop()
+        await changes.backend.stop()
     trail = audit.newest_first(opened("forecast-keys"))
     assert [line.change.what async for line in trail if line.change][:2] == ["purged", "revoked"]
     with BlockingRedis.from_url(url(server, "forecast-worker")) as client:
         for command in ("DEL k:{a}", "XTRIM a:audit MAXLEN 0", "SET a:audit x", "XRANGE a:audit - +", "FLUSHALL"):
             with pytest.raises(NoPermissionError):
                 client.execute_command(*command.split())
+
+
+async def test_a_worker_s_user_can_manage_keys_with_the_rights_for_a_keys_token(
+    server: ValkeyProcess, tmp_path: Path
+) -> None:
+    changes = actions(Settings(data_dir=str(tmp_path)), url(server, "forecast-worker"))
+    app = operators(lambda: instance(WELL), keys=KEYS, changes=changes)
+
+    async def send(method: str, path: str, body: bytes = b"", **headers: str) -> Answer:
+        return await ask(app, path, method, token=KEYS, body=body, content_type="application/json", **headers)
+
+    with BlockingRedis.from_url(server.url) as client:
+        for line in (*rights("write-token"), *rights("keys-token")):
+            client.execute_command(*line)
+    try:
+        assert (await send("PUT", "/plans/basic", b"{}")).status == 201
+        assert (await send("PUT", "/partners/acme", b"{}")).status == 201
+        order = b'{"partner":"acme","plan":"basic","deliver":"link"}'
+        issued = await send("POST", "/keys", order, idempotency_key="order-1")
+        assert issued.status == 201
+        path = f"/keys/{issued.json()['key_id']}"
+        assert (await send("POST", issued.json()["link"].removeprefix("http://a"))).status == 200
+        assert (await send("PATCH", path, b'{"plan":null}')).status == 200
+        assert (await send("POST", f"{path}/suspend", b'{"reason":"x"}')).status == 200
+        assert (await send("POST", f"{path}/resume")).status == 200
+        assert (await send("POST", f"{path}/rotate", b'{"overlap_seconds":0}')).status == 201
+        assert (await send("GET", f"{path}/usage")).status == 200
+        assert (await send("GET", "/keys")).status == 200
+        assert (await send("DELETE", "/plans/basic")).status == 204
+    finally:
+        await changes.backend.stop()
 
 
 async def test_rates_are_kept_beside_the_cache(opened: Opened) -> None:

@@ -15,7 +15,7 @@ from service.operators.access import Access, Tokens
 from service.operators.actions import Actions, Purged
 from service.operators.app import OperatorsApp, build_operators_app
 from service.operators.history import Span
-from service.operators.keys.desk import KeyDesk
+from service.operators.keys.backend import KeyBackend
 from service.operators.live import Broadcast
 from service.operators.observer import Observer
 from service.operators.origins import Hosts
@@ -99,7 +99,7 @@ class Watched:
 
 def actions(settings: Settings, keys_url: str, cache_url: str = "unix:///nowhere") -> Actions:
     """Changes to an instance without caches, with the keys at `keys_url`."""
-    return Actions(settings, KeyDesk(settings, keys_url, cache_url, PEPPER), purge)
+    return Actions(settings, KeyBackend(settings, keys_url, cache_url, PEPPER), purge)
 
 
 def operators(

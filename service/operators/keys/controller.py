@@ -1,6 +1,5 @@
 """The endpoints for keys: search, issue, change, rotate, suspend, resume, revoke; usage and last errors."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -21,7 +20,7 @@ from service.keys.record import DamagedKey, KeyView, MoreOfKey, ShownStatus, Who
 from service.keys.store import KeyStore, now
 from service.operators.access import Right
 from service.operators.guards import AnyRequest, NoOrder, errors, needing
-from service.operators.keys.desk import Desk, check_id, told
+from service.operators.keys.backend import Backend, api_errors, check_id
 from service.operators.keys.orders import ChangeOrder, IssuedKey, IssueOrder, RotateOrder, SuspendOrder, checked
 from service.quota.report import last_used
 from service.request.errors import ApiError
@@ -35,8 +34,6 @@ READ: tuple[Literal["GET"], Literal["HEAD"]] = ("GET", "HEAD")
 _MOST_LISTED, _LISTED = 1000, 100
 _LONGEST_IDEMPOTENCY_KEY = 200
 _PARAMETERS = ("partner", "plan", "status", "area", "label", "expires_within_days", "unused_days", "limit", "cursor")
-# A listing reads every record. One at a time, so that many cannot keep the supervisor from its other work.
-_listing = asyncio.Lock()
 
 _Days = Annotated[int | None, QueryParameter(ge=0, le=36_500)]
 _Repeated = Annotated[
@@ -92,19 +89,19 @@ class KeysController(Controller):
     @route("/", http_method=READ, responses=READING, dependencies={"wanted": Provide(_key_filter)})
     async def search(
         self,
-        desk: Desk,
+        backend: Backend,
         wanted: NamedDependency[SkipValidation[KeyFilter]],
         limit: Annotated[int, QueryParameter(ge=1, le=_MOST_LISTED)] = _LISTED,
         cursor: Annotated[str | None, QueryParameter(description="next_cursor of the page before.")] = None,
     ) -> KeyPage:
         """Search keys, newest first, by partner, plan, status, area and a part of the label."""
         newest, damaged = Newest(limit, None if cursor is None else _place(cursor)), []
-        with told():
-            store = await desk.store()
+        with api_errors():
+            store = await backend.store()
             loss = await store.loss()
             if loss is not None:
                 raise ApiError("unavailable", f"{loss}.")
-            async with _listing:
+            async with backend.listing:
                 async for view in key_views(store, await last_used(store.redis)):
                     if isinstance(view, DamagedKey):
                         damaged.append(view)
@@ -116,12 +113,12 @@ class KeysController(Controller):
 
     @post("/", status_code=201, responses=CHANGING)
     async def issue(
-        self, request: AnyRequest, data: JSONBody[IssueOrder], desk: Desk, idempotency_key: _Repeated = None
+        self, request: AnyRequest, data: JSONBody[IssueOrder], backend: Backend, idempotency_key: _Repeated = None
     ) -> Response[IssuedKey]:
         """Issue a key. The answer shows it once, or has a link that does."""
         partner, label = checked("partner", data.partner), checked("label", data.label)
-        with told():
-            store = await desk.acting(request)
+        with api_errors():
+            store = await backend.acting(request)
             draft = await _draft(store, request, idempotency_key, test=data.test)
             link = await make_link(store, draft) if data.deliver == "link" else None
             presented, key = await changes.issue(
@@ -134,26 +131,26 @@ class KeysController(Controller):
                 more=MoreOfKey(plan=data.plan, not_before=data.not_before),
                 draft=draft,
             )
-        return _handed_over(request, desk, presented, key, link)
+        return _handed_over(request, backend, presented, key, link)
 
     @route("/{key_id:str}", http_method=READ, responses=READING)
-    async def show(self, key_id: FromPath[str], desk: Desk) -> Response[KeyView]:
+    async def show(self, key_id: FromPath[str], backend: Backend) -> Response[KeyView]:
         """Show a key: status, terms, end, last use. The ETag names its revision, for If-Match."""
         check_id(key_id)
-        with told():
-            store = await desk.store()
+        with api_errors():
+            store = await backend.store()
             _, key = await store.read(key_id)
             _, identity = await store.raw_identity()
             return answer(KeyView.of(key, identity, await last_used(store.redis)), key.revision)
 
     @patch("/{key_id:str}", responses=CHANGING)
     async def change(
-        self, request: AnyRequest, key_id: FromPath[str], data: JSONBody[ChangeOrder], desk: Desk
+        self, request: AnyRequest, key_id: FromPath[str], data: JSONBody[ChangeOrder], backend: Backend
     ) -> Response[KeyView]:
         """Change plan, terms and end of a key, all or none of them."""
         check_id(key_id)
-        with told():
-            store = await desk.acting(request)
+        with api_errors():
+            store = await backend.acting(request)
             _, key = await changes.change_terms(store, key_id, data.terms.edit, data.plan, data.expires_at)
         return _shown(key)
 
@@ -163,29 +160,29 @@ class KeysController(Controller):
         request: AnyRequest,
         key_id: FromPath[str],
         data: JSONBody[RotateOrder],
-        desk: Desk,
+        backend: Backend,
         idempotency_key: _Repeated = None,
     ) -> Response[IssuedKey]:
         """Replace a key by a new one with the same terms. The old one works until the overlap ends."""
         check_id(key_id)
-        with told():
-            store = await desk.acting(request)
+        with api_errors():
+            store = await backend.acting(request)
             _, old = await store.read(key_id)
             draft = await _draft(store, request, idempotency_key, test=old.test)
             link = await make_link(store, draft) if data.deliver == "link" else None
             overlap = timedelta(seconds=data.overlap_seconds)
             presented, key, old = await changes.rotate(store, key_id, overlap, data.expires_at, draft)
-        return _handed_over(request, desk, presented, key, link, old)
+        return _handed_over(request, backend, presented, key, link, old)
 
     @post("/{key_id:str}/suspend", status_code=200, responses=CHANGING)
     async def suspend(
-        self, request: AnyRequest, key_id: FromPath[str], data: JSONBody[SuspendOrder], desk: Desk
+        self, request: AnyRequest, key_id: FromPath[str], data: JSONBody[SuspendOrder], backend: Backend
     ) -> Response[KeyView]:
         """Suspend a key until it is resumed: its requests get a 403."""
         check_id(key_id)
         reason = checked("reason", data.reason)
-        with told():
-            _, key = await changes.suspend(await desk.acting(request), key_id, reason)
+        with api_errors():
+            _, key = await changes.suspend(await backend.acting(request), key_id, reason)
         return _shown(key)
 
     @post("/{key_id:str}/resume", status_code=200, responses=CHANGING)
@@ -193,33 +190,33 @@ class KeysController(Controller):
         self,
         request: AnyRequest,
         key_id: FromPath[str],
-        desk: Desk,
+        backend: Backend,
         data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
     ) -> Response[KeyView]:
         """Make a suspended key work again."""
         check_id(key_id)
-        with told():
-            _, key = await changes.resume(await desk.acting(request), key_id)
+        with api_errors():
+            _, key = await changes.resume(await backend.acting(request), key_id)
         return _shown(key)
 
     @route("/{key_id:str}/usage", http_method=READ, responses=READING)
-    async def usage(self, request: AnyRequest, key_id: FromPath[str], desk: Desk) -> Response[Usage]:
+    async def usage(self, request: AnyRequest, key_id: FromPath[str], backend: Backend) -> Response[Usage]:
         """Usage by UTC day and area, as its owner sees it at /v1/usage: `from`, `to`, what is left of the quota."""
         check_id(key_id)
-        with told():
-            store = await desk.store()
+        with api_errors():
+            store = await backend.store()
             key = (await store.find(key_id)).key
             if key is None:
                 raise await store.missing(key_id)
-            return _encoded(await desk.usage.by_day(key, request.scope["query_string"]))
+            return _encoded(await backend.usage.by_day(key, request.scope["query_string"]))
 
     @route("/{key_id:str}/errors", http_method=READ, responses=READING)
-    async def last_errors(self, request: AnyRequest, key_id: FromPath[str], desk: Desk) -> Response[OwnErrors]:
+    async def last_errors(self, request: AnyRequest, key_id: FromPath[str], backend: Backend) -> Response[OwnErrors]:
         """The last errors of a key, newest first, as its owner sees them at /v1/usage/errors."""
         check_id(key_id)
-        with told():
-            await (await desk.store()).read(key_id)
-        return _encoded(await desk.errors.newest(key_id, request.scope["query_string"]))
+        with api_errors():
+            await (await backend.store()).read(key_id)
+        return _encoded(await backend.errors.newest(key_id, request.scope["query_string"]))
 
 
 class RevocationController(Controller):
@@ -233,17 +230,20 @@ class RevocationController(Controller):
         self,
         request: AnyRequest,
         key_id: FromPath[str],
-        desk: Desk,
+        backend: Backend,
         data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
     ) -> Response[KeyView]:
         """Revoke a key for good. The answer comes once the revocation is on disk."""
         check_id(key_id)
-        with told():
-            return _shown(await (await desk.acting(request)).revoke(key_id))
+        with api_errors():
+            return _shown(await (await backend.acting(request)).revoke(key_id))
 
 
 async def _draft(store: KeyStore, request: AnyRequest, idempotency_key: str | None, *, test: bool) -> KeyDraft:
-    """Returns the draft of the key that `request` makes: a repeated one gets the same. Raises as `told` expects."""
+    """Returns the draft of the key that `request` issues; a repeated request gets the same.
+
+    Raises ApiError, OtherRequestError, StoreUnavailable.
+    """
     if idempotency_key is None:
         return new_draft(now(), test=test)
     if not 0 < len(idempotency_key) <= _LONGEST_IDEMPOTENCY_KEY:
@@ -253,9 +253,9 @@ async def _draft(store: KeyStore, request: AnyRequest, idempotency_key: str | No
 
 
 def _handed_over(
-    request: AnyRequest, desk: Desk, presented: str, key: WholeKey, link: str | None, old: WholeKey | None = None
+    request: AnyRequest, backend: Backend, presented: str, key: WholeKey, link: str | None, old: WholeKey | None = None
 ) -> Response[IssuedKey]:
-    base = desk.settings.handover_url or f"{request.scope['scheme']}://{request.headers.get('host', 'localhost')}"
+    base = backend.settings.handover_url or f"{request.scope['scheme']}://{request.headers.get('host', 'localhost')}"
     issued = IssuedKey(
         **msgspec.structs.asdict(KeyView.of(key)),
         key=presented if link is None else UNSET,

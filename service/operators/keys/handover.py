@@ -1,4 +1,4 @@
-"""The page behind a link: it shows a key once, to whoever opens it. It needs no token; the link is the secret."""
+"""The page behind a link, which shows a key once. It needs no token: the link is the secret."""
 
 import logging
 from base64 import b64encode
@@ -15,8 +15,8 @@ from service.keys.handover import open_link
 from service.keys.record import WholeKey
 from service.keys.store import KeyStore
 from service.operators.guards import AnyRequest, caller_of, headers_of
+from service.operators.keys.backend import Backend, api_errors
 from service.operators.keys.controller import READ
-from service.operators.keys.desk import Desk, told
 from service.operators.page_files import wants_page
 from service.operators.problems import OPERATOR_CODES
 from service.redis.errors import StoreUnavailable
@@ -51,7 +51,7 @@ class HandedOver(msgspec.Struct, frozen=True):
 
 
 class HandoverController(Controller):
-    """Shows keys to their owners."""
+    """Shows each key once, to the first caller with its link."""
 
     path = "/handover/{token:str}"
     include_in_schema = False
@@ -62,11 +62,11 @@ class HandoverController(Controller):
         return _page(200, title="Your API key")
 
     @post("/", status_code=200)
-    async def show(self, request: AnyRequest, token: FromPath[str], desk: Desk) -> Response[Any]:
+    async def show(self, request: AnyRequest, token: FromPath[str], backend: Backend) -> Response[Any]:
         in_browser = wants_page(headers_of(request))
         try:
-            with told():
-                store = await desk.store()
+            with api_errors():
+                store = await backend.store()
                 presented, key = await open_link(store, token)
         except ApiError as error:
             if not in_browser:

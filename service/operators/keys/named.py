@@ -11,8 +11,8 @@ from service.keys.record import DamagedKey, PlanName
 from service.keys.store import KeyStore
 from service.operators.access import Right
 from service.operators.guards import AnyRequest, needing
+from service.operators.keys.backend import Backend, api_errors
 from service.operators.keys.controller import CHANGING, READ, READING, answer
-from service.operators.keys.desk import Desk, told
 from service.operators.keys.orders import PartnerOrder, PlanOrder, checked
 from service.request.errors import ApiError
 
@@ -39,20 +39,20 @@ class PlansController(Controller):
     tags = ("keys",)
 
     @route("/", http_method=READ, responses=READING)
-    async def plans(self, desk: Desk) -> Plans:
+    async def plans(self, backend: Backend) -> Plans:
         """List plans, with the number of their keys."""
-        with told():
-            return Plans(*await plan_views(await desk.store()))
+        with api_errors():
+            return Plans(*await plan_views(await backend.store()))
 
     @route("/{name:str}", http_method=READ, responses=READING)
-    async def plan(self, name: FromPath[str], desk: Desk) -> Response[PlanView]:
+    async def plan(self, name: FromPath[str], backend: Backend) -> Response[PlanView]:
         """Show a plan. The ETag names its revision, for If-Match."""
-        with told():
-            return await _shown(await desk.store(), name)
+        with api_errors():
+            return await _shown(await backend.store(), name)
 
     @put("/{name:str}", responses=CHANGING)
     async def set_plan(
-        self, request: AnyRequest, name: FromPath[str], data: JSONBody[PlanOrder], desk: Desk
+        self, request: AnyRequest, name: FromPath[str], data: JSONBody[PlanOrder], backend: Backend
     ) -> Response[PlanView]:
         """Create a plan, or replace all of its terms. Its keys have them within 5 s."""
         try:
@@ -60,16 +60,16 @@ class PlansController(Controller):
         except msgspec.ValidationError:
             detail = "The name of a plan has letters, digits, ., _ and -, at most 64."
             raise ApiError("invalid_parameter", detail) from None
-        with told():
-            store = await desk.acting(request)
+        with api_errors():
+            store = await backend.acting(request)
             before, _ = await named.set_plan(store, name, data.terms.terms())
             return await _shown(store, name, 201 if before is None or before.removed else 200)
 
     @delete("/{name:str}", responses=CHANGING)
-    async def remove_plan(self, request: AnyRequest, name: FromPath[str], desk: Desk) -> None:
+    async def remove_plan(self, request: AnyRequest, name: FromPath[str], backend: Backend) -> None:
         """Remove a plan that no key uses."""
-        with told():
-            store = await desk.acting(request)
+        with api_errors():
+            store = await backend.acting(request)
             await _shown(store, name)  # a missing plan is a 404
             await named.remove_plan(store, name)
 
@@ -82,26 +82,26 @@ class PartnersController(Controller):
     tags = ("keys",)
 
     @route("/", http_method=READ, responses=READING)
-    async def partners(self, desk: Desk) -> Partners:
+    async def partners(self, backend: Backend) -> Partners:
         """List partners with limits or a contact, with the number of their keys."""
-        with told():
-            return Partners(*await partner_views(await desk.store()))
+        with api_errors():
+            return Partners(*await partner_views(await backend.store()))
 
     @route("/{name:str}", http_method=READ, responses=READING)
-    async def partner(self, name: FromPath[str], desk: Desk) -> Response[PartnerView]:
+    async def partner(self, name: FromPath[str], backend: Backend) -> Response[PartnerView]:
         """Show the limits and the contact of a partner. The ETag names their revision, for If-Match."""
-        with told():
-            view = await partner_view(await desk.store(), name)
+        with api_errors():
+            view = await partner_view(await backend.store(), name)
         return answer(view, view.revision)
 
     @put("/{name:str}", responses=CHANGING)
     async def set_partner(
-        self, request: AnyRequest, name: FromPath[str], data: JSONBody[PartnerOrder], desk: Desk
+        self, request: AnyRequest, name: FromPath[str], data: JSONBody[PartnerOrder], backend: Backend
     ) -> Response[PartnerView]:
         """Set, or replace, the limits and the contact of a partner. Its keys have them within 5 s."""
         name, contact = checked("name", name), checked("contact", data.contact)
-        with told():
-            store = await desk.acting(request)
+        with api_errors():
+            store = await backend.acting(request)
             before, _ = await named.set_partner(store, name, data.terms.terms(), contact)
             view = await partner_view(store, name)
         return answer(view, view.revision, 201 if before is None else 200)

@@ -41,7 +41,7 @@ def server(short: Path) -> Iterator[ValkeyProcess]:
 async def changes(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[Actions]:
     made = actions(Settings(data_dir=str(tmp_path)), server.url)
     yield made
-    await made.desk.stop()
+    await made.backend.stop()
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ async def test_an_unknown_id_in_an_emptied_store_is_a_503(with_keys: OperatorsAp
     await store.redis.call(lambda client: client.flushall())
     answer = await post(with_keys, f"/keys/{key.key_id}/revoke")
     assert answer.problem() == (503, "unavailable")
-    assert "the key store has lost its identity" in answer.json()["detail"]
+    assert "key store has lost its identity" in answer.json()["detail"]
 
 
 async def test_a_malformed_id_is_a_400_and_not_repeated(app: OperatorsApp) -> None:
@@ -223,7 +223,7 @@ async def test_no_connection_is_made_before_it_is_needed(with_keys: OperatorsApp
     await ask(with_keys, "/health/ready", token=WRITE)
     await post(with_keys, "/keys/short/revoke")
     await post(with_keys, f"/keys/{UNKNOWN}/revoke", token=READ)
-    assert changes.desk._store is None
+    assert changes.backend._store is None
 
 
 async def test_a_release_is_rolled_back(

@@ -36,10 +36,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyProcess]:
 @pytest.fixture
 async def changes(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[Actions]:
     made = actions(Settings(data_dir=str(tmp_path)), server.url, server.url)
-    store = await made.desk.store()
+    store = await made.backend.store()
     await store.redis.call(lambda client: client.flushall())
     yield made
-    await made.desk.stop()
+    await made.backend.stop()
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ async def store(server: ValkeyProcess, tmp_path: Path, changes: Actions) -> Asyn
 
 
 class Caller:
-    """Whoever sells, with the keys token."""
+    """A caller with the keys token."""
 
     def __init__(self, app: OperatorsApp) -> None:
         self.app = app
@@ -179,7 +179,7 @@ async def test_a_wrong_order_issues_nothing(call: Caller, order: dict[str, Any],
 async def test_a_plan_that_does_not_exist_is_named(call: Caller) -> None:
     refused = await call("POST", "/keys", {**ACME, "plan": "gold"})
     assert refused.problem() == (400, "unknown_plan")
-    assert "no plan gold" in refused.json()["detail"]
+    assert "No plan gold" in refused.json()["detail"]
 
 
 async def test_a_repeated_request_gets_the_same_key(call: Caller, store: KeyStore) -> None:
@@ -293,7 +293,7 @@ async def test_a_link_begins_with_the_address_in_the_settings(server: ValkeyProc
         call = Caller(operators(lambda: instance(WELL), keys=KEYS, changes=made))
         assert (await call.issue(deliver="link"))["link"].startswith("https://keys.example.com/handover/")
     finally:
-        await made.desk.stop()
+        await made.backend.stop()
 
 
 # Searching
@@ -555,5 +555,5 @@ async def test_while_the_key_store_is_away_nothing_is_half_done(short: Path, tmp
         await eventually(opened)
         assert (await call("GET", "/keys")).json()["total"] == 2
     finally:
-        await made.desk.stop()
+        await made.backend.stop()
         server.kill()

@@ -1,5 +1,6 @@
-"""Opens the key store for operators' requests, and turns its errors into theirs."""
+"""The key store, usage and last errors behind the endpoints for keys; its errors as answers."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -48,19 +49,20 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
-class KeyDesk:
-    """The keys of one instance, for operators' requests. Its `OperatorsListener` owns and stops it.
+class KeyBackend:
+    """Opens the stores for operators' requests. The `OperatorsListener` of an instance stops it.
 
-    `keys_url` and `secret` (the pepper) open the key store at the first request that needs it: most instances see none.
-    `cache_url` leads to the last errors of keys. A change returns once the replicas that `settings` name have it.
+    `keys_url` and `secret` (the pepper) open the key store at the first request that needs it: most instances get none.
+    `cache_url` is where the last errors of keys are. A change returns once the replicas that `settings` name have it.
     """
 
     def __init__(self, settings: Settings, keys_url: str, cache_url: str, secret: bytes) -> None:
         self.settings = settings
         self._primary = Primary(keys_url)
-        self._cache_url = cache_url
         self._secret = secret
         self._store: KeyStore | None = None
+        # A listing reads every record. One at a time, so that many cannot keep the supervisor from its other work.
+        self.listing = asyncio.Lock()
         self.errors = ErrorReader(partial(_errors_of, cache_url))
 
     async def stop(self) -> None:
@@ -78,21 +80,22 @@ class KeyDesk:
         return self._store
 
     async def acting(self, request: AnyRequest) -> KeyStore:
-        """Returns the store for the change that `request` wants, under its preconditions. Raises ApiError."""
+        """Returns the store for the change in `request`, with its author and preconditions. Raises ApiError."""
         return (await self.store()).acting_for(caller_of(request), _expected(request))
 
 
-Desk = NamedDependency[SkipValidation[KeyDesk]]
+Backend = NamedDependency[SkipValidation[KeyBackend]]
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def api_errors() -> Iterator[None]:
     """Raises ApiError for an error of the key store."""
     try:
         yield
     except (KeyStoreError, StoreUnavailable) as error:
         code = next(code for kind, code in _CODES if isinstance(error, kind))
-        raise ApiError(code, f"{error}.") from None
+        text = str(error)
+        raise ApiError(code, f"{text[:1].upper()}{text[1:]}.") from None
 
 
 def check_id(key_id: str) -> None:
@@ -114,7 +117,7 @@ def _expected(request: AnyRequest) -> frozenset[int] | None:
     """
     wanted = ",".join(request.headers.getall("if-match", []))
     if request.headers.get("if-none-match", "").strip() == "*":
-        return frozenset({0})
+        return frozenset({0} if request.method == "PUT" else ())  # only a PUT can create
     if not wanted or wanted.strip() == "*":
         return None
     tags = (tag.strip() for tag in wanted.split(","))
