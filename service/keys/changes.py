@@ -11,7 +11,7 @@ from service.keys import audit
 from service.keys.audit import Change, Edit
 from service.keys.edits import RawKey, edits_of
 from service.keys.errors import KeyStoreError
-from service.keys.named import guard_of_plan, refuse_above_partner
+from service.keys.named import guard_of_plan, note_keys, refuse_above_partner
 from service.keys.record import IDENTITY, KeyExpiry, MoreOfKey, StoreIdentity, Suspension, WholeKey
 from service.keys.store import KeyStore, now
 
@@ -46,7 +46,9 @@ async def issue(
     """`KeyStore.issue`. Raises KeyStoreError if there is no such plan, or the terms are above the partner's limits."""
     await refuse_above_partner(store, partner, terms)
     guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
-    return await store.issue(partner, label, expires_at, terms, test=test, more=more, guards=guards)
+    presented, key = await store.issue(partner, label, expires_at, terms, test=test, more=more, guards=guards)
+    await note_keys(store, [key])
+    return presented, key
 
 
 async def change_terms(
@@ -144,6 +146,7 @@ async def rotate(
     ]
     # without its successor the old key must not end unnoticed
     await store.hand_in(edits, new.key_id, f"; key {key_id} then ends {ends:%Y-%m-%d %H:%M} UTC: rotate it again")
+    await note_keys(store, [new])
     return presented, new, ended
 
 

@@ -82,7 +82,8 @@ def issue(
     """Create a key. It is shown once.
 
     Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit. With
-    --plan, each term that you do not give is the plan's, also after the plan changes.
+    --plan, each term that you do not give is the plan's, also after the plan changes. The area partner-usage, for the
+    usage of all keys of the partner, must be named.
 
     With --test the key begins with phf_test. It never opens live data, and its requests are never counted or billed.
     Its rate applies as for any other key; its quota is shown, but never used up.

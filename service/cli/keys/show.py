@@ -11,6 +11,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from service.base.terms import PARTNER_USAGE
 from service.cli.durations import Duration
 from service.cli.keys.opened import (
     ROWS,
@@ -61,7 +62,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             (self.partner is None or view.partner == self.partner)
             and (self.plan is None or view.plan == self.plan)
             and (self.status is None or view.status == self.status)
-            and (self.area is None or areas is None or self.area in areas)
+            and (self.area is None or self.area in (areas or ()) or (areas is None and self.area != PARTNER_USAGE))
             and (self.label is None or self.label.casefold() in view.label.casefold())
             and (self.expires_within is None or self._ends_soon(view, self.expires_within))
             and (self.unused is None or self._is_unused(view, self.unused))

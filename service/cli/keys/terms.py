@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from service.base.terms import Quota, Rate, Terms, parse_quota, parse_rate
+from service.base.terms import PARTNER_USAGE, Quota, Rate, Terms, parse_quota, parse_rate
 from service.keys.errors import KeyStoreError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -128,7 +128,7 @@ def _all_areas(names: set[str]) -> list[str]:
     from service.http.areas import AREAS
     from service.http.releases.files import BULK
 
-    areas = [*(area.name for area in AREAS), BULK]
+    areas = [*(area.name for area in AREAS), BULK, PARTNER_USAGE]
     for name in sorted(names):
         if name not in areas:
             raise click.BadParameter(f"area {name!r} does not exist; the areas are {', '.join(areas)}")
