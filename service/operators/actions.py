@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from config.settings import Settings
+from service.base.whoami import caller
 from service.keys import form
 from service.keys.audit import PURGED, Change, describe_change, note
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
@@ -172,4 +173,4 @@ def _check_id(key_id: str) -> None:
 
 
 def _who(remote: str) -> str:
-    return f"operator listener ({remote})"
+    return caller(remote)
