@@ -45,8 +45,8 @@ class PartnerSample(msgspec.Struct, array_like=True):
     cached: int = 0  # answers from a cache
     answers: int = 0  # of any tier but the previous release
     seconds: Histogram = msgspec.field(default_factory=Histogram.empty)
-    quota: float | None = None  # share used, of the key that used most; None: no quota
-    rate: float | None = None  # requests a second that its fastest key may send; None: no rate
+    quota: float | None = None  # share used, the largest of its keys and of the one they share; None: no quota
+    rate: float | None = None  # requests a second that its fastest key, or all together, may send; None: no rate
     last_error: str = ""  # time, status and code
     keys: set[str] = set()
 

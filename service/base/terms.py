@@ -18,6 +18,9 @@ _QUOTA = re.compile(r"([0-9]{1,15})/(day|month)")
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 _UNITS = {seconds: unit for unit, seconds in _SECONDS.items()}
 
+# An area without figures: the usage of all keys of the partner. Only keys whose areas name it have it.
+PARTNER_USAGE = "partner-usage"
+
 # The largest count: Redis' scripts are exact up to 2^53.
 MOST = 10**15
 Positive = Annotated[int, Meta(ge=1, le=MOST)]

@@ -23,6 +23,7 @@ _COMMANDS = {
     "keys": ("service.cli.keys.commands", "keys"),
     "plans": ("service.cli.keys.plans", "plans"),
     "partners": ("service.cli.keys.partners", "partners"),
+    "log": ("service.cli.keys.log", "log"),
     "usage": ("service.cli.usage.command", "usage"),
     "config": ("service.cli.config", "config"),
 }

@@ -285,6 +285,11 @@ def _users(data: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
+def has_begun(data: Path, role: Role) -> bool:
+    """Returns whether an embedded server for `role` was ever started on the data folder."""
+    return (data / "embedded" / role).is_dir()
+
+
 def running_url(settings: Settings, role: Role) -> str | None:
     """Returns the URL of the server for `role`; None if it is embedded and not running."""
     if role not in embedded_roles(settings):

@@ -46,7 +46,9 @@ class AskingKey(msgspec.Struct, frozen=True):
     """The API key of the request, and its entitlements."""
 
     key_id: Annotated[str, Meta(description="Identifies the key; not a secret.")]
-    areas: Annotated[tuple[str, ...], Meta(description="The areas that it opens; bulk are whole releases as files.")]
+    areas: Annotated[
+        tuple[str, ...], Meta(description="Its areas; bulk: whole releases as files; partner-usage: usage of all keys.")
+    ]
     rate: Annotated[str | None, Meta(description="Requests in a period; null without a limit.")]
     quota: Annotated[str | None, Meta(description="Requests in a UTC day or month; null without one.")]
     expires_at: Annotated[datetime | None, Meta(description="When it stops working; null: never.")]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
 
+from service.base.whoami import INSTANCE
 from service.keys import audit
 from service.keys.errors import ForeignStoreError, KeyStoreError, NoSuchKeyError
 from service.keys.lost_writes import MEND_LOSS
@@ -24,7 +25,7 @@ _LOOK_SECONDS = 5.0
 _BEFORE_ALL = "0-0"
 # Number of the newest revocations that are remembered: a failover loses those of a few seconds.
 _MOST_REVOKED = 10_000
-_BY = "forecast (seen revoked before the key store went back)"
+_BY = f"{INSTANCE} (seen revoked before the key store went back)"
 
 
 class TrailWatch:
@@ -73,8 +74,10 @@ class TrailWatch:
             self._newest = min(self._newest, last, key=audit.order_of)
         async for line in audit.oldest_first(self._store.redis, self._newest):
             self._newest = line.id
+            if line.change is not None and line.change.what in (audit.PURGED, *audit.OF_RELEASES):
+                continue  # each instance notices these by itself
             self.changed.set()
-            if line.change is None or line.change.what == audit.PURGED:  # `Peers` reports purges
+            if line.change is None:
                 continue
             if line.change.what == "revoked" and line.change.key_id is not None:
                 self._remember(line.change.key_id)

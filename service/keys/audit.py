@@ -1,4 +1,5 @@
-"""The audit trail: each change of a key, with its author and time. A Redis stream, ``a:audit``, that is never trimmed.
+"""The audit trail: each change of keys and releases, with its author and time. A Redis stream, ``a:audit``, that is
+never trimmed.
 
 A line's id is its time by the server's clock. Lines never hold a secret or a digest. The trail and the records change
 in one step (change.lua), so both must be on one server (with its replicas), not on a cluster.
@@ -22,6 +23,12 @@ from service.redis.script import Script
 AUDIT = "a:audit"
 LINE = "line"
 PURGED = "purged"
+OF_RELEASES = ("published", "approved", "rolled-back")
+# Each kind of change.
+WHATS = (
+    *("issued", "rotated", "extended", "changed", "suspended", "resumed", "revoked", "imported", "adopted"),
+    *("plan-set", "plan-removed", "partner-set", *OF_RELEASES, PURGED),
+)
 _PAGE = 1000  # lines
 _WAIT_MILLISECONDS = 2000
 # The script's reply: done, without lines in the damaged trail.
@@ -38,13 +45,11 @@ T = TypeVar("T")
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of the trail: a change of a key, or of the store."""
+    """A line of the trail: a change of a key, of the store, or of what it serves."""
 
-    # issued, rotated, extended, changed, suspended, resumed, revoked, imported, adopted; purged: the caches; of plans
-    # and partners: plan-set, plan-removed, partner-set
-    what: str
+    what: str  # one of WHATS, or of a later version
     by: str
-    key_id: str | None = None  # None: the change is about a plan, a partner, the store, or the caches
+    key_id: str | None = None  # None: the change is about a plan, a partner, the store, the caches, or a release
     partner: str | None = None
     plan: str | None = None
     test: bool = False  # it is a test key
@@ -52,6 +57,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     after: KeyState | None = None
     revision: int = 0  # of the record, after the change
     rotated: str | None = None  # the other key of a rotation
+    release: str | None = None  # that became current
+    reason: str | None = None  # for accepting the findings of the release
     restored: str | None = None  # the id of an imported line in its original trail
 
 
@@ -256,6 +263,9 @@ def describe_change(change: Change) -> str:
     """Returns `change` in a few words."""
     if change.what == PURGED:
         return f"the caches were purged by {change.by}"
+    if change.release is not None:
+        what = "made current again" if change.what == "rolled-back" else change.what
+        return f"release {change.release} was {what} by {change.by}"
     if change.plan is not None:
         return f"plan {change.plan} was {change.what.removeprefix('plan-')} by {change.by}"
     if change.what == "partner-set":

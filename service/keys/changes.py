@@ -11,7 +11,7 @@ from service.keys.audit import Change, Edit
 from service.keys.draft import KeyDraft
 from service.keys.edits import RawKey, edits_of
 from service.keys.errors import KeyStoreError
-from service.keys.named import guard_of_plan, refuse_above_partner
+from service.keys.named import guard_of_plan, note_keys, refuse_above_partner
 from service.keys.record import IDENTITY, KeyExpiry, MoreOfKey, StoreIdentity, Suspension, WholeKey
 from service.keys.store import KeyStore, now
 
@@ -44,10 +44,19 @@ async def issue(
     more: MoreOfKey,
     draft: KeyDraft | None = None,
 ) -> tuple[str, WholeKey]:
-    """`KeyStore.issue`. Raises NoSuchPlanError, and KeyStoreError if the terms are above the partner's limits."""
+    """`KeyStore.issue`. A key whose `draft` was issued before is returned as it is.
+
+    Raises NoSuchPlanError, and KeyStoreError if the terms are above the partner's limits.
+    """
+    if draft is not None and (issued := await store.issued(draft.key_id)) is not None:
+        return draft.parts(store.pepper)[0], issued
     await refuse_above_partner(store, partner, terms)
     guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
-    return await store.issue(partner, label, expires_at, terms, test=test, more=more, guards=guards, draft=draft)
+    presented, key = await store.issue(
+        partner, label, expires_at, terms, test=test, more=more, guards=guards, draft=draft
+    )
+    await note_keys(store, [key])
+    return presented, key
 
 
 async def change_terms(
@@ -157,6 +166,7 @@ async def rotate(
     ]
     # without its successor the old key must not end unnoticed
     await store.hand_in(edits, new.key_id, f"; key {key_id} then ends {ends:%Y-%m-%d %H:%M} UTC: rotate it again")
+    await note_keys(store, [new])
     return presented, new, ended
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from service.base.terms import Terms
+from service.base.terms import PARTNER_USAGE, Terms
 from service.keys import named
 from service.keys.errors import NoSuchPartnerError
 from service.keys.reader import every_key
@@ -35,7 +35,7 @@ class KeyFilter(msgspec.Struct, frozen=True, kw_only=True):
             (self.partner is None or view.partner == self.partner)
             and (self.plan is None or view.plan == self.plan)
             and (self.status is None or view.status == self.status)
-            and (self.area is None or areas is None or self.area in areas)
+            and (self.area is None or self.area in (areas or ()) or (areas is None and self.area != PARTNER_USAGE))
             and (self.label is None or self.label.casefold() in view.label.casefold())
             and (self.expires_within is None or self._ends_soon(view, self.expires_within))
             and (self.unused is None or self._is_unused(view, self.unused))

@@ -1,17 +1,22 @@
 """Records that many keys share, under a name: plans, and the limits of partners."""
 
-from collections.abc import AsyncIterator, Callable
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TypeVar
+from urllib.parse import quote
 
 import msgspec
 
-from service.base.terms import Terms
+from service.base.terms import PARTNER_USAGE, Terms
 from service.keys import audit
 from service.keys.audit import Change, Edit
 from service.keys.errors import BusyRecordError, KeyStoreError, NoSuchPlanError
 from service.keys.reader import every_key
-from service.keys.record import DamagedKey, DamagedRecordError, KeyState, Named, Partner, Plan, decode_record
+from service.keys.record import ApiKey, DamagedKey, DamagedRecordError, KeyState, Named, Partner, Plan, decode_record
 from service.keys.store import KeyStore
+from service.redis.errors import StoreUnavailable
+
+log = logging.getLogger("forecast.keys")
 
 N = TypeVar("N", bound=Named)
 
@@ -134,9 +139,11 @@ async def _refuse_used(store: KeyStore, name: str) -> None:
 async def set_partner(store: KeyStore, name: str, terms: Terms, contact: str) -> tuple[Partner | None, Partner]:
     """Returns the limits before and after. Raises as `change`, and KeyStoreError if a key has a higher one."""
     await store.ensure_ours()
-    async for key in every_key(store):
-        if not isinstance(key, DamagedKey) and key.partner == name and key.revoked_at is None:
+    keys = [key async for key in every_key(store) if not isinstance(key, DamagedKey) and key.partner == name]
+    for key in keys:
+        if key.revoked_at is None:
             _refuse_above(terms, key.terms, f"key {key.key_id}", name)
+    await note_keys(store, keys)
 
     def edit(partner: Partner | None) -> Partner:
         return Partner(name=name, terms=terms, contact=contact, revision=0 if partner is None else partner.revision)
@@ -145,10 +152,31 @@ async def set_partner(store: KeyStore, name: str, terms: Terms, contact: str) ->
 
 
 async def refuse_above_partner(store: KeyStore, partner: str, terms: Terms) -> None:
-    """Raises KeyStoreError if terms of a key are above the limits of its partner; StoreUnavailable."""
+    """Raises KeyStoreError if terms of a key are above the limits of its partner, or need a record of it that does not
+    exist; StoreUnavailable.
+    """
     _, shared = await read(store, Partner, partner)
     if shared is not None:
         _refuse_above(shared.terms, terms, "the key", partner)
+    elif PARTNER_USAGE in (terms.areas or ()):
+        raise KeyStoreError(f"{PARTNER_USAGE} needs a partner: run `forecast partners set {partner}` first")
+
+
+def list_of_keys(partner: str) -> str:
+    """Returns the name of the hash whose fields are the ids of the partner's keys; it is read with the usage."""
+    return f"u:keys-of:{quote(partner, safe='')}"
+
+
+async def note_keys(store: KeyStore, keys: Iterable[ApiKey]) -> None:
+    """Adds keys to the lists that `partner-usage` reads. Never raises: `set_partner` adds those that are missing."""
+    lists: dict[str, dict[str, str]] = {}
+    for key in keys:
+        lists.setdefault(list_of_keys(key.partner), {})[key.key_id] = ""
+    for name, fields in lists.items():
+        try:
+            await store.redis.call(lambda client, name=name, fields=fields: client.hset(name, mapping=fields))  # type: ignore[misc]
+        except StoreUnavailable as error:
+            log.warning("%s lacks %d keys, until `forecast partners set` runs again: %s", name, len(fields), error)
 
 
 def _refuse_above(shared: Terms, own: Terms, key: str, partner: str) -> None:

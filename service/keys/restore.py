@@ -264,6 +264,8 @@ class Restore:
             if await self._apply(edits):
                 self._done = counted
                 self._settled.update(keys.keys() & self._replay.revoked.keys())
+                if not self._dry_run:
+                    await named.note_keys(self._store, keys.values())
                 return
         raise KeyStoreError("keys are being changed from elsewhere all the time; import again")
 

@@ -82,8 +82,6 @@ class KeyStore(KeyReader):
     ) -> tuple[str, WholeKey]:
         """Returns a new key as its owner gets it, and as it is stored, which is durable when this returns.
 
-        A key whose `draft` was issued before is returned as it is.
-
         Raises:
             KeyStoreError: if a record of the `guards` was changed meanwhile.
             ForeignStoreError: if this is not the store that our keys are in.
@@ -91,8 +89,6 @@ class KeyStore(KeyReader):
         """
         await self.ensure_ours()
         presented, key = self.new_key(partner, label, expires_at, terms, test=test, more=more, draft=draft)
-        if draft is not None and (issued := await self.issued(key.key_id)) is not None:
-            return presented, issued
         await self.hand_in([*edits_of(RawKey(), None, key, "issued", by=self.by), *guards], key.key_id)
         return presented, key
 

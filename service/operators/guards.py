@@ -10,6 +10,7 @@ from litestar.openapi import ResponseSpec
 from litestar.types import Guard
 
 from service.base.masking import storable
+from service.base.whoami import caller
 from service.operators.access import Access, Right
 from service.operators.problems import OPERATOR_CODES
 from service.request.errors import ApiError, Problem
@@ -75,6 +76,6 @@ def caller_of(request: AnyRequest) -> str:
     except ValueError as error:
         raise ApiError("bad_request", f"{error}.") from None
     # browsers send it, and scripts in pages cannot set it
-    way = "page" if request.headers.get("sec-fetch-site") == "same-origin" else "operator listener"
+    in_page = request.headers.get("sec-fetch-site") == "same-origin"
     address = request.client.host if request.client is not None else "unknown"
-    return f"{name}{', ' if name else ''}{way} ({address})"
+    return caller(address, name, in_page=in_page)

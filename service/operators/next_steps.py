@@ -32,7 +32,7 @@ _STEPS: dict[Kind, tuple[str, str]] = {
     "cache-refuses": ("ForecastCacheRefuses", "forecast cache stats"),
     "store": ("ForecastStoreMisconfigured", "keys: config get maxmemory-policy"),
     "foreign-keys": ("ForecastKeyStoreForeign", "forecast keys list"),
-    "went-back": ("ForecastKeyStoreWentBack", "forecast keys log --since 1d"),
+    "went-back": ("ForecastKeyStoreWentBack", "forecast log --since 1d"),
     "push": ("ForecastPushLost", "keys: client list type pubsub"),
     "usage": ("ForecastUsageStuck", "log"),
     "clock": ("ForecastClock", "date -u"),

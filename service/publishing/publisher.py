@@ -12,8 +12,8 @@ import msgspec
 
 from config.settings import Settings
 from config.text import printable
-from service.base.whoami import whoami
-from service.publishing.releases import open_releases
+from service.base.whoami import inbox, whoami
+from service.publishing.releases import note_in_trail, open_releases
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Origin
 from warehouse.releases.deliveries import note_delivery
@@ -100,6 +100,8 @@ def publish_and_wait(
     outcome = releases.publish(paths, options, progress, leave_behind=leave_behind)
     if outcome.manifest is None or outcome.result in ("refused", "held"):
         return Published(outcome=outcome)
+    if outcome.result == "published" or options.seen is not None:
+        _note(settings, outcome.manifest.id, options)
     with suppress(OSError):  # the drop is live even so, and its release has the time
         note_delivery(settings.data_path, outcome.manifest.id)
     behind = releases.wait_until_served(outcome.manifest.id, progress)
@@ -108,3 +110,10 @@ def publish_and_wait(
         with suppress(WarehouseError):  # the release is live even so; the next publish retires
             retired = releases.retire_all_but(settings.keep_releases)
     return Published(outcome=outcome, behind=tuple(behind), retired=tuple(retired))
+
+
+def _note(settings: Settings, release: str, options: PublishOptions) -> None:
+    is_approved, origin = options.seen is not None, options.origin
+    by = inbox() if origin is not None and origin.via == "inbox" and not is_approved else whoami()
+    reason = options.acceptance.reason if options.acceptance is not None else None
+    note_in_trail(settings, release, "approved" if is_approved else "published", by, reason)

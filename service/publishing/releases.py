@@ -18,6 +18,7 @@ import msgspec
 
 from config.settings import Settings, SettingsError
 from config.text import first_line
+from config.urls import EMBEDDED
 from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
@@ -36,6 +37,7 @@ log = logging.getLogger("forecast.publishing")
 _FORGET_SECONDS = 5.0  # some 0.5 s for three releases of the whole country
 # An instance polls twice a second, and opens a release of the whole country in a second, on a busy machine in five.
 SERVED_SECONDS = 10.0
+_NOTE_SECONDS = 1.0  # for a reply of the key store
 _POLL_SECONDS = 0.25  # between two readings of the instances on a store
 # In the data folder; no instance reads it. It stays, so that the next publish fetches less.
 _WORKING_COPY = "publisher"
@@ -81,6 +83,7 @@ class ReleaseOperations(Protocol):
     """The releases of one place. All methods raise CatalogError if the place cannot be read or written, and BusyError
     if another publisher is at work or finished first."""
 
+    settings: Settings
     kind: str  # "data folder" or "store of releases"
     place: str  # its path or URL
     member: dict[str, str]  # the place, in the JSON of commands
@@ -128,7 +131,44 @@ def roll_back_and_wait(
 ) -> RolledBack:
     """Rolls back like `ReleaseOperations.roll_back`, and waits for the live instances."""
     current = releases.roll_back(release, by)
+    note_in_trail(releases.settings, current, "rolled-back", by)
     return RolledBack(current, tuple(releases.wait_until_served(current, progress)))
+
+
+def note_in_trail(settings: Settings, release: str, what: str, by: str, reason: str | None = None) -> None:
+    """Adds to the audit trail that a release became current. Never raises: it is current even so. A missing line is
+    logged, and the manifest of the release has who published it.
+
+    An embedded key store that does not run is started, unless there is none yet.
+    """
+    # here, because checks need no client of Redis, which takes a tenth of a second to import
+    from service.keys.audit import Change, describe_change, note
+    from service.redis.errors import StoreUnavailable
+    from service.redis.primary import found, open_store
+
+    change = Change(what=what, by=by, release=release, reason=reason)
+
+    async def write(url: str) -> None:
+        async with found(url) as primary:
+            store = open_store("key store", primary, timeout=_NOTE_SECONDS)
+            try:
+                await note(store, change)
+            finally:
+                await store.stop()
+
+    began = time.monotonic()
+
+    def give_up() -> None:
+        if time.monotonic() - began > _NOTE_SECONDS:
+            raise EmbeddedError("the embedded key store does not answer")
+
+    if settings.keys_url == EMBEDDED and not owner.has_begun(settings.data_path, "keys"):
+        return
+    try:
+        with owner.borrowed(settings, ("keys",), give_up) as urls:
+            asyncio.run(write(urls["keys"]))
+    except (SettingsError, EmbeddedError, OSError, StoreUnavailable) as error:
+        log.error("%s; the audit trail lacks this: %s", describe_change(change), first_line(error))
 
 
 class FolderReleases:
@@ -138,7 +178,7 @@ class FolderReleases:
     served_within = SERVED_SECONDS
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._catalog = Catalog(settings.data_path)
         self.place = str(settings.data_path.absolute())
         self.member = {"data_folder": self.place}
@@ -156,13 +196,13 @@ class FolderReleases:
     ) -> PublishOutcome:
         from warehouse.publishing.publish import publishing
 
-        check_readers(self._settings.data_path, leave_behind=leave_behind)
+        check_readers(self.settings.data_path, leave_behind=leave_behind)
         with publishing(self._catalog, paths, options, progress) as publication:
             if publication.next is not None:
                 # here, because checks need no client of Redis, which takes a tenth of a second to import
                 from service.publishing.warming import warm_release
 
-                publication.note(warm_release(self._settings, publication.folder, publication.next, progress))
+                publication.note(warm_release(self.settings, publication.folder, publication.next, progress))
                 publication.adopt()
                 publication.switch()
         return publication.outcome
@@ -182,7 +222,7 @@ class FolderReleases:
         return retired
 
     def wait_until_served(self, release: str, progress: ProgressCallback = lambda _: None) -> list[InstanceRecord]:
-        data = self._settings.data_path
+        data = self.settings.data_path
         return wait_until_served(lambda: live_instances(data), release, self.served_within, progress)
 
     def _forget_unused(self, retired: list[str]) -> list[str]:
@@ -196,7 +236,7 @@ class FolderReleases:
         except (WarehouseError, OSError) as error:
             _log_failure(error)
         else:
-            forget_releases(self._settings, unused)
+            forget_releases(self.settings, unused)
         return retired
 
 
@@ -208,7 +248,7 @@ class StoreReleases:
     served_within = SERVED_SECONDS
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
+        self.settings = settings
         self._store = open_releases_store(settings)
         self.place = self._store.url
         self.member = {"store": self.place}
@@ -229,7 +269,7 @@ class StoreReleases:
         from warehouse.publishing.going_live import GoingLive
         from warehouse.publishing.publish import publishing
 
-        copy = WorkingCopy(self._store, self._settings.data_path / _WORKING_COPY, progress)
+        copy = WorkingCopy(self._store, self.settings.data_path / _WORKING_COPY, progress)
         by = options.origin.by if options.origin is not None else None
         going_live = GoingLive(self._store, copy.refresh(whole=True), by, progress, leave_behind=leave_behind)
         with publishing(copy.catalog, paths, options, progress) as publication:

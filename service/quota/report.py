@@ -76,10 +76,14 @@ class UsageReport:
 
     async def of_key(self, key_id: str, first: date, last: date) -> list[UsageRow]:
         """Returns the rows by date, then area. Raises StoreUnavailable, also if the figures are damaged."""
+        return await self.whole([key_id], first, last)
+
+    async def whole(self, key_ids: Iterable[str], first: date, last: date) -> list[UsageRow]:
+        """Returns the rows as `of_keys`. Raises StoreUnavailable, also if any figures are damaged."""
         rows: list[UsageRow] = []
-        async for found in self.of_keys([key_id], first, last):
+        async for found in self.of_keys(key_ids, first, last):
             if isinstance(found, DamagedUsage):
-                raise StoreUnavailable(f"usage of {key_id} is damaged: {found.detail}")
+                raise StoreUnavailable(f"usage of {found.key_id} is damaged: {found.detail}")
             rows.append(found)
         return rows
 
@@ -119,6 +123,13 @@ class UsageReport:
         if len(records) != len(names):
             raise StoreUnavailable(f"usage: {len(names)} records asked for, {len(records)} answered")
         return records
+
+    async def listed(self, name: str) -> set[str]:
+        """Returns the ids in a list of keys (`list_of_keys`). Raises StoreUnavailable."""
+        [found] = await self._records([name])
+        if not isinstance(found, dict):
+            raise StoreUnavailable(f"{name} is damaged: {found}")
+        return {field.decode("utf-8", "replace") for field in found}
 
     async def keys(self, first: date, last: date) -> set[str]:
         """Returns the ids of the keys with counts in those months. Raises StoreUnavailable."""

@@ -10,6 +10,7 @@ from service.base.ipc import PartnerSample
 from service.quota.flusher import UsageFlusher
 from service.quota.last_errors import LastErrors
 from service.quota.lease_store import LeaseStore
+from service.quota.names import partner_id
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
 from service.quota.report import UsageReport
@@ -58,10 +59,11 @@ class Metering:
         return self._flusher.problem
 
     def add_limits(self, partners: list[PartnerSample]) -> list[PartnerSample]:
-        """Adds the shares of quotas and the rates of the partners' keys."""
+        """Adds the shares of quotas and the rates of the partners, and of their keys."""
         for partner in partners:
-            quotas = (self.quotas.used_share(key_id) for key_id in partner.keys)
-            rates = (self.limiter.rate_of(key_id) for key_id in partner.keys)
+            holders = (*partner.keys, partner_id(partner.partner))
+            quotas = (self.quotas.used_share(holder) for holder in holders)
+            rates = (self.limiter.rate_of(holder) for holder in holders)
             partner.quota = max((share for share in quotas if share is not None), default=None)
             partner.rate = max((rate.per_second for rate in rates if rate is not None), default=None)
             partner.keys.clear()

@@ -70,6 +70,8 @@ WITHIN_LIMITS = {
     "forecast_releases_astray": "0x480",
     'forecast_keys_expiring{within="7d"}': "0x480",
     'forecast_keys_expiring{within="30d"}': "5x480",
+    'forecast_partner_requests_total{partner="acme",status="429"}': "0+90x480",
+    'forecast_partner_requests_total{partner="acme",status="200"}': "0+10x480",
     'forecast_cache_stores_failed_total{reason="full"}': "4x480",
     'forecast_store_evicted_keys_total{store="cache"}': "0+1x480",
     'forecast_store_evicted_keys_total{store="keys"}': "0x480",
@@ -133,6 +135,7 @@ CASES = [
     Case("ForecastPushLost", {"forecast_revocation_push_connections": "1x480"}, 20),
     Case("ForecastUsageStuck", {"forecast_usage_stuck": "1x480"}, 20),
     Case("ForecastKeysExpire", {'forecast_keys_expiring{within="7d"}': "1x480"}, 40),
+    Case("ForecastPartnerRefused", {'forecast_partner_requests_total{partner="acme",status="200"}': "0+9x480"}, 41),
     Case("ForecastCacheAway", {'forecast_store_up{store="cache"}': "0x480"}, 4),
     Case("ForecastCacheRefuses", {'forecast_cache_stores_failed_total{reason="full"}': "0+1x480"}, 41),
     Case("ForecastCacheTooSmall", {'forecast_store_evicted_keys_total{store="cache"}': "0+2x480"}, 275),
@@ -165,6 +168,10 @@ QUIET: dict[str, dict[str, str | None]] = {
         'forecast_answers_total{tier="shared",release="r1"}': "0x480",
         'forecast_answers_total{tier="warehouse",release="r1"}': "0+1x480",
         'forecast_answers_total{tier="previous",release="r1"}': "0x480",
+    },
+    "a partner that hardly asks": {
+        'forecast_partner_requests_total{partner="acme",status="429"}': "0x20 1x20 2x20 3x420",
+        'forecast_partner_requests_total{partner="acme",status="200"}': "0x480",
     },
     "a key store without a limit": {'forecast_store_memory_limit_bytes{store="keys"}': "0x480"},
     "an instance that has no release yet": {
@@ -241,7 +248,7 @@ def test_what_an_operator_reads_names_what_the_alert_knows(tmp_path: Path) -> No
     """The instance, unless the alert is of all of them; the templates are right, by promtool."""
     promtool("check", "rules", str(RULES_FILE))
     for rule in ALERTS.values():
-        of_all = "by (job)" in rule["expr"] or "forecast:" in rule["expr"]
+        of_all = re.search(r"by \(job(?!, instance)", rule["expr"]) is not None or "forecast:" in rule["expr"]
         assert ("$labels.instance" in rule["annotations"]["summary"]) is not of_all, rule["alert"]
         assert rule["labels"]["severity"] in ("critical", "warning")
 

@@ -22,10 +22,11 @@ from service.embedded.runtime import server_program
 from service.instance import store_checks
 from service.instance.registry import Peer, Registry, peers_in
 from service.instance.store_checks import StoreChecks
-from service.keys import audit, backup, changes
+from service.keys import audit, backup, changes, named
 from service.keys.backup import Dump
 from service.keys.changes import adopt
 from service.keys.reader import every_key
+from service.keys.record import NO_MORE
 from service.keys.restore import Restore
 from service.keys.store import KeyStore
 from service.keys.verdict import Accepted, Rejected
@@ -89,13 +90,16 @@ def url(server: ValkeyProcess, user: str) -> str:
 async def test_the_commands_of_keys_need_no_more(opened: Opened, tmp_path: Path) -> None:
     keys = KeyStore(opened("forecast-keys"), PEPPER, tmp_path)
     await adopt(keys)
-    _, key = await keys.issue("acme", "", None)
+    await named.set_partner(keys, "acme", Terms(), "")
+    _, key = await changes.issue(keys, "acme", "", None, Terms(), test=False, more=NO_MORE)
     await changes.change_terms(keys, key.key_id, lambda _: Terms(areas=("forecast",)))
     _, new, _ = await changes.rotate(keys, key.key_id, timedelta(days=7))
     await changes.extend(keys, new.key_id, datetime.now(UTC) + timedelta(days=1))
     await keys.revoke(new.key_id)
     assert {one.key_id async for one in every_key(keys)} == {key.key_id, new.key_id}
-    assert len([line async for line in audit.newest_first(keys.redis)]) == 7
+    assert len([line async for line in audit.newest_first(keys.redis)]) == 8
+    listed = await UsageReport(opened("forecast-worker")).listed(named.list_of_keys("acme"))
+    assert listed == {key.key_id, new.key_id}
     lines = [line async for line in Dump(keys)]
     head = backup.check(lines, PEPPER)
     assert (await Restore(keys, head, lambda: lines, dry_run=False).run()).kept == 2
@@ -111,6 +115,16 @@ async def test_a_backup_can_be_imported_with_them_into_an_emptied_store(
         client.flushall()
     done = await Restore(keys, backup.check(lines, PEPPER), lambda: lines, dry_run=False).run()
     assert (done.added, done.lines, done.made_ours) == (1, 1, True)
+
+
+async def test_an_inbox_writes_to_the_audit_trail_with_its_right(server: ValkeyProcess, opened: Opened) -> None:
+    line = audit.Change(what="published", by="inbox", release="r1")
+    with pytest.raises(StoreUnavailable):
+        await audit.note(opened("forecast-worker"), line)
+    with BlockingRedis.from_url(server.url) as client:
+        for right in rights("inbox"):
+            client.execute_command(*right)
+    await audit.note(opened("forecast-worker"), line)
 
 
 async def test_usage_is_exported_and_imported_with_them(server: ValkeyProcess, opened: Opened, tmp_path: Path) -> None:

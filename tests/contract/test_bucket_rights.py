@@ -23,7 +23,7 @@ URL = "s3://forecast-releases/production"  # as in the policies
 
 def policy(name: str) -> str:
     (found,) = re.findall(
-        rf"<!-- json {name} -->\n```json\n(.*?)```", (ROOT / "docs/operate/rights.md").read_text(), re.DOTALL
+        rf'```json title="{name}"\n(.*?)```', (ROOT / "docs/operate/rights.md").read_text(), re.DOTALL
     )
     return str(found)
 

@@ -52,7 +52,7 @@ def test_they_are_found_and_purged_from_a_machine_without_a_folder_and_counted_u
     [asked] = json.loads(done.stdout)["instances"]
     assert (len(asked["purged"]["reached"]), asked["purged"]["behind"]) == (1, [])
     assert [one.metric("forecast_near_cache_entries") for one in apart] == [0, 0]
-    trail = json.loads(forecast_here(elsewhere, "keys", "log", "--json").stdout)
+    trail = json.loads(forecast_here(elsewhere, "log", "--json").stdout)
     assert trail[0]["what"] == "purged"
     assert "operator listener" in trail[0]["by"]
     first, second = apart

@@ -177,7 +177,7 @@ def test_commands_tell_a_damaged_identity_and_a_damaged_trail_and_still_show_key
     """Each in one line that names the record. A leaked key can be revoked whatever is damaged."""
     key_id = published.key.split("_")[2]
     store.xadd("a:audit", {"line": b"\xff"}, id="18446744073709551614-1")  # a line that no key store writes
-    done = forecast_here(published.env, "keys", "log")
+    done = forecast_here(published.env, "log")
     assert (done.returncode, "damaged" in done.stdout, "issued" in done.stdout) == (0, True, True), done.stderr
     put(store, IDENTITY, b"\xff")
     listed = forecast_here(published.env, "keys", "list", "--json")

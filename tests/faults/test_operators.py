@@ -75,7 +75,7 @@ def test_a_revocation_through_the_listener_ends_a_key(common: Site, pair: Instan
     revoked = post(pair, f"/keys/{key_id}/revoke", WRITE, sender="192.0.2.9")
     assert (revoked.status_code, revoked.json()["status"]) == (200, "revoked")
     until(lambda: pair.zip_code(key).json().get("code") == "revoked_api_key")
-    trail = json.loads(forecast_here(common.env, "keys", "log", key_id, "--json").stdout)
+    trail = json.loads(forecast_here(common.env, "log", key_id, "--json").stdout)
     assert (trail[0]["what"], trail[0]["by"]) == ("revoked", "operator listener (127.0.0.1)")
     assert any(line.get("what") == "revoked" and line.get("key_id") == key_id for line in pair.log())
     until(lambda: any(f"key {key_id} was revoked" in event["text"] for event in read(pair, "/overview")["events"]))

@@ -8,7 +8,5 @@ _SECURITY = Path(__file__).resolve().parents[2] / "docs/operate/rights.md"
 
 def rights(role: str) -> list[list[str]]:
     """The documented commands for `role`: the Redis of the keys or of the cache, or Sentinels."""
-    (block,) = re.findall(
-        rf"^<!-- acl {role} -->\n```text\n(.*?)^```", _SECURITY.read_text(), flags=re.MULTILINE | re.DOTALL
-    )
+    (block,) = re.findall(rf'^```text title="{role}"\n(.*?)^```', _SECURITY.read_text(), flags=re.MULTILINE | re.DOTALL)
     return [line.split() for line in block.splitlines()]

@@ -112,7 +112,7 @@ def purge(yes: bool, url: str | None) -> Output:
 
     Frees memory, and removes entries that you do not trust. Publishing needs no purge. One instance forwards the purge
     to all others on its key store; instances that it does not reach get their own request. The token is
-    FORECAST_OPERATOR_WRITE_TOKEN. The purge is in the audit trail (`forecast keys log`).
+    FORECAST_OPERATOR_WRITE_TOKEN. The purge is in the audit trail (`forecast log`).
 
     Exit codes: 0 done, 1 failed or declined, 2 wrong usage.
 

@@ -1,4 +1,4 @@
-"""forecast keys: the commands that change keys. The others are in show.py, log.py (audit trail) and backup.py."""
+"""forecast keys: the commands that change keys. The others are in show.py, backup.py and repair.py."""
 
 import sys
 from datetime import datetime, timedelta
@@ -10,7 +10,6 @@ import msgspec
 from config.text import printable
 from service.cli.durations import NEVER, Duration, FutureTime
 from service.cli.keys.backup import export, import_
-from service.cli.keys.log import log
 from service.cli.keys.opened import (
     changing,
     checked_id,
@@ -47,7 +46,7 @@ def keys() -> None:
     """Issue, change, rotate, suspend and revoke partners' API keys.
 
     Commands take the id of a key, never the key itself. Keys are never deleted, only revoked. Every change is in the
-    audit trail (`forecast keys log`) and reaches running workers at once.
+    audit trail (`forecast log`) and reaches running workers at once.
 
     \b
     Examples:
@@ -57,7 +56,7 @@ def keys() -> None:
     """
 
 
-for _command in (list_keys, show, log, export, import_, repair):
+for _command in (list_keys, show, export, import_, repair):
     keys.add_command(_command)
 
 
@@ -82,7 +81,8 @@ def issue(
     """Create a key. It is shown once.
 
     Without --areas the key opens every area, future ones included. Without --rate and --quota it has no limit. With
-    --plan, each term that you do not give is the plan's, also after the plan changes.
+    --plan, each term that you do not give is the plan's, also after the plan changes. The area partner-usage, for the
+    usage of all keys of the partner, must be named.
 
     With --test the key begins with phf_test. It never opens live data, and its requests are never counted or billed.
     Its rate applies as for any other key; its quota is shown, but never used up.

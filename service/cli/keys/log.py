@@ -1,11 +1,12 @@
-"""forecast keys log: the audit trail."""
+"""forecast log: the audit trail."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 
 import click
 import msgspec
 
+from service.base.whoami import Way, way_of
 from service.cli.durations import PastTime
 from service.cli.keys.opened import (
     ROWS,
@@ -25,30 +26,60 @@ from service.keys.store import KeyStore
 from service.reports.text_table import text_table
 
 
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which lines of the trail to show; None or () for any."""
+
+    key_id: str | None
+    partner: str | None
+    what: tuple[str, ...]
+    via: str | None
+
+    def matches(self, change: Change | None) -> bool:
+        """Returns whether the line is wanted; a damaged one, whose change is None, only without a filter."""
+        if change is None:
+            return self.key_id is None and self.partner is None and not self.what and self.via is None
+        return (
+            self.key_id in (None, change.key_id)
+            and self.partner in (None, change.partner)
+            and (not self.what or change.what in self.what)
+            and self.via in (None, way_of(change.by))
+        )
+
+
 @click.command()
 @click.argument("key_id", required=False)
+@click.option("--partner", help="Only changes of this partner and its keys.")
+@click.option("--what", type=click.Choice(audit.WHATS), multiple=True, help="Only changes of this kind. Repeatable.")
+@click.option("--via", type=click.Choice(get_args(Way)), help="Only changes made in this way.")
 @click.option("--since", type=PastTime(), help="Only changes in the last 30d or 12h, or since 2026-10-01.")
 @limit_option
 @with_json
-def log(key_id: str | None, since: datetime | None, limit: int | None) -> None:
-    """Show the audit trail: who changed which key, and when.
+def log(key_id: str | None, since: datetime | None, limit: int | None, **filters: Any) -> None:
+    """Show the audit trail: who changed what, when, and in which way.
 
-    KEY_ID limits it to one key. Newest first. The trail is never trimmed.
+    It has changes of keys, plans and partners, publishes, approvals, rollbacks and purges. KEY_ID limits it to one key.
+    Newest first. The trail is never trimmed.
+
+    The way is that of the actor: `alice@host (uid 1000)` ran a command, `operator listener (10.0.0.7)` is the address
+    of an HTTP request, `inbox of forecast@host (uid 998)` published a drop of the inbox. An instance that acts by
+    itself says why.
 
     Exit codes: 0 shown, 1 failed or the key store lost its keys, 2 wrong usage.
 
     \b
     Examples:
-      forecast keys log
-      forecast keys log 0B1zQmX4ktLw --json
-      forecast keys log --since 30d
+      forecast log
+      forecast log 0B1zQmX4ktLw --json
+      forecast log --since 30d --what published --what rolled-back
+      forecast log --via http
     """
     if key_id is not None:
         checked_id(key_id)
-    report_loss(with_store(lambda store: _log(store, key_id, since, limit)))
+    wanted = Filter(key_id=key_id, **filters)
+    report_loss(with_store(lambda store: _log(store, wanted, since, limit)))
 
 
-async def _log(store: KeyStore, key_id: str | None, since: datetime | None, limit: int | None) -> str | None:
+async def _log(store: KeyStore, wanted: Filter, since: datetime | None, limit: int | None) -> str | None:
     """Prints the lines; returns how the store lost its keys, or None."""
     loss = await store.loss()
     array = JsonArray()
@@ -57,7 +88,7 @@ async def _log(store: KeyStore, key_id: str | None, since: datetime | None, limi
     most, lines = limit or (None if as_json else ROWS), 0
     async for line in audit.newest_first(store.redis, since):
         change = line.change
-        if key_id is not None and (change is None or change.key_id != key_id):
+        if not wanted.matches(change):
             continue
         if lines == most:
             break
@@ -78,8 +109,9 @@ async def _log(store: KeyStore, key_id: str | None, since: datetime | None, limi
 
 
 def _as_json(line: TrailLine) -> dict[str, Any]:
-    about: dict[str, Any] = {"what": "damaged"} if line.change is None else msgspec.to_builtins(line.change)
-    return {"id": line.id, "at": line.at, **about}
+    if line.change is None:
+        return {"id": line.id, "at": line.at, "what": "damaged"}
+    return {"id": line.id, "at": line.at, "via": way_of(line.change.by), **msgspec.to_builtins(line.change)}
 
 
 def _row(change: Change) -> tuple[str, ...]:
@@ -91,6 +123,8 @@ def _difference(change: Change) -> str:
     after = change.after or KeyState()
     before = change.before or after
     parts = ["test key"] if change.test else []
+    parts += [change.release] if change.release is not None else []
+    parts += [f"reason: {change.reason}"] if change.reason is not None else []
     if change.rotated:
         parts.append(f"{'to' if change.what == 'rotated' else 'from'} {change.rotated}")
     if change.before is None and after.expires_at is not None:

@@ -20,8 +20,9 @@ from service.cli.stores import with_key_store
 from service.cli.usage.formats import BillingRow, Format, Writer, writer
 from service.cli.usage.periods import Day, Days, Month, days_of
 from service.keys.errors import KeyStoreError
+from service.keys.plan_history import PlanHistory, read_plan_history
 from service.keys.reader import every_key
-from service.keys.record import DamagedKey
+from service.keys.record import ApiKey, DamagedKey
 from service.keys.store import KeyStore
 from service.quota.report import DamagedUsage, UsageReport, UsageRow
 from service.redis.client import RedisStore
@@ -34,10 +35,11 @@ _Progress = Callable[[int], None]
 
 
 class _Owner(msgspec.Struct, frozen=True):
-    """The owner of a key; both fields are empty if the key's record is gone."""
+    """The owner of a key, and its plan now. All are empty if the key's record is gone."""
 
     partner: str
     label: str
+    plan: str | None
 
 
 @click.command()
@@ -69,7 +71,7 @@ def usage(
 
     Billable answers are `answered` (200, or 206 for a part of a file), `answered_empty` (200 without figures) and
     `not_modified` (304). Failures on our side are not counted. Running workers add their counts every half second.
-    All days are UTC.
+    All days are UTC. If the plan of a key changed on a day, the rows of that day name each plan: `basic → pro`.
 
     Exit codes: 0 shown, 1 failed, or records are damaged (the figures of the listed keys are incomplete), 2 wrong
     usage.
@@ -99,7 +101,8 @@ def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, o
             keys.check_identity((await keys.find("none")).identity)
             report = UsageReport(redis)
             owners = await _owners(keys, report, days, partner, key_id)
-            return await _write(report, owners, days, made, progress)
+            plans = await read_plan_history(redis, days.first)
+            return await _write(report, owners, days, plans, made, progress)
 
         damaged = with_key_store(work)
         made.close()
@@ -116,9 +119,9 @@ async def _owners(
             raise KeyStoreError(f"no key {key_id}; `forecast keys list` shows all keys")
         if partner not in (None, found.partner):
             raise KeyStoreError(f"key {key_id} is not {partner}'s: leave out --partner or --key")
-        return {key_id: _Owner(found.partner, found.label)}
+        return {key_id: _owner(found)}
     used = await report.keys(days.first, days.last)
-    owners = {} if partner is not None else dict.fromkeys(used, _Owner("", ""))
+    owners = {} if partner is not None else dict.fromkeys(used, _Owner("", "", None))
     is_known = partner is None
     async for key in every_key(keys):
         if isinstance(key, DamagedKey):
@@ -131,14 +134,23 @@ async def _owners(
         if partner in (None, key.partner):
             is_known = True
             if key.key_id in used:
-                owners[key.key_id] = _Owner(key.partner, key.label)
+                owners[key.key_id] = _owner(key)
     if not is_known:
         raise KeyStoreError(f"partner {partner} has no key; `forecast keys list` shows all keys")
     return dict(sorted(owners.items(), key=lambda item: (item[1].partner, item[0])))
 
 
+def _owner(key: ApiKey) -> _Owner:
+    return _Owner(key.partner, key.label, key.more.plan)
+
+
 async def _write(
-    report: UsageReport, owners: dict[str, _Owner], days: Days, made: Writer, progress: _Progress
+    report: UsageReport,
+    owners: dict[str, _Owner],
+    days: Days,
+    plans: PlanHistory,
+    made: Writer,
+    progress: _Progress,
 ) -> list[DamagedUsage]:
     damaged: list[DamagedUsage] = []
     rows = 0
@@ -146,15 +158,16 @@ async def _write(
         if isinstance(found, DamagedUsage):
             damaged.append(found)
             continue
-        made.write(_billing_row(found, owners[found.key_id]))
+        owner = owners[found.key_id]
+        made.write(_billing_row(found, owner, plans.on(found.date, found.key_id, owner.plan)))
         rows += 1
         progress(rows)
     return damaged
 
 
-def _billing_row(row: UsageRow, owner: _Owner) -> BillingRow:
+def _billing_row(row: UsageRow, owner: _Owner, plan: str) -> BillingRow:
     counts = msgspec.structs.asdict(row)
-    return BillingRow(partner=owner.partner, label=owner.label, billable=row.billable, **counts)
+    return BillingRow(partner=owner.partner, label=owner.label, billable=row.billable, plan=plan, **counts)
 
 
 def _format(kind: str | None, out: Path | None) -> Format:

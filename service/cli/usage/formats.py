@@ -34,6 +34,7 @@ class BillingRow(msgspec.Struct, frozen=True, kw_only=True):
     rejected: int  # other 4xx, except 429
     billable: int  # answered, answered_empty and not_modified
     limited: int  # 429
+    plan: str  # of the key on that day; empty without one. If it changed, each in order: basic → pro
 
 
 def _as_text(value: object) -> object:
@@ -93,26 +94,26 @@ class _Parquet:
 
 
 class _Totals:
-    """Writes totals by partner and key, and over all."""
+    """Writes totals by partner, key and plan, and over all."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
-        self._sums: dict[tuple[str, str, str], list[int]] = {}
+        self._sums: dict[tuple[str, str, str, str], list[int]] = {}
 
     def write(self, row: BillingRow) -> None:
-        sums = self._sums.setdefault((row.partner, row.key_id, row.label), [0] * len(_COUNTS))
+        sums = self._sums.setdefault((row.partner, row.key_id, row.label, row.plan), [0] * len(_COUNTS))
         for at, name in enumerate(_COUNTS):
             sums[at] += getattr(row, name)
 
     def close(self) -> None:
         names = tuple(name.replace("_", " ") for name in _COUNTS)
-        shown = text_table("partner", "key id", "label", *names, numeric=names)
+        shown = text_table("partner", "key id", "label", "plan", *names, numeric=names)
         for column in shown.columns:  # only names may fold: half an id or number would mislead
-            column.no_wrap = column.header not in ("partner", "label")
+            column.no_wrap = column.header not in ("partner", "label", "plan")
         for texts, sums in self._sums.items():
             shown.add_row(*texts, *(f"{n:,}" for n in sums))
         totals = [sum(column) for column in zip(*self._sums.values(), strict=True)] or [0] * len(_COUNTS)
-        shown.add_row("total", "", "", *(f"{n:,}" for n in totals), style="bold")
+        shown.add_row("total", "", "", "", *(f"{n:,}" for n in totals), style="bold")
         text = io.StringIO()
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
         HarmlessConsole(file=text, width=width).print(shown)

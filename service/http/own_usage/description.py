@@ -3,10 +3,22 @@
 from datetime import UTC, date, datetime
 from typing import Any
 
+import msgspec
+
 from service.http.openapi_headers import Document, json_body, parameter
 from service.http.own_usage.controller import ERRORS_PATH, HOURS_PATH, PATH
 from service.http.own_usage.errors import DEFAULT_LIMIT, EXAMPLES, OwnErrors
-from service.http.own_usage.usage import MOST_DAYS, Limits, Period, Usage, UsageByHour, UsageDay, UsageHour
+from service.http.own_usage.usage import (
+    MOST_DAYS,
+    AllKeys,
+    KeyDays,
+    Limits,
+    Period,
+    Usage,
+    UsageByHour,
+    UsageDay,
+    UsageHour,
+)
 from service.quota.last_errors import MOST_KEPT
 from service.quota.names import HOURS_KEPT_DAYS
 
@@ -19,8 +31,17 @@ _DAYS = Usage(
     "0B1zQmX4ktLw",
     "acme",
     Period(date(2026, 11, 1), date(2026, 11, 20)),
-    Limits("500/s", "5000000/month", 4999577),
+    Limits("500/s", "5000000/month", 4999577, "basic"),
     (UsageDay(date(2026, 11, 20), "forecast", answered=311, not_modified=112, not_found=7, rejected=2),),
+)
+_OTHER = UsageDay(date(2026, 11, 20), "projects", answered=40, not_modified=0, not_found=1, rejected=0)
+_ALL = msgspec.structs.replace(
+    _DAYS,
+    all_keys=AllKeys(
+        Limits("2000/s", "20000000/month", 19999537),
+        (*_DAYS.days, _OTHER),
+        (KeyDays("0B1zQmX4ktLw", _DAYS.days), KeyDays("3nTq8vWcY2dR", (_OTHER,))),
+    ),
 )
 _HOURS = UsageByHour(
     "0B1zQmX4ktLw",
@@ -53,13 +74,14 @@ def _by_day() -> Document:
         "getUsage",
         "Usage of your key",
         "By UTC day and area, for the key that asks; days without requests are left out. Billable are answered (200, "
-        f"206) and not_modified (304), also to HEAD; not_found is 404, rejected any other 4xx. {_FREE}",
+        "206) and not_modified (304), also to HEAD; not_found is 404, rejected any other 4xx. A key whose areas name "
+        f"partner-usage also gets all_keys: the usage of all keys of its partner, once in five seconds. {_FREE}",
         [
             _day("from", "First UTC day. Default: the first of the month of `to`."),
             _day("to", f"Last UTC day, included; at most {MOST_DAYS} days. Default: today."),
         ],
         "remaining is what is left of the quota in its current period; limits are null where the key has none.",
-        json_body("Usage", {"month": _DAYS}),
+        json_body("Usage", {"month": _DAYS, "all keys": _ALL}),
     )
 
 

@@ -1,23 +1,27 @@
 """The usage of a key, for its owner: by UTC day, and by hour.
 
 Reading is not limited by the plan of the key, so it must be cheap. An answer is reused for REUSE_SECONDS, and a key
-reads at most RECORDS_A_SECOND records in the long run. A record has a month, or the hours of a day.
+reads at most RECORDS_A_SECOND records in the long run. A record has a month, or the hours of a day. All keys of a
+partner count as BURST_RECORDS, however many they are.
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from service.base.single_flight import SingleFlight
-from service.base.terms import Quota, Rate
+from service.base.terms import PARTNER_USAGE, Quota, Rate, Terms
 from service.http.query import read_day, read_strictly
-from service.keys.record import ApiKey
+from service.keys.named import list_of_keys
+from service.keys.record import ApiKey, Partner
 from service.quota.gcra import Bucket, decide
-from service.quota.names import HOURS_KEPT_DAYS, day_of
+from service.quota.names import HOURS_KEPT_DAYS, day_of, partner_id
 from service.quota.rates import Recent
 from service.quota.report import Day, HourRow, UsageReport, UsageRow
 from service.quota.usage_store import UsageStore
@@ -49,6 +53,9 @@ class Limits(msgspec.Struct, frozen=True):
     rate: Annotated[str | None, Meta(description="Requests in a period; null without a limit.")]
     quota: Annotated[str | None, Meta(description="Requests in a UTC day or month; null without one.")]
     remaining: Annotated[int | None, Meta(description="The rest of the quota; null without one.")]
+    plan: Annotated[str | msgspec.UnsetType, Meta(description="The plan of the key now; absent without one.")] = (
+        msgspec.UNSET
+    )
 
 
 class UsageDay(msgspec.Struct, frozen=True):
@@ -62,6 +69,21 @@ class UsageDay(msgspec.Struct, frozen=True):
     rejected: Annotated[int, Meta(description="Any other 4xx.")]
 
 
+class KeyDays(msgspec.Struct, frozen=True):
+    """The usage of one key of the partner."""
+
+    key_id: Annotated[str, Meta(description="Identifies the key; not a secret.")]
+    days: Annotated[tuple[UsageDay, ...], Meta(description="Ascending by day, then area.")]
+
+
+class AllKeys(msgspec.Struct, frozen=True):
+    """The usage of all keys of the partner, revoked ones too."""
+
+    limits: Annotated[Limits, Meta(description="The limits that the keys share.")]
+    days: Annotated[tuple[UsageDay, ...], Meta(description="The sum of all keys; ascending by day, then area.")]
+    keys: Annotated[tuple[KeyDays, ...], Meta(description="Ascending by id; keys without requests are left out.")]
+
+
 class Usage(msgspec.Struct, frozen=True):
     """Days without requests are left out."""
 
@@ -70,6 +92,9 @@ class Usage(msgspec.Struct, frozen=True):
     period: Annotated[Period, Meta(description="The days that are counted.")]
     limits: Annotated[Limits, Meta(description="The limits of the key.")]
     days: Annotated[tuple[UsageDay, ...], Meta(description="Ascending by day, then area.")]
+    all_keys: Annotated[
+        AllKeys | msgspec.UnsetType, Meta(description="All keys of the partner, for a key with partner-usage.")
+    ] = msgspec.UNSET
 
 
 class UsageHour(msgspec.Struct, frozen=True):
@@ -116,14 +141,25 @@ class OwnUsage:
         """Returns an encoded Usage. Raises ApiError (400, 429, 503)."""
         today = self._today()
         period = read_days(query, today)
+        shared = key.shared if PARTNER_USAGE in (key.terms.areas or ()) and not key.test else None
 
         async def read() -> bytes:
             rows = await self._report.of_key(key.key_id, period.first, period.last)
-            remaining = await self._remaining(key.key_id, key.terms.quota, day_of(today))
-            return msgspec.json.encode(_usage(key, period, remaining, rows))
+            limits = await self._limits(key.key_id, key.terms, today)
+            if key.more.plan is not None:
+                limits = msgspec.structs.replace(limits, plan=key.more.plan)
+            all_keys = msgspec.UNSET if shared is None else await self._all_keys(key, shared, period, today)
+            return msgspec.json.encode(Usage(key.key_id, key.partner, period, limits, _days(rows), all_keys))
 
         months = (period.last.year - period.first.year) * 12 + period.last.month - period.first.month
-        return await self._read(("days", key, period), months + 1, read)
+        return await self._read(("days", key, period), months + 1 if shared is None else BURST_RECORDS, read)
+
+    async def _all_keys(self, key: ApiKey, shared: Partner, period: Period, today: date) -> AllKeys:
+        key_ids = {key.key_id, *await self._report.listed(list_of_keys(shared.name))}
+        rows = await self._report.whole(sorted(key_ids), period.first, period.last)
+        limits = await self._limits(partner_id(shared.name), shared.terms, today)
+        by_key = groupby(rows, attrgetter("key_id"))
+        return AllKeys(limits, _sums(_days(rows)), tuple(KeyDays(key_id, _days(ours)) for key_id, ours in by_key))
 
     async def by_hour(self, key: ApiKey, query: bytes) -> bytes:
         """Returns an encoded UsageByHour. Raises ApiError (400, 429, 503)."""
@@ -159,10 +195,13 @@ class OwnUsage:
             seconds = -(-decision.retry_after // 1_000_000)
             raise ApiError("rate_limited", _TOO_OFTEN, headers=((b"retry-after", b"%d" % seconds),))
 
-    async def _remaining(self, key_id: str, quota: Quota | None, today: int) -> int | None:
-        if quota is None:
-            return None
-        totals = await self._store.totals(key_id, today)
+    async def _limits(self, holder: str, terms: Terms, today: date) -> Limits:
+        rate, quota = terms.rate, terms.quota
+        remaining = None if quota is None else await self._remaining(holder, quota, day_of(today))
+        return Limits(str(rate) if rate else None, str(quota) if quota else None, remaining)
+
+    async def _remaining(self, holder: str, quota: Quota, today: int) -> int:
+        totals = await self._store.totals(holder, today)
         return max(0, quota.requests - (totals.of_day if quota.period == "day" else totals.of_month))
 
     def _today(self) -> date:
@@ -199,15 +238,27 @@ def _read_period(query: bytes, today: date, first_by: Callable[[date], date]) ->
     return Period(first, last)
 
 
-def _usage(key: ApiKey, period: Period, remaining: int | None, rows: list[UsageRow]) -> Usage:
-    rate, quota = key.terms.rate, key.terms.quota
-    limits = Limits(str(rate) if rate else None, str(quota) if quota else None, remaining)
-    return Usage(key.key_id, key.partner, period, limits, tuple(_day(row) for row in rows))
+def _days(rows: Iterable[UsageRow]) -> tuple[UsageDay, ...]:
+    return tuple(
+        UsageDay(
+            row.date,
+            row.area,
+            row.answered + row.answered_empty,
+            row.not_modified,
+            row.not_found,
+            row.rejected + row.limited,
+        )
+        for row in rows
+    )
 
 
-def _day(row: UsageRow) -> UsageDay:
-    answered = row.answered + row.answered_empty
-    return UsageDay(row.date, row.area, answered, row.not_modified, row.not_found, row.rejected + row.limited)
+def _sums(days: Iterable[UsageDay]) -> tuple[UsageDay, ...]:
+    """Returns one for each day and area."""
+    ordered = sorted(map(msgspec.structs.astuple, days))
+    return tuple(
+        UsageDay(*cell, *map(sum, zip(*(counts for _, _, *counts in same), strict=True)))
+        for cell, same in groupby(ordered, itemgetter(0, 1))
+    )
 
 
 def _hour(row: HourRow) -> UsageHour:

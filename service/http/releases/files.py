@@ -5,6 +5,7 @@ from email.utils import formatdate
 
 from litestar.types import ASGIApp
 
+from service.base.terms import PARTNER_USAGE
 from service.http.areas import AREAS
 from service.http.query import read_strictly
 from service.http.releases.downloads import Downloads
@@ -22,7 +23,7 @@ from warehouse.releases.files import FORMATS, flat_file
 # The entitlement that a key needs besides the area itself.
 BULK = "bulk"
 # All that a key can be entitled to.
-AREA_NAMES = (*(area.name for area in AREAS), BULK)
+AREA_NAMES = (*(area.name for area in AREAS), BULK, PARTNER_USAGE)
 CONTENT_TYPES = {"parquet": b"application/vnd.apache.parquet", "csv.gz": b"application/gzip"}
 # by the name in the path: the area, and the format
 FILES = {f"{area.name}.{form}": (area.name, form) for area in AREAS for form in FORMATS}

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from service.base.whoami import whoami
+from service.base.whoami import INSTANCE, caller, inbox, way_of, whoami
 
 
 def test_it_is_the_person_behind_sudo_at_this_host(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +34,8 @@ def test_a_name_cannot_speak_to_the_terminal_that_shows_it(monkeypatch: pytest.M
     assert whoami().startswith("\\u001b[2J\\nrootx")
     assert whoami().endswith(f" (uid {os.getuid()})"), "the number is never cut off"
     assert len(whoami()) <= 200
+
+
+def test_the_name_of_an_actor_has_its_way() -> None:
+    names = (whoami(), inbox(), caller("10.0.0.7"), f"{INSTANCE} (seen revoked)", "forecast@host (uid 998)")
+    assert [way_of(name) for name in names] == ["command", "inbox", "http", "instance", "command"]

@@ -12,7 +12,7 @@ from tests.support.foreign_server import answering
 
 KEY_ID = "0B1zQmX4ktLw"
 OF_KEYS = [("keys", "list"), ("keys", "issue", "--partner", "acme"), ("keys", "revoke", KEY_ID)]
-OF_KEYS += [("keys", "adopt-store", "--yes"), ("keys", "show", KEY_ID), ("keys", "log")]
+OF_KEYS += [("keys", "adopt-store", "--yes"), ("keys", "show", KEY_ID), ("log",)]
 OF_KEYS += [("keys", "rotate", KEY_ID, "--overlap", "7d"), ("keys", "extend", KEY_ID, "--expires", "never")]
 OF_KEYS += [("keys", "change", KEY_ID, "--no-rate")]
 OF_DATA = [("extracts", "list"), ("extracts", "show"), ("extracts", "rollback"), ("extracts", "publish", "{drop}")]

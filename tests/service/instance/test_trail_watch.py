@@ -8,7 +8,7 @@ import pytest
 
 from service.instance.trail_watch import TrailWatch
 from service.keys import audit, changes
-from service.keys.audit import AUDIT
+from service.keys.audit import AUDIT, Change
 from service.keys.record import ApiKey
 from service.redis.errors import StoreRefused
 from tests.support.key_store import HeldKeyStore
@@ -54,6 +54,15 @@ async def went_back(store: HeldKeyStore, to: dict[Any, Any]) -> None:
 
 async def taken(store: HeldKeyStore) -> dict[Any, Any]:
     return {name: await store.client.dump(name) for name in await store.client.keys("*")}
+
+
+async def test_switches_of_releases_and_purges_are_not_reported_twice(
+    store: HeldKeyStore, watch: TrailWatch, happened: Happened
+) -> None:
+    for what in (*audit.OF_RELEASES, audit.PURGED):
+        await audit.note(store.redis, Change(what=what, by="me", release="r1"))
+    await watch.look()
+    assert (happened, watch.changed.is_set()) == ([], False)
 
 
 async def test_changes_are_reported_once_and_in_order(

@@ -8,7 +8,7 @@ import pytest
 
 from service.base.terms import Terms
 from service.keys import audit, changes
-from service.keys.audit import AUDIT, TrailLine
+from service.keys.audit import AUDIT, Change, TrailLine, describe_change
 from service.keys.changes import adopt
 from service.keys.edits import RawKey
 from service.keys.errors import KeyStoreError
@@ -158,6 +158,11 @@ async def test_a_damaged_line_does_not_hide_the_others(store: HeldKeyStore) -> N
     found = await lines(store)
     assert [(line.at is None, line.change is None) for line in found[-2:]] == [(False, False), (True, True)]
     assert [line async for line in audit.newest_first(store.redis)] == found[::-1]
+
+
+def test_a_line_is_described_in_a_few_words() -> None:
+    for what, words in (("published", "was published"), ("rolled-back", "was made current again")):
+        assert describe_change(Change(what=what, by="me", release="r1")) == f"release r1 {words} by me"
 
 
 async def test_a_long_trail_is_read_page_by_page(store: HeldKeyStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from service.base.terms import Terms, parse_quota, parse_rate
+from service.base.terms import PARTNER_USAGE, Terms, parse_quota, parse_rate
 from service.keys import audit, changes, named
 from service.keys.errors import KeyStoreError
 from service.keys.record import NO_TERMS, MoreOfKey, Partner, Plan, WholeKey
 from service.keys.verifier import Verified
+from service.quota.report import UsageReport
 from tests.support.key_store import HeldKeyStore, dumped, found, imported
 from tests.support.verifying import Scene
 
@@ -164,3 +165,43 @@ async def test_a_limit_of_a_partner_below_that_of_its_key_is_refused_both_ways(s
         await issue(store, None, Terms(rate=parse_rate("51/s")))
     with pytest.raises(KeyStoreError, match="above the 50/s"):
         await changes.change_terms(store, key.key_id, lambda _: Terms(rate=parse_rate("51/s")))
+
+
+async def listed(store: HeldKeyStore) -> set[str]:
+    return await UsageReport(store.redis).listed(named.list_of_keys("acme"))
+
+
+async def test_the_list_of_a_partner_s_keys_has_each_of_them(store: HeldKeyStore) -> None:
+    _, before = await store.issue("acme", "", None)  # as by an earlier version
+    _, revoked = await store.issue("acme", "", None)
+    await store.revoke(revoked.key_id)
+    await store.issue("other", "", None)
+    await named.set_partner(store, "acme", NO_TERMS, "")
+    _, issued = await issue(store, None)
+    _, rotated, _ = await changes.rotate(store, issued.key_id, timedelta(0))
+    ours = {before.key_id, revoked.key_id, issued.key_id, rotated.key_id}
+    assert await listed(store) == ours
+    lines = await dumped(store)
+    await store.client.flushall()
+    await imported(store, lines, dry_run=True)
+    assert await listed(store) == set()
+    await imported(store, lines)
+    assert await listed(store) == ours
+
+
+async def test_a_key_is_issued_even_if_the_list_of_its_partner_s_keys_is_damaged(store: HeldKeyStore) -> None:
+    await store.client.set(named.list_of_keys("acme"), "damaged")
+    _, key = await issue(store, None)
+    assert await found(store, key.key_id) == key
+
+
+async def test_partner_usage_needs_a_partner(store: HeldKeyStore) -> None:
+    terms = Terms(areas=(PARTNER_USAGE,))
+    _, key = await issue(store, None)
+    for refused in (issue(store, None, terms), changes.change_terms(store, key.key_id, lambda _: terms)):
+        with pytest.raises(
+            KeyStoreError, match="partner-usage needs a partner: run `forecast partners set acme` first"
+        ):
+            await refused
+    await named.set_partner(store, "acme", NO_TERMS, "")
+    await issue(store, None, terms)

@@ -145,7 +145,7 @@ async def test_an_issued_key_works_and_is_shown_once(call: Caller, store: KeySto
 
 async def test_the_trail_names_the_way_and_whom_the_caller_names(call: Caller, store: KeyStore) -> None:
     await call("POST", "/keys", ACME, x_actor="maria@sales", sec_fetch_site="same-origin")
-    assert await trail(store) == [("issued", "maria@sales, page (192.0.2.7)")]
+    assert await trail(store) == [("issued", "operator page (192.0.2.7): maria@sales")]
     refused = await call("POST", "/keys", ACME, x_actor="phf_live_" + "a" * 80)
     assert refused.problem() == (400, "bad_request")
 
@@ -466,7 +466,7 @@ async def test_usage_is_what_the_owner_sees(call: Caller) -> None:
     key_id = (await call.issue(plan="basic"))["key_id"]
     usage = (await call("GET", f"/keys/{key_id}/usage?from=2026-11-01&to=2026-11-30")).json()
     assert (usage["key_id"], usage["partner"], usage["days"]) == (key_id, "acme", [])
-    assert usage["limits"] == {"rate": None, "quota": "1000000/month", "remaining": 1_000_000}
+    assert usage["limits"] == {"rate": None, "quota": "1000000/month", "remaining": 1_000_000, "plan": "basic"}
     refused = await call("GET", f"/keys/{key_id}/usage?form=2026-11-01")
     assert (refused.status, refused.json()["code"]) == (400, "unknown_parameter")
     assert (await call("GET", f"/keys/{key_id}/errors")).json()["errors"] == []

@@ -188,9 +188,9 @@ def test_an_older_backup_does_not_bring_a_revoked_key_back(cli: Cli, running: li
 def test_every_command_that_finds_no_keys_reports_the_loss(cli: Cli, running: list[int]) -> None:
     key_id = issue(cli)["key_id"]
     empty(cli)
-    for command in (("list",), ("log",), ("show", key_id), ("revoke", key_id)):
+    for command in (("keys", "list"), ("log",), ("keys", "show", key_id), ("keys", "revoke", key_id)):
         for more in ((), ("--json",)):
-            done = cli("keys", *command, *more)
+            done = cli(*command, *more)
             assert done.code == 1
             assert "forecast: the key store has lost its identity: it was emptied, or its files are damaged" in done.err
             assert not re.search(r"No keys|Nothing was done|no key ", done.out + done.err)
@@ -203,8 +203,8 @@ def test_keys_of_a_foreign_store_are_shown_and_the_loss_is_reported(cli: Cli, ru
     (cli.data / SEEN).unlink()
     issue(cli, "newbie")
     (cli.data / SEEN).write_bytes(known)
-    for command, word in (("list", "newbie"), ("log", "issued")):
-        done = cli("keys", command)
+    for command, word in ((("keys", "list"), "newbie"), (("log",), "issued")):
+        done = cli(*command)
         assert done.code == 1
         assert word in done.out
         assert "emptied and recreated" in done.err

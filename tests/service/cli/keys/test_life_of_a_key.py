@@ -61,7 +61,7 @@ def test_a_key_is_suspended_and_resumed(cli: Cli, running: list[int]) -> None:
     assert "resume it first" in cli("keys", "extend", key_id, "--expires", "never").error()
     assert cli("keys", "resume", key_id).out == f"Resumed {key_id} of acme: active.\n"
     assert cli("keys", "show", key_id, "--json").json["suspended"] is None
-    assert "reason: invoice 4711" in " ".join(cli("keys", "log", key_id).out.split())
+    assert "reason: invoice 4711" in " ".join(cli("log", key_id).out.split())
 
 
 def test_a_key_begins_later(cli: Cli, running: list[int]) -> None:
@@ -69,7 +69,7 @@ def test_a_key_begins_later(cli: Cli, running: list[int]) -> None:
     assert (wrong.code, "later than --not-before" in wrong.err) == (2, True)
     issued = issue(cli, "acme", "--not-before", "2999-01-31")
     assert (issued["status"], issued["not_before"]) == ("pending", "2999-01-31T00:00:00Z")
-    assert "begins 2999-01-31" in " ".join(cli("keys", "log").out.split())
+    assert "begins 2999-01-31" in " ".join(cli("log").out.split())
 
 
 def test_every_command_reports_an_unknown_key(cli: Cli, running: list[int]) -> None:
@@ -84,7 +84,8 @@ def test_every_command_reports_an_unknown_key(cli: Cli, running: list[int]) -> N
 def test_no_command_takes_a_whole_key(cli: Cli, command: tuple[str, ...]) -> None:
     """Nor repeats one: other users could read it in the list of processes."""
     key, parts = form.generate()
-    whole, cut = (cli("keys", command[0], word, *command[1:], "--json") for word in (key, key[:-1]))
+    group = () if command == ("log",) else ("keys",)
+    whole, cut = (cli(*group, command[0], word, *command[1:], "--json") for word in (key, key[:-1]))
     assert whole.code == 1
     assert whole.error() == f"this is a whole key; give its id, {parts.key_id}"
     assert cut.error().startswith("this is not a key id")
@@ -151,7 +152,7 @@ def test_the_log_says_who_did_what_newest_first(cli: Cli, running: list[int], mo
     first, second = issue(cli, "[acme]")["key_id"], issue(cli, "other")["key_id"]
     cli("keys", "extend", first, "--expires", "2999-01-31")
     cli("keys", "revoke", first)
-    reported = cli("keys", "log", "--json").json
+    reported = cli("log", "--json").json
     assert [(line["what"], line["key_id"]) for line in reported] == [
         ("revoked", first),
         ("extended", first),
@@ -161,12 +162,19 @@ def test_the_log_says_who_did_what_newest_first(cli: Cli, running: list[int], mo
     assert {line["by"].partition("@")[0] for line in reported} == {"grace"}
     times = [datetime.fromisoformat(line["at"]) for line in reported]
     assert times == sorted(times, reverse=True)
-    assert [line["what"] for line in cli("keys", "log", second, "--json").json] == ["issued"]
-    assert len(cli("keys", "log", "--since", "1h", "--json").json) == 4
-    assert cli("keys", "log", "--since", "2999-01-01", "--json").json == []
-    assert cli("keys", "log", "--since", "2999-01-01").out == "No changes.\n"
-    assert [line["what"] for line in cli("keys", "log", "--limit", "2", "--json").json] == ["revoked", "extended"]
-    text = cli("keys", "log", first).out
+    assert [line["what"] for line in cli("log", second, "--json").json] == ["issued"]
+    assert len(cli("log", "--since", "1h", "--json").json) == 4
+    assert cli("log", "--since", "2999-01-01", "--json").json == []
+    assert cli("log", "--since", "2999-01-01").out == "No changes.\n"
+    assert [line["what"] for line in cli("log", "--limit", "2", "--json").json] == ["revoked", "extended"]
+    for filters, number in (
+        (("--partner", "other"), 1),
+        (("--what", "issued", "--what", "extended"), 3),
+        (("--via", "command"), 4),
+        (("--via", "http"), 0),
+    ):
+        assert len(cli("log", *filters, "--json").json) == number
+    text = cli("log", first).out
     for word in ("[acme]", "revoked", "extended", "expires never → 2999-01-31", "grace@"):
         assert word in text
 
@@ -176,8 +184,8 @@ def test_a_key_that_ends_within_a_day_is_shown_with_its_time(cli: Cli, running: 
     issue(cli, "later", "--expires", "2999-01-31")
     at = datetime.now(UTC) + timedelta(hours=1)
     moments = [f"{at - timedelta(minutes=back):%Y-%m-%d %H:%M} UTC" for back in (0, 1)]
-    for command in ("list", "log"):
-        lines = cli("keys", command).out.splitlines()
+    for command in (("keys", "list"), ("log",)):
+        lines = cli(*command).out.splitlines()
         (soon,), (later,) = ([line for line in lines if name in line] for name in ("soon", "later"))
         assert any(moment in soon for moment in moments)
         assert "2999-01-31" in later
@@ -198,9 +206,9 @@ def test_a_test_key_is_marked_wherever_it_is_shown_and_has_a_test_key_as_success
     assert "test key" not in said[1]
     line = json.loads(cli("keys", "revoke", test_key).err)
     assert (line["message"].partition(" was ")[0], line["test"]) == (f"test key {test_key}", True)
-    reported = cli("keys", "log", "--json").json
+    reported = cli("log", "--json").json
     assert {(one["key_id"], one.get("test", False)) for one in reported} == {(test_key, True), (other, False)}
-    rows = [row for row in cli("keys", "log").out.splitlines() if test_key in row or other in row]
+    rows = [row for row in cli("log").out.splitlines() if test_key in row or other in row]
     assert ["test key" in row for row in rows] == [test_key in row for row in rows]
     successor = issue(cli, "acme", "--test")["key_id"]
     rotated = cli("keys", "rotate", successor, "--overlap", "7d", "--json").json
@@ -218,8 +226,8 @@ def test_the_log_stream_has_a_line_for_each_change_and_none_for_anything_else(cl
     text = cli("keys", "revoke", key_id, log_format="text")
     assert f"key {key_id} was revoked by " in text.err
     assert not text.err.startswith("{")
-    for words in (("revoke", key_id), ("list",), ("show", key_id), ("log",)):
-        assert cli("keys", *words).err == ""
+    for words in (("keys", "revoke", key_id), ("keys", "list"), ("keys", "show", key_id), ("log",)):
+        assert cli(*words).err == ""
 
 
 def test_keys_that_nobody_uses_can_be_listed(cli: Cli, running: list[int]) -> None:

@@ -52,8 +52,9 @@ def zeros(folder: Path) -> None:
 
 
 def cut(folder: Path) -> None:
+    """In the record of the last key."""
     whole = (folder / INCREMENT).read_bytes()
-    (folder / INCREMENT).write_bytes(whole[:-20])
+    (folder / INCREMENT).write_bytes(whole[: whole.rindex(b'"partner":"third"')])
 
 
 def holed(folder: Path) -> None:

@@ -23,13 +23,13 @@ def test_a_command_that_only_reads_writes_nothing_to_a_data_folder(cli: Cli, sho
     server = EmbeddedServers(elsewhere.data, ("keys",))
     server.ensure()
     key_id = issue(elsewhere)["key_id"]
-    commands = (("list",), ("log",), ("show", key_id), ("revoke", key_id))
+    commands = (("keys", "list"), ("log",), ("keys", "show", key_id), ("keys", "revoke", key_id))
     here = {"keys_url": server.url("keys"), **more}
     for command in commands:
-        assert key_id in cli("keys", *command, **here).out
+        assert key_id in cli(*command, **here).out
     server.stop()
     for command in commands:
-        assert cli("keys", *command, **here).code == 1
+        assert cli(*command, **here).code == 1
     assert not cli.data.exists()
 
 

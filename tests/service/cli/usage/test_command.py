@@ -25,7 +25,7 @@ from tests.service.conftest import Cli
 from tests.support.waiting import eventually
 
 OUTCOMES = ["answered", "answered_empty", "not_modified", "not_found", "rejected", "billable", "limited"]
-COLUMNS = ["key_id", "partner", "label", "area", "date", *OUTCOMES]
+COLUMNS = ["key_id", "partner", "label", "area", "date", *OUTCOMES, "plan"]
 FIFTH, SIXTH = day_of(date(2026, 10, 5)), day_of(date(2026, 10, 6))
 
 
@@ -60,8 +60,8 @@ async def _store(url: str, batches: list[tuple[str, UsageBatch]]) -> None:
     await redis.stop()
 
 
-def _issue(cli: Cli, partner: str, label: str) -> str:
-    key_id: str = cli("keys", "issue", "--partner", partner, "--label", label, "--json").json["key_id"]
+def _issue(cli: Cli, partner: str, label: str, *more: str) -> str:
+    key_id: str = cli("keys", "issue", "--partner", partner, "--label", label, *more, "--json").json["key_id"]
     return key_id
 
 
@@ -79,7 +79,9 @@ _COUNTS: dict[UsageOutcome, int] = {
 def stored(cli: Cli) -> Iterator[Site]:
     servers = EmbeddedServers(cli.data, ("keys",))
     servers.ensure()
-    acme, batch, other = _issue(cli, "acme", "web"), _issue(cli, "acme", "[b]atch"), _issue(cli, "other", "")
+    cli("plans", "set", "basic", "--rate", "50/s")
+    acme, other = _issue(cli, "acme", "web"), _issue(cli, "other", "")
+    batch = _issue(cli, "acme", "[b]atch", "--plan", "basic")
     fifth = tuple((FIFTH, "forecast", outcome, count) for outcome, count in _COUNTS.items())
     batches = [
         (acme, UsageBatch(1, (*fifth, (SIXTH, "forecast", "answered", 7)))),
@@ -122,6 +124,7 @@ def test_usage_is_listed_by_partner_key_and_day(site: Site) -> None:
     [first] = [row for row in rows if (row["key_id"], row["date"]) == (site.acme, "2026-10-05")]
     assert [first[name] for name in OUTCOMES] == ["1000", "20", "300", "4", "5", "1320", "6"]
     assert first["label"] == "web"
+    assert {row["key_id"]: row["plan"] for row in rows if row["plan"]} == {site.batch: "basic"}
 
 
 def test_usage_can_be_narrowed(site: Site) -> None:
@@ -152,7 +155,7 @@ def test_a_table_has_totals(site: Site) -> None:
     done = site.cli("usage", "--month", "2026-10")
     lines = [line.split() for line in done.out.splitlines()]
     assert ["acme", site.acme, "web", "1,007", "20", "300", "4", "5", "6", "1,327"] in lines
-    assert ["acme", site.batch, "[b]atch", "11", "0", "0", "0", "0", "0", "11"] in lines
+    assert ["acme", site.batch, "[b]atch", "basic", "11", "0", "0", "0", "0", "0", "11"] in lines
     assert lines[-1] == ["total", "1,020", "20", "300", "4", "6", "6", "1,340"]
 
 

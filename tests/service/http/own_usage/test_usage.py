@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from openapi_schema_validator import OAS31Validator
 
-from service.base.terms import Terms, parse_quota, parse_rate
+from service.base.terms import PARTNER_USAGE, Terms, parse_quota, parse_rate
 from service.http.own_usage.description import describe_usage
 from service.http.own_usage.usage import (
     BURST_RECORDS,
@@ -22,7 +22,9 @@ from service.http.own_usage.usage import (
     read_days,
     read_recent_days,
 )
-from service.keys.record import ApiKey
+from service.keys.named import list_of_keys
+from service.keys.record import ApiKey, MoreOfKey, Partner, WholeKey, whole
+from service.quota.names import partner_id
 from service.quota.report import UsageReport
 from service.request.errors import ApiError
 from tests.support.key_store import Clock
@@ -85,6 +87,89 @@ async def test_a_key_sees_its_own_usage(usage: UsageWorker) -> None:
             {"date": "2026-11-20", "area": "forecast", "answered": 3, "not_modified": 1, "not_found": 1, "rejected": 2}
         ],
     }
+
+
+def partners_key(key: ApiKey, *, listed: bool = True, plan: str | None = None) -> WholeKey:
+    shared = Partner(name="acme", terms=Terms(quota=parse_quota("1000/month"))) if listed else None
+    return msgspec.structs.replace(whole(key, MoreOfKey(plan=plan)), shared=shared)
+
+
+ALL = key_with(Terms(areas=("forecast", PARTNER_USAGE)))
+
+
+async def test_a_key_with_partner_usage_sees_all_keys_of_its_partner(usage: UsageWorker) -> None:
+    await counted(usage)
+    usage.counters.count("other", "forecast", "limited", 7)
+    usage.counters.count("another", "projects", "answered", 5)
+    usage.counters.count("stranger", "projects", "answered", 5)
+    usage.counters.count(partner_id("acme"), "forecast", "answered", 13)
+    await usage.flusher.flush()
+    await usage.client.hset(list_of_keys("acme"), mapping=dict.fromkeys(("a", "other", "another", "unused"), ""))
+    ours = {"answered": 3, "not_modified": 1, "not_found": 1, "rejected": 1}
+    day = {"date": "2026-11-20", "area": "forecast"}
+    projects = {
+        "date": "2026-11-20",
+        "area": "projects",
+        "answered": 5,
+        "not_modified": 0,
+        "not_found": 0,
+        "rejected": 0,
+    }
+    body = msgspec.json.decode(await own(usage).by_day(partners_key(ALL), b""))
+    assert body["days"] == [day | ours]
+    assert body["all_keys"] == {
+        "limits": {"rate": None, "quota": "1000/month", "remaining": 987},
+        "days": [day | {"answered": 6, "not_modified": 2, "not_found": 2, "rejected": 9}, projects],
+        "keys": [
+            {"key_id": "a", "days": [day | ours]},
+            {"key_id": "another", "days": [projects]},
+            {"key_id": "other", "days": [day | ours | {"rejected": 8}]},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        partners_key(KEY),
+        partners_key(key_with(Terms(areas=("forecast",)))),
+        partners_key(ALL, listed=False),
+        partners_key(msgspec.structs.replace(ALL, test=True)),
+    ],
+    ids=["all areas", "an area", "a lost partner", "a test key"],
+)
+async def test_any_other_key_sees_its_own_usage_only(usage: UsageWorker, key: WholeKey) -> None:
+    await usage.client.hset(list_of_keys("acme"), mapping={"other": ""})
+    assert set(msgspec.json.decode(await own(usage).by_day(key, b""))) == {
+        "key_id",
+        "partner",
+        "period",
+        "limits",
+        "days",
+    }
+
+
+async def test_all_keys_are_read_once_in_five_seconds(usage: UsageWorker) -> None:
+    clock, key = Clock(), partners_key(ALL)
+    reader = OwnUsage(UsageReport(usage.redis), usage.store, usage.clock, clock)
+    await reader.by_day(key, b"")
+    with pytest.raises(ApiError) as refused:
+        await reader.by_day(key, b"to=2026-11-19")
+    assert (refused.value.code, refused.value.headers) == ("rate_limited", ((b"retry-after", b"5"),))
+    clock.now += 5
+    await reader.by_day(key, b"to=2026-11-19")
+
+
+async def test_a_damaged_list_of_keys_makes_usage_unavailable(usage: UsageWorker) -> None:
+    await usage.client.set(list_of_keys("acme"), "damaged")
+    with pytest.raises(ApiError) as refused:
+        await own(usage).by_day(partners_key(ALL), b"")
+    assert refused.value.code == "unavailable"
+
+
+async def test_a_key_sees_the_plan_that_it_has_now(usage: UsageWorker) -> None:
+    body = msgspec.json.decode(await own(usage).by_day(partners_key(KEY, plan="basic"), b""))
+    assert body["limits"]["plan"] == "basic"
 
 
 async def test_a_key_without_limits_has_none(usage: UsageWorker) -> None:
@@ -192,8 +277,7 @@ async def test_the_description_is_true(usage: UsageWorker) -> None:
     answers = (await by_day(usage, terms=Terms(quota=parse_quota("10/day"))), await by_hour(usage))
     for (_, operation, _), kind, body in zip(describe_usage(), (Usage, UsageByHour), answers, strict=False):
         content = operation["responses"]["200"]["content"]["application/json"]
-        [example] = content["examples"].values()
-        for value in (example["value"], body):
+        for value in (*(example["value"] for example in content["examples"].values()), body):
             OAS31Validator({**content["schema"], "components": {"schemas": schemas}}).validate(value)
             assert msgspec.json.decode(msgspec.json.encode(msgspec.convert(value, kind))) == value
         assert [parameter["name"] for parameter in operation["parameters"]] == ["from", "to"]
