@@ -1,6 +1,7 @@
 """URLs of Redis and of the store of releases: validation, masking, comparison. No password is ever shown."""
 
 import ipaddress
+import re
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from config.server_lists import TLS_OPTIONS, ServerListError, names_several, server_list
@@ -133,6 +134,7 @@ def mask_url(url: str) -> str:
 # Options in `FORECAST_RELEASES_OPTIONS`. Credentials come from the environment, as for each cloud's own tools.
 OPTIONS = ("account_name", "allow_http", "endpoint", "region", "skip_signature", "virtual_hosted_style_request")
 _BUCKETS = ("s3", "gs", "az")
+_OPTION_VALUE = re.compile(r"[\w.:/@%~+\[\]-]*", re.ASCII)
 
 
 def releases_url_problem(url: str) -> str | None:
@@ -157,6 +159,9 @@ def option_problem(options: "dict[str, str]") -> str | None:
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         return f"unknown option {', '.join(unknown)}; the options are {', '.join(OPTIONS)}"
+    for name, value in options.items():
+        if not _OPTION_VALUE.fullmatch(value):  # obstore would panic
+            return f"the value of {name} cannot be part of a URL; separate options by commas"
     endpoint = options.get("endpoint", "https://")
     plain = options.get("allow_http", "false").lower() in ("true", "1", "yes")
     if not endpoint.startswith(("https://", "http://")):

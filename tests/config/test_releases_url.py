@@ -41,8 +41,10 @@ def test_any_other_url_is_refused_without_repeating_it(url: str) -> None:
         ({"endpoint": "http://127.0.0.1:9000"}, "allow_http"),
         ({"endpoint": "s3.example.com"}, "must be a URL"),
         ({"secret_access_key": "x"}, "unknown option secret_access_key"),
+        ({"region": "eu-west-1 endpoint=https://s3.example.com"}, "region cannot be part of a URL; separate options"),
+        ({"endpoint": "https://[::1]:9000", "region": "eu_1"}, None),
     ],
-    ids=["endpoint", "plain", "plain-unsaid", "no-url", "secret"],
+    ids=["endpoint", "plain", "plain-unsaid", "no-url", "secret", "no-comma", "ipv6"],
 )
 def test_options_are_those_that_are_known(options: dict[str, str], said: str | None) -> None:
     problem = option_problem(options)
