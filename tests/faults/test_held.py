@@ -1,5 +1,6 @@
 """Drops that wait for a person, in a running instance: whoever dies in the middle, a drop is whole and in one place."""
 
+import json
 import os
 import signal
 import subprocess
@@ -82,6 +83,8 @@ def test_a_held_drop_is_shown_to_operators_until_it_is_approved(
     done = forecast_here(env, "extracts", "approve", "2026-10", "--reason", "seen")
     assert done.returncode == 0, done.stderr
     assert figure(holding, common) == 1001
+    (approval,) = json.loads(forecast_here(env, "log", "--what", "approved", "--json").stdout)
+    assert (approval["via"], approval["reason"]) == ("command", "seen")
     until(lambda: holding.ready().json()["status"] == "ready")
     assert holding.metric("forecast_inbox_held") == holding.metric("forecast_inbox_held_oldest_age_seconds") == 0
     assert holding.metric("forecast_inbox_published_total") == counted + 1

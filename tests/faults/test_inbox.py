@@ -1,5 +1,6 @@
 """The inbox of a running instance: drops go live, half ones do not, and no death of the watcher leaves a half."""
 
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ import pytest
 from tests.faults.conftest import Site
 from tests.support.disks import fill, mounted
 from tests.support.drops import people, write_drop, write_swelling
-from tests.support.instance import Instance, children_of, is_alive, serving
+from tests.support.instance import Instance, children_of, forecast_here, is_alive, serving
 from tests.support.waiting import until
 from warehouse.releases.catalog import Catalog
 
@@ -124,6 +125,8 @@ def test_a_drop_goes_live_by_itself(published: Site, env: Env, inbox: Path, shor
         until(lambda: settled(inbox) == {"published": ["marked", "quiet"], "quarantine": []})
         assert instance.ready().json()["status"] == "ready"
         assert instance.stop() == 0
+    trail = json.loads(forecast_here(env, "log", "--what", "published", "--json").stdout)
+    assert [line["via"] for line in trail] == ["inbox", "inbox", "command"]
     assert "nanobind" not in (short / "serve.log").read_text(), "an orderly end says nothing"
 
 

@@ -129,6 +129,8 @@ def test_a_rollback_through_the_listener_goes_live(common: Site, pair: Instance,
     until_all_serve(common.data, done.json()["release"])
     assert {pair.zip_code(common.key).content == newer for _ in range(10)} == {False}
     assert done.json()["release"] in read(pair, "/health/ready")["releases"]
+    [line] = json.loads(forecast_here(common.env, "log", "--what", "rolled-back", "--json").stdout)
+    assert (line["release"], line["via"]) == (done.json()["release"], "http")
 
 
 def test_a_purge_through_the_listener_empties_every_cache(common: Site, pair: Instance) -> None:

@@ -87,26 +87,28 @@ class Drive:
 
 
 @contextlib.contextmanager
-def apart(ground: Site) -> Iterator[list[Instance]]:
+def apart(ground: Site, instances: int = INSTANCES, workers: int = WORKERS_EACH) -> Iterator[list[Instance]]:
     """The instances, each on a data folder of its own, when they know of each other."""
     pepper = (ground.folder / "data" / "pepper").read_text().strip()
     with contextlib.ExitStack() as stack:
         made = []
-        for number in range(INSTANCES):
+        for number in range(instances):
             folder = ground.folder / f"data-{number}"
             shutil.copytree(ground.folder / "data", folder)
             env = ground.env | {"FORECAST_DATA_DIR": str(folder), "FORECAST_KEYS_PEPPER": pepper}
-            made.append(stack.enter_context(serving(env, ground.folder / f"serve-{number}.log", WORKERS_EACH)))
-        until(lambda: all(one.metric("forecast_all_workers") == INSTANCES * WORKERS_EACH for one in made))
+            made.append(stack.enter_context(serving(env, ground.folder / f"serve-{number}.log", workers)))
+        until(lambda: all(one.metric("forecast_all_workers") == instances * workers for one in made))
         yield made
 
 
 @contextlib.asynccontextmanager
-async def connected(instances: list[Instance]) -> AsyncIterator[list[Connection]]:
+async def connected(
+    instances: list[Instance], workers: int = WORKERS_EACH, each: int = CONNECTIONS_EACH
+) -> AsyncIterator[list[Connection]]:
     """In turn, so that every worker is asked as often."""
     groups: list[list[Connection]] = []
     for one in instances:
-        groups += (await spread(one.partners, wait_for_workers(one, WORKERS_EACH), CONNECTIONS_EACH)).values()
+        groups += (await spread(one.partners, wait_for_workers(one, workers), each)).values()
     connections = [connection for group in zip(*groups, strict=True) for connection in group]
     yield connections
     for connection in connections:

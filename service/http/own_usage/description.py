@@ -75,7 +75,7 @@ def _by_day() -> Document:
         "Usage of your key",
         "By UTC day and area, for the key that asks; days without requests are left out. Billable are answered (200, "
         "206) and not_modified (304), also to HEAD; not_found is 404, rejected any other 4xx. A key whose areas name "
-        f"partner-usage also gets all_keys: the usage of all keys of its partner, once in five seconds. {_FREE}",
+        f"partner-usage also gets all_keys: the usage of all keys of its partner, once in four seconds. {_FREE}",
         [
             _day("from", "First UTC day. Default: the first of the month of `to`."),
             _day("to", f"Last UTC day, included; at most {MOST_DAYS} days. Default: today."),

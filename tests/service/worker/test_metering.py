@@ -28,8 +28,10 @@ def test_a_worker_that_stops_closes_its_own_connections(settings: Settings) -> N
 
 def test_the_used_share_of_a_partner_s_quota_counts_like_that_of_a_key(settings: Settings) -> None:
     async def issue(store: KeyStore) -> tuple[str, str]:
-        await named.set_partner(store, "sharing", Terms(rate=Rate(50, 1, 50), quota=Quota(4, "day")), "")
-        presented, key = await store.issue("sharing", "", None, Terms(rate=Rate(10, 1, 10), quota=Quota(100, "month")))
+        await named.set_partner(store, "a metered partner", Terms(rate=Rate(50, 1, 50), quota=Quota(4, "day")), "")
+        presented, key = await store.issue(
+            "a metered partner", "", None, Terms(rate=Rate(10, 1, 10), quota=Quota(100, "month"))
+        )
         return presented, key.key_id
 
     async def run() -> tuple[str, str]:
@@ -39,5 +41,5 @@ def test_the_used_share_of_a_partner_s_quota_counts_like_that_of_a_key(settings:
         presented, key_id = running.run(run)
         for _ in range(2):
             assert running.ask(f"{FORECAST}?zip_code=36436", key=presented).status == 200
-        [found] = running.app.metering.add_limits([PartnerSample("sharing", keys={key_id})])
+        [found] = running.app.metering.add_limits([PartnerSample("a metered partner", keys={key_id})])
     assert (found.quota, found.rate) == (0.5, 50)
