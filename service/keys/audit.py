@@ -26,8 +26,8 @@ PURGED = "purged"
 OF_RELEASES = ("published", "approved", "rolled-back")
 # Each kind of change.
 WHATS = (
-    *("issued", "rotated", "extended", "changed", "suspended", "resumed", "revoked", "imported", "adopted"),
-    *("plan-set", "plan-removed", "partner-set", *OF_RELEASES, PURGED),
+    *("issued", "delivered", "rotated", "extended", "changed", "suspended", "resumed", "revoked"),
+    *("imported", "adopted", "plan-set", "plan-removed", "partner-set", *OF_RELEASES, PURGED),
 )
 _PAGE = 1000  # lines
 _WAIT_MILLISECONDS = 2000
