@@ -37,13 +37,18 @@ class _Made(Watched):
 
 
 class Double:
-    """Serves from `start` to `stop`, on the same port each time, what `overview` and `history` return."""
+    """Serves from `start` to `stop`, on the same port each time, what `overview` and `history` return.
 
-    def __init__(self, read: str | None = None) -> None:
+    With the token `keys` it also serves the keys, usage and last errors in the Redis at `keys_url`.
+    """
+
+    def __init__(self, read: str | None = None, keys: str | None = None, keys_url: str = "unix:///nowhere") -> None:
         self.overview: Callable[[], Overview] = well
         self.history: Callable[[float, float, float], History] = history
         self.silent = False  # connections stand, but no overview comes
-        self._settings = Settings(data_dir=tempfile.gettempdir(), operator_read_token=read)
+        folder = tempfile.gettempdir() if keys is None else tempfile.mkdtemp(prefix="keys")
+        self._settings = Settings(data_dir=folder, operator_read_token=read, operator_keys_token=keys)
+        self._keys_url = keys_url
         with bind("127.0.0.1", 0, "operator_port") as bound:
             self._port = bound.getsockname()[1]
             self.url = f"{url_of(bound)}/"
@@ -62,7 +67,7 @@ class Double:
         self._open.close()
 
     async def _serve(self, bound: socket.socket) -> None:
-        changes = actions(self._settings, "unix:///nowhere")
+        changes = actions(self._settings, self._keys_url, self._keys_url)
         listener, made = OperatorsListener(self._settings, bound, changes), _Made(self)
         listener.start(made)
         while not self._stopping:

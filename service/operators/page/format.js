@@ -57,6 +57,9 @@ export function clock(seconds, now = Date.now() / 1000) {
   return `${date.getDate()} ${date.toLocaleString("en", { month: "short" })}${year} ${time}`;
 }
 
+/** A time of the API, in UTC; at midnight only the day, as `forecast keys` shows ends. */
+export const utc = known((time) => new Date(time).toISOString().slice(0, 16).replace("T", " ").replace(" 00:00", ""));
+
 /** The name of a span that covers `seconds`. */
 export function spanOf(seconds, whole, name) {
   return seconds >= whole * 0.98 ? `Last ${name}` : `Last ${age(seconds)}`;

@@ -2,14 +2,16 @@
 
 const SILENCE = 6000; // ms without an overview until the connection counts as lost; one is due every second
 const PAUSES = [500, 1000, 2000, 3000]; // ms between tries
-const STORED = "forecast.token";
 
-/** The token, in this tab's storage only; null if there is none. */
-export const token = {
-  get: () => sessionStorage.getItem(STORED),
-  keep: (value) => sessionStorage.setItem(STORED, value),
-  forget: () => sessionStorage.removeItem(STORED),
-};
+/** A value in this tab's storage only; null if there is none. */
+export const keptInTab = (name) => ({
+  get: () => sessionStorage.getItem(name),
+  keep: (value) => sessionStorage.setItem(name, value),
+  forget: () => sessionStorage.removeItem(name),
+});
+
+export const SENDABLE = /^[\x21-\x7e]+$/; // tokens that a header may contain
+export const token = keptInTab("forecast.token");
 
 /** The instance requires a token, or rejected the one that was sent. */
 export class TokenWanted extends Error {}
@@ -19,7 +21,7 @@ export async function ask(path, signal) {
   const held = token.get();
   const headers = held === null ? {} : { Authorization: `Bearer ${held}` };
   const response = await fetch(path, { headers, signal, cache: "no-store", credentials: "omit" });
-  if (response.status === 401) throw new TokenWanted();
+  if (response.status === 401 || response.status === 403) throw new TokenWanted();
   if (!response.ok) throw new Error(await problemOf(response));
   return response;
 }
@@ -81,7 +83,7 @@ async function stream(use) {
 }
 
 /** Rewords network failures: browsers report each as a TypeError with their own message. */
-async function reached(asked) {
+export async function reached(asked) {
   try {
     return await asked;
   } catch (error) {

@@ -4,7 +4,7 @@ import { Charts } from "./charts.js";
 import { byId, keepRoles, make, say } from "./dom.js";
 import { age, clock } from "./format.js";
 import { History } from "./history.js";
-import { follow, token } from "./live.js";
+import { SENDABLE, follow, token } from "./live.js";
 import {
   showAnswers, showEvents, showGist, showPartners, showRankings, showReleases, showRest, showStores, showWorkers,
 } from "./sections.js";
@@ -12,8 +12,6 @@ import {
 const SECTIONS = [showGist, showAnswers, showReleases, showEvents, showPartners, showRankings, showWorkers, showStores, showRest];
 const MARKS = { ok: "✓", degraded: "!", unavailable: "✕", lost: "?", unknown: "…" };
 const TITLES = { ok: "OK", degraded: "Degraded", unavailable: "Unavailable", lost: "No connection", unknown: "Connecting" };
-
-const SENDABLE = /^[\x21-\x7e]+$/; // characters that a header may contain
 
 const charts = new Charts();
 const history = new History(charts);

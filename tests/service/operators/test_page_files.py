@@ -28,7 +28,7 @@ async def test_a_browser_gets_the_page_and_a_program_the_index() -> None:
     assert "accept" in page.headers["vary"].split(", ")
 
 
-@pytest.mark.parametrize("path", ["/", "/page/page.js", "/page/page.css"])
+@pytest.mark.parametrize("path", ["/", "/page/page.js", "/page/page.css", "/page/keys.html"])
 async def test_nothing_foreign_runs_in_the_page(path: str) -> None:
     headers = (await get(path)).headers
     policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
@@ -55,7 +55,7 @@ async def test_only_files_of_the_page_are_served() -> None:
 
 
 def test_the_page_is_light_and_its_files_are_where_it_looks_for_them() -> None:
-    """Files that the index names, relative to where it is, so that a proxy may put it below a prefix."""
+    """Files that each page names, relative to where it is, so that a proxy may put it below a prefix."""
     named: list[str] = []
 
     class Links(HTMLParser):
@@ -66,6 +66,11 @@ def test_the_page_is_light_and_its_files_are_where_it_looks_for_them() -> None:
     files = read_page_files()
     assert {"index.html", "page.css", "page.js"} < set(files)
     assert sum(len(file.gzipped) for file in files.values()) < _MOST_BYTES
-    Links().feed(files["index.html"].body.decode())
-    assert [name for name in named if not name.startswith("data:")] == ["page/page.css", "page/page.js"]
-    assert {name.removeprefix("page/") for name in named if name.startswith("page/")} <= set(files)
+    for index, folder, expected in (
+        ("index.html", "page/", ["page.css", "page.js"]),
+        ("keys.html", "", ["page.css", "keys.css", "keys.js"]),
+    ):
+        named.clear()
+        Links().feed(files[index].body.decode())
+        assert named == ["data:,", *(f"{folder}{name}" for name in expected)]
+        assert set(expected) <= set(files)
