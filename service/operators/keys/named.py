@@ -91,7 +91,7 @@ class PartnersController(Controller):
     async def partner(self, name: FromPath[str], backend: Backend) -> Response[PartnerView]:
         """Show the limits and the contact of a partner. The ETag names their revision, for If-Match."""
         with api_errors():
-            view = await partner_view(await backend.store(), name)
+            view = await partner_view(await backend.store(), _decoded(name))
         return answer(view, view.revision)
 
     @put("/{name:str}", responses=CHANGING)
@@ -99,12 +99,17 @@ class PartnersController(Controller):
         self, request: AnyRequest, name: FromPath[str], data: JSONBody[PartnerOrder], backend: Backend
     ) -> Response[PartnerView]:
         """Set, or replace, the limits and the contact of a partner. Its keys have them within 5 s."""
-        name, contact = checked("name", name), checked("contact", data.contact)
+        name, contact = checked("name", _decoded(name)), checked("contact", data.contact)
         with api_errors():
             store = await backend.acting(request)
             before, _ = await named.set_partner(store, name, data.terms.terms(), contact)
             view = await partner_view(store, name)
         return answer(view, view.revision, 201 if before is None else 200)
+
+
+def _decoded(name: str) -> str:
+    """Returns a name from a path, which still has its slashes encoded."""
+    return name.replace("%2F", "/")
 
 
 async def _shown(store: KeyStore, name: str, status: int = 200) -> Response[PlanView]:

@@ -34,16 +34,21 @@ const ACTIONS = {
   },
 };
 
+let wanted = ""; // the id of the key to show
 let key = null; // the key that is shown
 let tag = null; // its ETag
 let handed = null; // the key that was issued last, while it is shown
 
-/** Shows the key `id` and moves the focus there. Throws if it cannot be read. */
+/** Shows the key `id` and moves the focus there. If it cannot be read, it shows and throws the error. */
 export async function showKey(id, { done = "", problem = "" } = {}) {
   say(byId("key-title"), `Key ${id}`);
   document.title = `${id} · API keys`;
-  const [found] = await Promise.all([call("GET", `keys/${id}`), showNamed()]);
-  if (!location.hash.endsWith(id)) return; // the view was left meanwhile
+  wanted = id;
+  const [found] = await Promise.all([call("GET", `keys/${id}`), showNamed()]).catch((error) => {
+    if (wanted === id) say(byId("key-problem"), error.message);
+    throw error;
+  });
+  if (wanted !== id) return; // the view was left meanwhile
   [key, tag] = [found.body, found.tag];
   showFacts();
   for (const button of byId("actions").children) button.hidden = !button.dataset.if.includes(key.status);
@@ -56,10 +61,10 @@ export async function showKey(id, { done = "", problem = "" } = {}) {
   await Promise.all([show("usage", `usage?from=${since}`, showUsage), show("errors", "errors", showErrors)]);
 }
 
-/** Takes the key out of the page, and the secret of one that was issued. */
-export function leaveKey() {
-  key = null;
-  if (!location.hash.endsWith(handed?.key_id)) handed = null;
+/** Takes the key out of the page, and what was handed over unless it is of the key `next`. */
+export function leaveKey(next) {
+  [wanted, key] = [next, null];
+  if (handed?.key_id !== next) handed = null;
   byId("details").hidden = true;
   say(byId("key-done"), "");
   showHanded();

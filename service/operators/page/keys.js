@@ -16,7 +16,8 @@ const problem = byId("search").querySelector("[role=alert]");
 let filter = []; // of the last search
 let keys = []; // those that are listed
 let next = null; // where the list goes on
-let last = ""; // the view before
+let last = null; // the view that is shown: the id of a key, or "" for the list
+const partners = new Set(); // all that were listed, for suggestions
 
 /** Reads keys: more of them, or the same search from the start. */
 async function find(more = false) {
@@ -25,7 +26,7 @@ async function find(more = false) {
   keys = more ? [...keys, ...body.keys] : body.keys;
   next = body.next_cursor;
   byId("more").hidden = next === null;
-  say(byId("found"), keys.length < body.total ? `${keys.length} of ${body.total}` : `${body.total}`);
+  say(byId("found"), keys.length < body.total ? `${keys.length} of ${body.total} shown` : `${body.total} found`);
   say(byId("damaged"), body.damaged.map(({ key_id: id, reason }) => `${id}: ${reason}.`).join(" "));
   const rows = byId("keys").tBodies[0];
   fillOr(rows, keys.map((key) => [
@@ -33,42 +34,49 @@ async function find(more = false) {
     { text: key.test ? `${key.status}, test` : key.status, tone: TONES[key.status] },
     utc(key.last_used), key.expires_at ? utc(key.expires_at) : "never",
   ]), "No key matches.");
-  keys.forEach(({ key_id: id }, at) => rows.rows[at].cells[0].replaceChildren(make("a", { href: `#${id}` }, id)));
+  keys.forEach(({ key_id: id, partner }, at) => {
+    rows.rows[at].cells[0].replaceChildren(make("a", { href: `#${id}` }, id));
+    partners.add(partner);
+  });
+  byId("partner-names").replaceChildren(...[...partners].map((value) => make("option", { value })));
 }
 
 /** Shows the view that the address names. */
 async function route() {
-  const id = location.hash.slice(1);
-  if (id && !ID.test(id)) return; // a link within the page
+  const name = location.hash.slice(1);
+  const id = ID.test(name) ? name : "";
+  if (name !== id && last !== null) return; // a link within the page
+  leaveKey(id);
   if (token.get() === null) {
     wantToken({});
     return;
   }
-  leaveKey();
   byId("token").hidden = true;
   byId("forget").hidden = false;
   byId("list").hidden = id !== "";
   byId("one").hidden = id === "";
   [problem, byId("key-problem")].forEach((node) => say(node, ""));
+  const before = last;
+  last = id;
   try {
-    await (id ? showKey(id) : showList());
+    await (id ? showKey(id) : showList(before));
   } catch (error) {
     if (error.status === 401 || error.status === 403 || error.code === "not_found") wantToken(error);
-    else say(id ? byId("key-problem") : problem, error.message);
+    else if (!id) say(problem, error.message);
   }
-  last = id;
 }
 
-async function showList() {
+async function showList(before) {
   document.title = "API keys · forecast";
   await find();
-  if (last && document.activeElement === document.body) (byId("keys").querySelector(`a[href="#${last}"]`) ?? byId("keys-title")).focus();
+  if (before && document.activeElement === document.body) (byId("keys").querySelector(`a[href="#${before}"]`) ?? byId("keys-title")).focus();
   await showNamed();
 }
 
 function wantToken({ code, message = "" }) {
   say(byId("token-problem"), code === "not_found" ? "This instance has no keys token. Set FORECAST_OPERATOR_KEYS_TOKEN and restart it." : message);
   token.forget();
+  last = null;
   byId("list").hidden = byId("one").hidden = byId("forget").hidden = true;
   byId("token").hidden = false;
   byId("token-field").focus();

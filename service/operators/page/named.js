@@ -30,7 +30,6 @@ async function show(kind, problem = "") {
     rows.rows[at].cells[0].replaceChildren(button);
   });
   offerPlans(byId("search").elements.plan);
-  byId("partner-names").replaceChildren(...[...named.partners.keys()].map((value) => make("option", { value })));
 }
 
 /** Puts the plans into a list to choose from. */
