@@ -76,5 +76,8 @@ def caller_of(request: AnyRequest) -> str:
         raise ApiError("bad_request", f"{error}.") from None
     # browsers send it, and scripts in pages cannot set it
     way = "page" if request.headers.get("sec-fetch-site") == "same-origin" else "operator listener"
-    address = request.client.host if request.client is not None else "unknown"
-    return f"{name}{', ' if name else ''}{way} ({address})"
+    return f"{name}{', ' if name else ''}{way} ({address_of(request)})"
+
+
+def address_of(request: AnyRequest) -> str:
+    return request.client.host if request.client is not None else "unknown"

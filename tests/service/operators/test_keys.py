@@ -15,9 +15,10 @@ from service.keys.store import KeyStore, open_key_store
 from service.operators.actions import Actions
 from service.operators.app import OperatorsApp
 from service.redis.primary import Primary
+from service.operators.keys.backend import KeyBackend
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER, parsed
-from tests.support.operators import KEYS, READ, WRITE, Answer, actions, ask, operators
+from tests.support.operators import KEYS, READ, WRITE, Answer, actions, ask, operators, purge
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
 
@@ -310,6 +311,30 @@ async def test_keys_are_searched_and_paged_newest_first(call: Caller) -> None:
         assert page["total"] == 5
         found += [key["key_id"] for key in page["keys"]]
         cursor = page["next_cursor"] and page["next_cursor"].replace("+", "%2B")
+async def test_a_link_that_cannot_show_its_key_yet_stays_unopened(
+    call: Caller, server: ValkeyProcess, tmp_path: Path
+) -> None:
+    issued = await call.issue(deliver="link")
+    path, key_path = issued["link"].removeprefix("http://a"), f"/keys/{issued['key_id']}"
+    await call("POST", f"{key_path}/suspend", {"reason": "x"})
+    assert (await ask(call.app, path, "POST", content_type="application/json")).problem() == (410, "link_used")
+    await call("POST", f"{key_path}/resume")
+    settings = Settings(data_dir=str(tmp_path / "b"))
+    other = Actions(settings, KeyBackend(settings, server.url, "", b"another pepper than ours"), purge)
+    try:
+        stranger = operators(lambda: instance(WELL), keys=KEYS, changes=other)
+        assert (await ask(stranger, path, "POST", content_type="application/json")).problem() == (503, "unavailable")
+    finally:
+        await other.backend.stop()
+    assert (await ask(call.app, path, "POST", content_type="application/json", x_actor="x" * 300)).status == 200
+
+
+async def test_a_link_is_opened_by_an_address_and_no_name(call: Caller, store: KeyStore) -> None:
+    path = (await call.issue(deliver="link"))["link"].removeprefix("http://a")
+    await ask(call.app, path, "POST", content_type="application/json", x_actor="maria@sales")
+    assert (await trail(store))[-1] == ("delivered", "link (192.0.2.7)")
+
+
     assert sorted(found) == sorted(ids)
     for query, total in (
         ("plan=basic", 5),
