@@ -478,6 +478,12 @@ async def test_a_whole_key_in_a_path_is_not_repeated(call: Caller) -> None:
     issued = await call.issue()
     for path in ("", "/usage", "/errors"):
         refused = await call("GET", f"/keys/{issued['key']}{path}")
+async def test_the_successor_of_a_key_that_works_later_works_no_earlier(call: Caller) -> None:
+    old = await call.issue(not_before="2099-01-01T00:00:00Z")
+    new = (await call("POST", f"/keys/{old['key_id']}/rotate", {"overlap_seconds": 0})).json()
+    assert (new["status"], new["not_before"]) == ("pending", "2099-01-01T00:00:00Z")
+
+
         assert refused.problem() == (400, "invalid_key_id")
         assert issued["key"].encode() not in refused.body
         assert parsed(issued["key"]).key_id.encode() in refused.body
