@@ -205,6 +205,16 @@ async def test_an_idempotency_key_is_for_one_request(call: Caller) -> None:
     refused = await call("POST", "/keys", {"partner": "other"}, idempotency_key="order-4711")
     assert refused.problem() == (422, "idempotency_key_reused")
     assert (await call("GET", "/keys")).json()["total"] == 1
+async def test_a_repeated_request_gets_the_same_key_whatever_changed_since(call: Caller) -> None:
+    await call("PUT", "/plans/basic", {})
+    order = {**ACME, "plan": "basic", "terms": {"quota": QUOTA}}
+    first = (await call("POST", "/keys", order, idempotency_key="order-1")).json()
+    await call("POST", f"/keys/{first['key_id']}/revoke")
+    assert (await call("DELETE", "/plans/basic")).status == 204
+    await call("PUT", "/partners/acme", {"terms": {"quota": {**QUOTA, "requests": 5}}})
+    assert (await call("POST", "/keys", order, idempotency_key="order-1")).json()["key"] == first["key"]
+
+
     assert (await call("POST", "/keys", ACME, idempotency_key="x" * 201)).problem() == (400, "bad_request")
 
 
