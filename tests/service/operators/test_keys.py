@@ -421,7 +421,11 @@ async def test_of_two_changes_at_once_one_is_told_so(call: Caller) -> None:
     assert (await call("PATCH", f"/keys/{key_id}", rates[1], if_match="*")).status == 200
     for path, body in (("suspend", {"reason": "x"}), ("rotate", {"overlap_seconds": 0}), ("revoke", None)):
         assert (await call("POST", f"/keys/{key_id}/{path}", body, if_match=tag)).problem()[0] == 412
-    assert (await call("PATCH", f"/keys/{key_id}", rates[1], if_match='W/"1"')).problem()[0] == 412
+    for wrong in ('W/"2"', "2", "x2x", ""):
+        assert (await call("PATCH", f"/keys/{key_id}", rates[1], if_match=wrong)).problem()[0] == 412, wrong
+    assert (await call("PUT", "/plans/none", {}, if_match="*")).problem()[0] == 412
+    await call("PUT", "/plans/one", {})
+    assert (await call("PUT", "/plans/one", {}, if_none_match='"x", *')).problem()[0] == 412
 
 
 async def test_a_key_is_suspended_and_resumed(call: Caller, store: KeyStore) -> None:
