@@ -178,6 +178,18 @@ async def test_a_wrong_order_issues_nothing(call: Caller, order: dict[str, Any],
 
 
 async def test_a_plan_that_does_not_exist_is_named(call: Caller) -> None:
+async def test_a_body_nested_too_deeply_is_refused(app: OperatorsApp) -> None:
+    body = b"[" * 1500 + b"]" * 1500
+    refused = await ask(app, "/keys", "POST", token=KEYS, body=body, content_type="application/json")
+    assert refused.problem() == (400, "invalid_body")
+
+
+async def test_a_missing_body_is_named(call: Caller) -> None:
+    refused = await call("POST", "/keys")
+    assert refused.problem() == (400, "invalid_body")
+    assert "needs a body" in refused.json()["detail"]
+
+
     refused = await call("POST", "/keys", {**ACME, "plan": "gold"})
     assert refused.problem() == (400, "unknown_plan")
     assert "No plan gold" in refused.json()["detail"]
