@@ -415,6 +415,17 @@ async def test_a_change_keeps_what_it_leaves_out(call: Caller) -> None:
 
 async def test_an_empty_change_is_refused(call: Caller) -> None:
     key_id = (await call.issue())["key_id"]
+async def test_times_are_kept_in_utc(call: Caller) -> None:
+    order = {"not_before": "2098-12-31T23:30:00-05:00", "expires_at": "2099-01-01T00:00:00+05:00"}
+    with_end = await call("POST", "/keys", {**ACME, "expires_at": order["expires_at"]})
+    assert with_end.json()["expires_at"] == "2098-12-31T19:00:00Z"
+    with_begin = await call.issue(not_before=order["not_before"])
+    assert with_begin["not_before"] == "2099-01-01T04:30:00Z"
+    for name in order:
+        refused = await call("POST", "/keys", {**ACME, name: "9999-12-31T23:59:59-12:00"})
+        assert refused.problem() == (400, "invalid_body")
+
+
     refused = await call("PATCH", f"/keys/{key_id}", {})
     assert refused.problem() == (400, "invalid_body")
     assert "no change requested" in refused.json()["detail"]
