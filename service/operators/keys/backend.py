@@ -82,6 +82,14 @@ class KeyBackend:
             await self._store.redis.start()
         return self._store
 
+    async def owned(self) -> KeyStore:
+        """Returns the store, for a listing. Raises ForeignStoreError if it is not the one that our keys are in."""
+        store = await self.store()
+        loss = await store.loss()
+        if loss is not None:
+            raise ForeignStoreError(loss)
+        return store
+
     async def acting(self, request: AnyRequest) -> KeyStore:
         """Returns the store for the change in `request`, with its author and preconditions. Raises ApiError."""
         return (await self.store()).acting_for(caller_of(request), _expected(request))
@@ -121,7 +129,7 @@ def _expected(request: AnyRequest) -> Container[int] | None:
     match, none_match = (_tags(request, name) for name in ("if-match", "if-none-match"))
     if "*" in none_match:
         return frozenset({0} if request.method == "PUT" else ())  # only a PUT can create
-    if not wanted or wanted.strip() == "*":
+    if "if-match" not in request.headers:
         return None
     if "*" in match:
         return range(1, MOST + 1) if request.method == "PUT" else None  # the others need a record in any case

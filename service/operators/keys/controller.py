@@ -97,10 +97,7 @@ class KeysController(Controller):
         """Search keys, newest first, by partner, plan, status, area and a part of the label."""
         newest, damaged = Newest(limit, None if cursor is None else _place(cursor)), []
         with api_errors():
-            store = await backend.store()
-            loss = await store.loss()
-            if loss is not None:
-                raise ApiError("unavailable", f"{loss}.")
+            store = await backend.owned()
             async with backend.listing:
                 async for view in key_views(store, await last_used(store.redis)):
                     if isinstance(view, DamagedKey):
@@ -116,7 +113,7 @@ class KeysController(Controller):
         self, request: AnyRequest, data: JSONBody[IssueOrder], backend: Backend, idempotency_key: _Repeated = None
     ) -> Response[IssuedKey]:
         """Issue a key. The answer shows it once, or has a link that does."""
-        partner, label = checked("partner", data.partner), checked("label", data.label)
+        partner, label = checked("partner", data.partner), checked("label", data.label, can_be_empty=True)
         with api_errors():
             store = await backend.acting(request)
             draft = await _draft(store, request, idempotency_key, test=data.test)

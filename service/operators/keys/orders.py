@@ -150,12 +150,15 @@ class IssuedKey(KeyView, frozen=True, kw_only=True):
     old: KeyView | UnsetType = UNSET
 
 
-def checked(name: str, text: str) -> str:
+def checked(name: str, text: str, *, code: str = "invalid_body", can_be_empty: bool = False) -> str:
     """Returns a text as it is stored. Raises ApiError (400) if it cannot be."""
     try:
-        return storable(name, text)
+        stored = storable(name, text)
     except ValueError as error:
-        raise ApiError("invalid_body", f"This endpoint does not accept the body: {error}.") from None
+        raise ApiError(code, f"{error}.") from None
+    if not stored and not can_be_empty:
+        raise ApiError(code, f"{name} is empty.")
+    return stored
 
 
 def _areas(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -176,3 +179,7 @@ def _use_utc(order: _Order, name: str) -> None:
         return
     if time <= datetime.now(UTC):
         raise ValueError(f"{name} is in the past")
+    try:
+        msgspec.structs.force_setattr(order, name, time.astimezone(UTC))
+    except OverflowError:
+        raise ValueError(f"{name} is after the year 9999") from None

@@ -571,6 +571,52 @@ async def test_a_plan_in_use_is_not_removed(call: Caller) -> None:
 
 @pytest.mark.parametrize("name", ["a%20b", "x" * 65, "%C3%A9"])
 async def test_a_name_that_no_plan_can_have_is_refused(call: Caller, name: str) -> None:
+async def test_spaces_around_a_name_are_no_part_of_it(call: Caller) -> None:
+    for kind in ("plans", "partners"):
+        assert (await call("PUT", f"/{kind}/%20basic%20", {})).json()["name"] == "basic"
+        assert (await call("GET", f"/{kind}/basic")).status == 200
+
+
+async def test_a_name_of_spaces_is_refused(call: Caller) -> None:
+    assert (await call("POST", "/keys", {"partner": "  "})).problem() == (400, "invalid_body")
+    assert (await call("PUT", "/partners/%20", {})).problem() == (400, "invalid_parameter")
+    key_id = (await call.issue())["key_id"]
+    assert (await call("POST", f"/keys/{key_id}/suspend", {"reason": " "})).problem() == (400, "invalid_body")
+
+
+async def test_limits_are_set_for_a_partner_with_a_slash_in_its_name(call: Caller) -> None:
+    assert (await call("PUT", "/partners/AT%2FT", {"terms": {"quota": QUOTA}})).json()["name"] == "AT/T"
+    assert (await call("GET", "/partners/AT%2FT")).status == 200
+    above = {"quota": {**QUOTA, "requests": 2_000_000}}
+    assert (await call("POST", "/keys", {"partner": "AT/T", "terms": above})).problem() == (409, "change_refused")
+
+
+async def test_each_of_two_who_set_a_plan_is_answered_with_its_own_terms(call: Caller) -> None:
+    rates = [{"requests": number, "seconds": 1, "burst": number} for number in range(1, 7)]
+    answers = await asyncio.gather(*(call("PUT", "/plans/basic", {"terms": {"rate": rate}}) for rate in rates))
+    shown = [
+        answer.json()["terms"]["rate"] if answer.status < 300 else rate
+        for answer, rate in zip(answers, rates, strict=True)
+    ]
+    assert shown == rates
+
+
+async def test_what_reads_every_key_runs_one_at_a_time(call: Caller, changes: Actions) -> None:
+    await call("PUT", "/plans/basic", {})
+    await call("PUT", "/partners/acme", {})
+    async with changes.backend.listing:
+        waiting = [
+            asyncio.create_task(call(method, path, {} if method == "PUT" else None))
+            for method in ("GET", "PUT")
+            for path in ("/plans/basic", "/partners/acme")
+        ]
+        waiting += [asyncio.create_task(call("GET", path)) for path in ("/keys", "/plans", "/partners")]
+        await call("GET", "/keys/000000000000")
+        await asyncio.wait(waiting, timeout=0.2)
+        assert not any(task.done() for task in waiting)
+    assert {answer.status for answer in await asyncio.gather(*waiting)} == {200}
+
+
     refused = await call("PUT", f"/plans/{name}", {})
     assert refused.problem() == (400, "invalid_parameter")
 
@@ -597,6 +643,13 @@ async def test_limits_of_a_partner_are_set_and_bound_its_keys(call: Caller) -> N
 
 async def test_while_the_key_store_is_away_nothing_is_half_done(short: Path, tmp_path: Path) -> None:
     server = ValkeyProcess(short / "keys", appendonly=True).start()
+async def test_a_store_that_lost_its_keys_lists_nothing(call: Caller, store: KeyStore) -> None:
+    await call("PUT", "/plans/basic", {})
+    await store.redis.call(lambda client: client.flushall())
+    for path in ("/keys", "/plans", "/plans/basic", "/partners", "/partners/acme"):
+        assert (await call("GET", path)).problem() == (503, "unavailable"), path
+
+
     made = actions(Settings(data_dir=str(tmp_path)), server.url)
     call = Caller(operators(lambda: instance(WELL), keys=KEYS, changes=made))
     try:
