@@ -105,7 +105,7 @@ class KeysController(Controller):
                     elif wanted.matches(view):
                         newest.add(view)
         views = newest.views()
-        more = f"{views[-1].created_at.isoformat()}~{views[-1].key_id}" if newest.left > len(views) else None
+        more = _cursor(views[-1]) if newest.left > len(views) else None
         return KeyPage(views, newest.seen, more, damaged[:_LISTED])
 
     @post("/", status_code=201, responses=CHANGING)
@@ -274,6 +274,11 @@ def _shown(key: WholeKey) -> Response[KeyView]:
 def _encoded(body: bytes) -> Response[Any]:
     """Returns the response for an answer that is encoded already."""
     return Response(body, media_type="application/json")
+
+
+def _cursor(last: KeyView) -> str:
+    # without a plus sign, which is a space in a query
+    return f"{last.created_at.isoformat().replace('+00:00', 'Z')}~{last.key_id}"
 
 
 def _place(cursor: str) -> Place:

@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -14,8 +15,8 @@ from service.keys import audit, form
 from service.keys.store import KeyStore, open_key_store
 from service.operators.actions import Actions
 from service.operators.app import OperatorsApp
-from service.redis.primary import Primary
 from service.operators.keys.backend import KeyBackend
+from service.redis.primary import Primary
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER, parsed
 from tests.support.operators import KEYS, READ, WRITE, Answer, actions, ask, operators, purge
@@ -177,7 +178,6 @@ async def test_a_wrong_order_issues_nothing(call: Caller, order: dict[str, Any],
     assert (await call("GET", "/keys")).json()["total"] == 0
 
 
-async def test_a_plan_that_does_not_exist_is_named(call: Caller) -> None:
 async def test_a_body_nested_too_deeply_is_refused(app: OperatorsApp) -> None:
     body = b"[" * 1500 + b"]" * 1500
     refused = await ask(app, "/keys", "POST", token=KEYS, body=body, content_type="application/json")
@@ -190,6 +190,7 @@ async def test_a_missing_body_is_named(call: Caller) -> None:
     assert "needs a body" in refused.json()["detail"]
 
 
+async def test_a_plan_that_does_not_exist_is_named(call: Caller) -> None:
     refused = await call("POST", "/keys", {**ACME, "plan": "gold"})
     assert refused.problem() == (400, "unknown_plan")
     assert "No plan gold" in refused.json()["detail"]
@@ -202,6 +203,16 @@ async def test_a_repeated_request_gets_the_same_key(call: Caller, store: KeyStor
     assert await works(store, first.json()["key"])
     assert (await call("GET", "/keys")).json()["total"] == 1
     assert len(await trail(store)) == 1
+
+
+async def test_a_repeated_request_gets_the_same_key_whatever_changed_since(call: Caller) -> None:
+    await call("PUT", "/plans/basic", {})
+    order = {**ACME, "plan": "basic", "terms": {"quota": QUOTA}}
+    first = (await call("POST", "/keys", order, idempotency_key="order-1")).json()
+    await call("POST", f"/keys/{first['key_id']}/revoke")
+    assert (await call("DELETE", "/plans/basic")).status == 204
+    await call("PUT", "/partners/acme", {"terms": {"quota": {**QUOTA, "requests": 5}}})
+    assert (await call("POST", "/keys", order, idempotency_key="order-1")).json()["key"] == first["key"]
 
 
 async def test_requests_repeated_at_the_same_time_issue_one_key(call: Caller) -> None:
@@ -217,16 +228,6 @@ async def test_an_idempotency_key_is_for_one_request(call: Caller) -> None:
     refused = await call("POST", "/keys", {"partner": "other"}, idempotency_key="order-4711")
     assert refused.problem() == (422, "idempotency_key_reused")
     assert (await call("GET", "/keys")).json()["total"] == 1
-async def test_a_repeated_request_gets_the_same_key_whatever_changed_since(call: Caller) -> None:
-    await call("PUT", "/plans/basic", {})
-    order = {**ACME, "plan": "basic", "terms": {"quota": QUOTA}}
-    first = (await call("POST", "/keys", order, idempotency_key="order-1")).json()
-    await call("POST", f"/keys/{first['key_id']}/revoke")
-    assert (await call("DELETE", "/plans/basic")).status == 204
-    await call("PUT", "/partners/acme", {"terms": {"quota": {**QUOTA, "requests": 5}}})
-    assert (await call("POST", "/keys", order, idempotency_key="order-1")).json()["key"] == first["key"]
-
-
     assert (await call("POST", "/keys", ACME, idempotency_key="x" * 201)).problem() == (400, "bad_request")
 
 
@@ -310,29 +311,6 @@ async def test_a_link_to_a_revoked_key_shows_nothing(call: Caller) -> None:
     assert opened.problem() == (410, "link_used")
 
 
-async def test_a_link_begins_with_the_address_in_the_settings(server: ValkeyProcess, tmp_path: Path) -> None:
-    made = actions(Settings(data_dir=str(tmp_path), handover_url="https://keys.example.com"), server.url)
-    try:
-        call = Caller(operators(lambda: instance(WELL), keys=KEYS, changes=made))
-        assert (await call.issue(deliver="link"))["link"].startswith("https://keys.example.com/handover/")
-    finally:
-        await made.backend.stop()
-
-
-# Searching
-
-
-async def test_keys_are_searched_and_paged_newest_first(call: Caller) -> None:
-    await call("PUT", "/plans/basic", {"terms": TERMS})
-    ids = [(await call.issue(label=f"Nr {number}", plan="basic"))["key_id"] for number in range(5)]
-    await call.issue(partner="other", test=True)
-    found: list[str] = []
-    cursor = ""
-    while cursor is not None:
-        page = (await call("GET", f"/keys?partner=acme&limit=2{cursor and f'&cursor={cursor}'}")).json()
-        assert page["total"] == 5
-        found += [key["key_id"] for key in page["keys"]]
-        cursor = page["next_cursor"] and page["next_cursor"].replace("+", "%2B")
 async def test_a_link_that_cannot_show_its_key_yet_stays_unopened(
     call: Caller, server: ValkeyProcess, tmp_path: Path
 ) -> None:
@@ -357,6 +335,30 @@ async def test_a_link_is_opened_by_an_address_and_no_name(call: Caller, store: K
     assert (await trail(store))[-1] == ("delivered", "link (192.0.2.7)")
 
 
+async def test_a_link_begins_with_the_address_in_the_settings(server: ValkeyProcess, tmp_path: Path) -> None:
+    made = actions(Settings(data_dir=str(tmp_path), handover_url="https://keys.example.com"), server.url)
+    try:
+        call = Caller(operators(lambda: instance(WELL), keys=KEYS, changes=made))
+        assert (await call.issue(deliver="link"))["link"].startswith("https://keys.example.com/handover/")
+    finally:
+        await made.backend.stop()
+
+
+# Searching
+
+
+async def test_keys_are_searched_and_paged_newest_first(call: Caller) -> None:
+    await call("PUT", "/plans/basic", {"terms": TERMS})
+    ids = [(await call.issue(label=f"Nr {number}", plan="basic"))["key_id"] for number in range(5)]
+    await call.issue(partner="other", test=True)
+    found: list[str] = []
+    cursor = ""
+    while cursor is not None:
+        page = (await call("GET", f"/keys?partner=acme&limit=2{cursor and f'&cursor={cursor}'}")).json()
+        assert page["total"] == 5
+        found += [key["key_id"] for key in page["keys"]]
+        cursor = page["next_cursor"]
+        assert cursor is None or quote(cursor, safe=":~") == cursor
     assert sorted(found) == sorted(ids)
     for query, total in (
         ("plan=basic", 5),
@@ -413,8 +415,6 @@ async def test_a_change_keeps_what_it_leaves_out(call: Caller) -> None:
     assert freed.json()["terms"] == {"rate": TERMS["rate"]}
 
 
-async def test_an_empty_change_is_refused(call: Caller) -> None:
-    key_id = (await call.issue())["key_id"]
 async def test_times_are_kept_in_utc(call: Caller) -> None:
     order = {"not_before": "2098-12-31T23:30:00-05:00", "expires_at": "2099-01-01T00:00:00+05:00"}
     with_end = await call("POST", "/keys", {**ACME, "expires_at": order["expires_at"]})
@@ -426,6 +426,8 @@ async def test_times_are_kept_in_utc(call: Caller) -> None:
         assert refused.problem() == (400, "invalid_body")
 
 
+async def test_an_empty_change_is_refused(call: Caller) -> None:
+    key_id = (await call.issue())["key_id"]
     refused = await call("PATCH", f"/keys/{key_id}", {})
     assert refused.problem() == (400, "invalid_body")
     assert "no change requested" in refused.json()["detail"]
@@ -476,6 +478,12 @@ async def test_a_rotation_gives_a_new_key_and_an_end_to_the_old(call: Caller, st
     assert again.problem() == (409, "change_refused")
 
 
+async def test_the_successor_of_a_key_that_works_later_works_no_earlier(call: Caller) -> None:
+    old = await call.issue(not_before="2099-01-01T00:00:00Z")
+    new = (await call("POST", f"/keys/{old['key_id']}/rotate", {"overlap_seconds": 0})).json()
+    assert (new["status"], new["not_before"]) == ("pending", "2099-01-01T00:00:00Z")
+
+
 async def test_a_rotated_key_can_be_delivered_by_a_link(call: Caller, store: KeyStore) -> None:
     old = await call.issue(test=True)
     order = {"overlap_seconds": 0, "deliver": "link"}
@@ -515,12 +523,6 @@ async def test_a_whole_key_in_a_path_is_not_repeated(call: Caller) -> None:
     issued = await call.issue()
     for path in ("", "/usage", "/errors"):
         refused = await call("GET", f"/keys/{issued['key']}{path}")
-async def test_the_successor_of_a_key_that_works_later_works_no_earlier(call: Caller) -> None:
-    old = await call.issue(not_before="2099-01-01T00:00:00Z")
-    new = (await call("POST", f"/keys/{old['key_id']}/rotate", {"overlap_seconds": 0})).json()
-    assert (new["status"], new["not_before"]) == ("pending", "2099-01-01T00:00:00Z")
-
-
         assert refused.problem() == (400, "invalid_key_id")
         assert issued["key"].encode() not in refused.body
         assert parsed(issued["key"]).key_id.encode() in refused.body
@@ -569,8 +571,6 @@ async def test_a_plan_in_use_is_not_removed(call: Caller) -> None:
     assert (await call("DELETE", "/plans/basic")).status == 204
 
 
-@pytest.mark.parametrize("name", ["a%20b", "x" * 65, "%C3%A9"])
-async def test_a_name_that_no_plan_can_have_is_refused(call: Caller, name: str) -> None:
 async def test_spaces_around_a_name_are_no_part_of_it(call: Caller) -> None:
     for kind in ("plans", "partners"):
         assert (await call("PUT", f"/{kind}/%20basic%20", {})).json()["name"] == "basic"
@@ -617,6 +617,8 @@ async def test_what_reads_every_key_runs_one_at_a_time(call: Caller, changes: Ac
     assert {answer.status for answer in await asyncio.gather(*waiting)} == {200}
 
 
+@pytest.mark.parametrize("name", ["a%20b", "x" * 65, "%C3%A9"])
+async def test_a_name_that_no_plan_can_have_is_refused(call: Caller, name: str) -> None:
     refused = await call("PUT", f"/plans/{name}", {})
     assert refused.problem() == (400, "invalid_parameter")
 
@@ -641,8 +643,6 @@ async def test_limits_of_a_partner_are_set_and_bound_its_keys(call: Caller) -> N
 # A store that is away
 
 
-async def test_while_the_key_store_is_away_nothing_is_half_done(short: Path, tmp_path: Path) -> None:
-    server = ValkeyProcess(short / "keys", appendonly=True).start()
 async def test_a_store_that_lost_its_keys_lists_nothing(call: Caller, store: KeyStore) -> None:
     await call("PUT", "/plans/basic", {})
     await store.redis.call(lambda client: client.flushall())
@@ -650,6 +650,8 @@ async def test_a_store_that_lost_its_keys_lists_nothing(call: Caller, store: Key
         assert (await call("GET", path)).problem() == (503, "unavailable"), path
 
 
+async def test_while_the_key_store_is_away_nothing_is_half_done(short: Path, tmp_path: Path) -> None:
+    server = ValkeyProcess(short / "keys", appendonly=True).start()
     made = actions(Settings(data_dir=str(tmp_path)), server.url)
     call = Caller(operators(lambda: instance(WELL), keys=KEYS, changes=made))
     try:
