@@ -12,6 +12,7 @@ Way = Literal["command", "http", "page", "inbox", "instance"]
 _LISTENER, _PAGE, _INBOX, INSTANCE = "operator listener", "operator page", "inbox of", "forecast"
 _WAYS: dict[str, Way] = {
     f"{_LISTENER} (": "http",
+    "link (": "http",  # the owner of a key, who opens its link
     f"{_PAGE} (": "page",
     f"{_INBOX} ": "inbox",
     f"{INSTANCE} (": "instance",

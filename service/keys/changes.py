@@ -148,7 +148,7 @@ async def rotate(
     if end.expires_at is not None and end.expires_at <= now():
         raise KeyStoreError(f"key {key_id} has expired: extend it first, or issue a new one")
     await _refuse_second(store, old)
-    more = MoreOfKey(plan=old.more.plan)
+    more = MoreOfKey(plan=old.more.plan, not_before=old.more.not_before)
     guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
     presented, new = store.new_key(
         old.partner, old.label, expires_at or end.expires_at, old.terms, test=old.test, more=more, draft=draft

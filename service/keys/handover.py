@@ -49,21 +49,27 @@ async def open_link(store: KeyStore, token: str) -> tuple[str, WholeKey]:
     """Returns the key of a link as its owner gets it, and as it is stored. The link shows nothing from now on.
 
     Raises:
-        LinkUsedError: if the link was opened before, is older than 24 hours, or never existed; or its key is of no use.
+        LinkUsedError: if the link was opened before, has ended, or never existed; or its key does not work.
+        ForeignStoreError: if this is not the store that our keys are in.
         StoreUnavailable: if the store does not answer.
     """
+    store.check_identity(await store.identity())
     name = _record_of("link", token)
-    # one command, so that of two callers one gets it
-    raw = await store.redis.call(lambda client: client.set(name, _OPENED, xx=True, get=True, keepttl=True))
+    (raw,) = await store.raw_records([name])
+    used = LinkUsedError("the link was opened before, or has ended")
     if raw is None or raw == _OPENED:
-        raise LinkUsedError("the link was opened before, or has ended")
+        raise used
     draft = decode_record(raw, KeyDraft, name)
     key = None if draft is None else await store.issued(draft.key_id)
     if draft is None or key is None:
         raise LinkUsedError("the key of this link does not exist")
     presented, parts = draft.parts(store.pepper)
     if form.digest(parts.secret, store.pepper) != key.digest or key.status() not in ("active", "pending"):
-        raise LinkUsedError("the key of this link does not work any more")
+        raise LinkUsedError("the key of this link does not work now")  # the link stays: the key may be resumed
+    # one command, so that of two callers one gets it
+    before = await store.redis.call(lambda client: client.set(name, _OPENED, xx=True, get=True, keepttl=True))
+    if before != raw:
+        raise used
     return presented, key
 
 

@@ -109,7 +109,11 @@ async def plan_views(store: KeyStore) -> tuple[list[PlanView], list[DamagedKey]]
 
 async def plan_view(store: KeyStore, name: str) -> PlanView:
     """Raises NoSuchPlanError, StoreUnavailable."""
-    _, plan = await named.plan_of(store, name)
+    return await view_of_plan(store, (await named.plan_of(store, name))[1])
+
+
+async def view_of_plan(store: KeyStore, plan: Plan) -> PlanView:
+    """Raises StoreUnavailable."""
     return _plan_view(plan, await _uses(store, Plan))
 
 
@@ -125,6 +129,11 @@ async def partner_view(store: KeyStore, name: str) -> PartnerView:
     _, partner = await named.read(store, Partner, name)
     if partner is None:
         raise NoSuchPartnerError(f"no limits of partner {name}; `forecast partners list` shows those there are")
+    return await view_of_partner(store, partner)
+
+
+async def view_of_partner(store: KeyStore, partner: Partner) -> PartnerView:
+    """Raises StoreUnavailable."""
     return _partner_view(partner, await _uses(store, Partner))
 
 
@@ -149,5 +158,8 @@ async def _every(store: KeyStore, kind: type[named.N]) -> tuple[list[named.N], l
 
 async def _uses(store: KeyStore, kind: type[Named]) -> Counter[str | None]:
     """Returns the number of keys by the name of their plan or partner. Revoked keys do not count."""
-    keys = [key async for key in every_key(store) if not isinstance(key, DamagedKey) and key.revoked_at is None]
-    return Counter(key.more.plan if kind is Plan else key.partner for key in keys)
+    uses: Counter[str | None] = Counter()
+    async for key in every_key(store):
+        if not isinstance(key, DamagedKey) and key.revoked_at is None:
+            uses[key.more.plan if kind is Plan else key.partner] += 1
+    return uses

@@ -108,6 +108,7 @@ async def guard_of_plan(store: KeyStore, name: str) -> Edit:
 
 async def remove_plan(store: KeyStore, name: str) -> Plan:
     """Returns the removed plan. Raises KeyStoreError if there is none or a key uses it, StoreUnavailable."""
+    await store.ensure_ours()
     _, before = await plan_of(store, name)
     await _refuse_used(store, name)
 

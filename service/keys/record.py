@@ -23,7 +23,7 @@ NEVER_USED: Mapping[str, datetime] = {}
 
 # A time without a time zone could not be compared with others.
 Moment = Annotated[datetime, Meta(tz=True)]
-PlanName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}\Z")]
+PlanName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$(?!\n)")]  # in JavaScript too, for OpenAPI
 Digest = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
 # The latest time that may identify a store: an operator's next decision must be later.
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)

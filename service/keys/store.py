@@ -3,7 +3,7 @@
 Every change is made together with its line in the audit trail (audit.py).
 """
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Container, Sequence
 from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,14 +48,14 @@ class KeyStore(KeyReader):
         super().__init__(store, secret, data)
         self.replicas = replicas
         self._by: str | None = None
-        self._expected: Set[int] | None = None
+        self._expected: Container[int] | None = None
 
     @property
     def by(self) -> str:
         """The author of changes: the user of this process, unless the store was opened for another."""
         return self._by or whoami()
 
-    def acting_for(self, by: str, expected: Set[int] | None = None) -> "KeyStore":
+    def acting_for(self, by: str, expected: Container[int] | None = None) -> "KeyStore":
         """Returns this store for one change by `by`.
 
         The change raises OtherRevisionError unless the record has an `expected` revision, 0 if there is none.

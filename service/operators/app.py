@@ -131,11 +131,13 @@ def _api_error(error: Exception) -> ApiError | None:
     """Returns this listener's error for a request that Litestar refused; None for a defect."""
     if isinstance(error, ValidationException):
         faults: Any = error.extra or ()
+        if any(fault["message"] == "'data'" for fault in faults):  # Litestar's own words for no body at all
+            return ApiError("invalid_body", "This endpoint needs a body: a JSON object.")
         described = "; ".join(f"{fault['key']}: {fault['message']}" for fault in faults)
         if any(fault.get("source") != "body" for fault in faults):
             return ApiError("invalid_parameter", f"{described}.")
         return ApiError("invalid_body", f"This endpoint does not accept the body: {described}.")
-    if isinstance(error, UnicodeDecodeError) or str(error).endswith(_CUT_OFF):
+    if isinstance(error, UnicodeDecodeError | RecursionError) or str(error).endswith(_CUT_OFF):
         return ApiError("invalid_body")
     if not isinstance(error, HTTPException) or error.status_code >= 500:
         return None

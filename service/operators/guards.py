@@ -76,6 +76,8 @@ def caller_of(request: AnyRequest) -> str:
     except ValueError as error:
         raise ApiError("bad_request", f"{error}.") from None
     # browsers send it, and scripts in pages cannot set it
-    in_page = request.headers.get("sec-fetch-site") == "same-origin"
-    address = request.client.host if request.client is not None else "unknown"
-    return caller(address, name, in_page=in_page)
+    return caller(address_of(request), name, in_page=request.headers.get("sec-fetch-site") == "same-origin")
+
+
+def address_of(request: AnyRequest) -> str:
+    return request.client.host if request.client is not None else "unknown"

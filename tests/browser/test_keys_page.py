@@ -198,7 +198,7 @@ def test_a_key_in_the_search_never_gets_into_an_address(sales: Sales, page: Page
     enter(page.get_by_label("Or the id of a key"), "../plans")
     expect(alert).to_contain_text("not the id of a key")
     enter(page.get_by_label("Or the id of a key"), "0" * 12)
-    expect(page.locator("#key-problem")).to_contain_text("no key 000000000000")
+    expect(page.locator("#key-problem")).to_contain_text("No key 000000000000")
     assert page.locator("#details").is_hidden()
 
 
@@ -259,7 +259,7 @@ def test_a_key_is_issued_by_keyboard_and_handed_over_by_a_link(sales: Sales, pag
     assert issued["terms"] == {"areas": ["forecast", "projects"], "rate": {"requests": 7, "seconds": 1, "burst": 7}}
     assert httpx.post(link, headers={"accept": "application/json"}, json={}).json()["key_id"] == issued["key_id"]
     trail: Any = sales.redis.xrevrange("a:audit", count=2)
-    assert '"by":"Jörg Sales, page (127.0.0.1)"' in trail[1][1][b"line"].decode()
+    assert '"by":"operator page (127.0.0.1): Jörg Sales"' in trail[1][1][b"line"].decode()
     page.get_by_role("button", name="Copy").click()
     expect(page.locator("#copied")).to_have_text(re.compile("Copied|Selected"))
     assert page.evaluate("getSelection().toString()") == link
@@ -313,7 +313,7 @@ def test_a_key_is_suspended_resumed_changed_rotated_and_revoked(sales: Sales, pa
     enter(open_dialog(page, "Suspend").get_by_label("Reason"), "invoice 4711")
     expect(page.locator("#key-done")).to_have_text("The key is suspended.")
     expect(page.locator("#key-title")).to_be_focused()
-    assert re.match(r"suspended since 20.* by page \(127.0.0.1\): invoice 4711", fact(page, "Status"))
+    assert re.match(r"suspended since 20.* by operator page \(127.0.0.1\): invoice 4711", fact(page, "Status"))
     assert page.get_by_role("button", name="Rotate").is_hidden()
     dialog = open_dialog(page, "Change")
     dialog.get_by_label("Ends").fill("2099-01-31")

@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote
 
 import msgspec
 
@@ -21,6 +21,7 @@ from service.operators.observer import Observer
 from service.operators.origins import Hosts
 from service.operators.overview import History, Overview
 from service.operators.state import InstanceState
+from service.request.request import decode_path
 from tests.support.asgi import exchange
 from tests.support.key_store import PEPPER
 
@@ -135,6 +136,6 @@ async def ask(
         given["authorization"] = f"Bearer {token}"
     raw = [(name.encode(), value.encode()) for name, value in given.items()]
     scope: dict[str, Any] = {"headers": raw, "client": ("192.0.2.7", 4711), "query_string": query.encode()}
-    start, answered = await exchange(app, unquote(path), method, body, **scope)
+    start, answered = await exchange(app, decode_path(quote(path, safe="/%").encode()), method, body, **scope)
     found = {name.decode(): value.decode() for name, value in start["headers"]}
     return Answer(start["status"], found, answered)

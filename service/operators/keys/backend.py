@@ -1,7 +1,8 @@
 """The key store, usage and last errors behind the endpoints for keys; its errors as answers."""
 
 import asyncio
-from collections.abc import Iterator
+import re
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -9,6 +10,7 @@ from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from config.settings import Settings
+from service.base.terms import MOST
 from service.http.own_usage.errors import ErrorReader
 from service.http.own_usage.usage import OwnUsage
 from service.keys import form
@@ -33,6 +35,7 @@ from service.redis.opening import opened
 from service.redis.primary import Primary
 from service.request.errors import ApiError
 
+_TAG = re.compile('"[0-9]{1,16}"')
 _ERRORS_SECONDS = 2.0  # for reading the last errors of a key
 # The code for each error of the key store; the first that fits.
 _CODES: tuple[tuple[type[Exception], str], ...] = (
@@ -79,6 +82,14 @@ class KeyBackend:
             await self._store.redis.start()
         return self._store
 
+    async def owned(self) -> KeyStore:
+        """Returns the store, for a listing. Raises ForeignStoreError if it is not the one that our keys are in."""
+        store = await self.store()
+        loss = await store.loss()
+        if loss is not None:
+            raise ForeignStoreError(loss)
+        return store
+
     async def acting(self, request: AnyRequest) -> KeyStore:
         """Returns the store for the change in `request`, with its author and preconditions. Raises ApiError."""
         return (await self.store()).acting_for(caller_of(request), _expected(request))
@@ -110,18 +121,23 @@ def check_id(key_id: str) -> None:
         raise ApiError("invalid_key_id")
 
 
-def _expected(request: AnyRequest) -> frozenset[int] | None:
+def _expected(request: AnyRequest) -> Container[int] | None:
     """Returns the revisions that If-Match and If-None-Match (RFC 9110, 13.1) allow a record; None for any.
 
     A tag is a revision; 0 means that there is no record.
     """
-    wanted = ",".join(request.headers.getall("if-match", []))
-    if request.headers.get("if-none-match", "").strip() == "*":
+    match, none_match = (_tags(request, name) for name in ("if-match", "if-none-match"))
+    if "*" in none_match:
         return frozenset({0} if request.method == "PUT" else ())  # only a PUT can create
-    if not wanted or wanted.strip() == "*":
+    if "if-match" not in request.headers:
         return None
-    tags = (tag.strip() for tag in wanted.split(","))
-    return frozenset(int(tag[1:-1]) for tag in tags if len(tag) < 20 and tag[1:-1].isascii() and tag[1:-1].isdigit())
+    if "*" in match:
+        return range(1, MOST + 1) if request.method == "PUT" else None  # the others need a record in any case
+    return frozenset(int(tag[1:-1]) for tag in match if _TAG.fullmatch(tag))
+
+
+def _tags(request: AnyRequest, name: str) -> list[str]:
+    return [tag.strip() for tag in ",".join(request.headers.getall(name, [])).split(",")]
 
 
 async def _errors_of(cache_url: str, key_id: str) -> tuple[OwnError, ...]:

@@ -97,10 +97,7 @@ class KeysController(Controller):
         """Search keys, newest first, by partner, plan, status, area and a part of the label."""
         newest, damaged = Newest(limit, None if cursor is None else _place(cursor)), []
         with api_errors():
-            store = await backend.store()
-            loss = await store.loss()
-            if loss is not None:
-                raise ApiError("unavailable", f"{loss}.")
+            store = await backend.owned()
             async with backend.listing:
                 async for view in key_views(store, await last_used(store.redis)):
                     if isinstance(view, DamagedKey):
@@ -108,7 +105,7 @@ class KeysController(Controller):
                     elif wanted.matches(view):
                         newest.add(view)
         views = newest.views()
-        more = f"{views[-1].created_at.isoformat()}~{views[-1].key_id}" if newest.left > len(views) else None
+        more = _cursor(views[-1]) if newest.left > len(views) else None
         return KeyPage(views, newest.seen, more, damaged[:_LISTED])
 
     @post("/", status_code=201, responses=CHANGING)
@@ -116,7 +113,7 @@ class KeysController(Controller):
         self, request: AnyRequest, data: JSONBody[IssueOrder], backend: Backend, idempotency_key: _Repeated = None
     ) -> Response[IssuedKey]:
         """Issue a key. The answer shows it once, or has a link that does."""
-        partner, label = checked("partner", data.partner), checked("label", data.label)
+        partner, label = checked("partner", data.partner), checked("label", data.label, can_be_empty=True)
         with api_errors():
             store = await backend.acting(request)
             draft = await _draft(store, request, idempotency_key, test=data.test)
@@ -277,6 +274,11 @@ def _shown(key: WholeKey) -> Response[KeyView]:
 def _encoded(body: bytes) -> Response[Any]:
     """Returns the response for an answer that is encoded already."""
     return Response(body, media_type="application/json")
+
+
+def _cursor(last: KeyView) -> str:
+    # without a plus sign, which is a space in a query
+    return f"{last.created_at.isoformat().replace('+00:00', 'Z')}~{last.key_id}"
 
 
 def _place(cursor: str) -> Place:

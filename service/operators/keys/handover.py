@@ -14,7 +14,7 @@ from service.keys.audit import Change, describe_change, note
 from service.keys.handover import open_link
 from service.keys.record import WholeKey
 from service.keys.store import KeyStore
-from service.operators.guards import AnyRequest, caller_of, headers_of
+from service.operators.guards import AnyRequest, address_of, headers_of
 from service.operators.keys.backend import Backend, api_errors
 from service.operators.keys.controller import READ
 from service.operators.page_files import wants_page
@@ -73,7 +73,7 @@ class HandoverController(Controller):
                 raise
             status, advice = OPERATOR_CODES[error.code]
             return _page(status, title="No key here", problem=advice)
-        await _note(store, key, caller_of(request))
+        await _note(store, key, f"link ({address_of(request)})")  # anybody may send an X-Actor here
         if not in_browser:
             return Response(HandedOver(presented, key.key_id, key.partner, key.label))
         ends = f"{key.expires_at:%Y-%m-%d %H:%M} UTC" if key.expires_at else ""

@@ -92,8 +92,8 @@ class IssueOrder(_Order, frozen=True, kw_only=True):
     deliver: Literal["answer", "link"] = "answer"
 
     def __post_init__(self) -> None:
-        _refuse_past("not_before", self.not_before)
-        _refuse_past("expires_at", self.expires_at)
+        _use_utc(self, "not_before")
+        _use_utc(self, "expires_at")
         if self.not_before is not None and self.expires_at is not None and self.expires_at <= self.not_before:
             raise ValueError("expires_at must be later than not_before")
 
@@ -106,7 +106,7 @@ class ChangeOrder(_Order, frozen=True, kw_only=True):
     expires_at: Moment | UnsetType | None = UNSET
 
     def __post_init__(self) -> None:
-        _refuse_past("expires_at", None if self.expires_at is UNSET else self.expires_at)
+        _use_utc(self, "expires_at")
         if self.plan is UNSET and self.expires_at is UNSET and self.terms == TermsEdit():
             raise ValueError("no change requested: give plan, terms or expires_at")
 
@@ -119,7 +119,7 @@ class RotateOrder(_Order, frozen=True, kw_only=True):
     deliver: Literal["answer", "link"] = "answer"
 
     def __post_init__(self) -> None:
-        _refuse_past("expires_at", self.expires_at)
+        _use_utc(self, "expires_at")
 
 
 class SuspendOrder(_Order, frozen=True, kw_only=True):
@@ -150,12 +150,15 @@ class IssuedKey(KeyView, frozen=True, kw_only=True):
     old: KeyView | UnsetType = UNSET
 
 
-def checked(name: str, text: str) -> str:
+def checked(name: str, text: str, *, code: str = "invalid_body", can_be_empty: bool = False) -> str:
     """Returns a text as it is stored. Raises ApiError (400) if it cannot be."""
     try:
-        return storable(name, text)
+        stored = storable(name, text)
     except ValueError as error:
-        raise ApiError("invalid_body", f"This endpoint does not accept the body: {error}.") from None
+        raise ApiError(code, f"{error}.") from None
+    if not stored and not can_be_empty:
+        raise ApiError(code, f"{name} is empty.")
+    return stored
 
 
 def _areas(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -169,6 +172,14 @@ def _areas(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return tuple(name for name in AREA_NAMES if name in names)
 
 
-def _refuse_past(name: str, time: datetime | None) -> None:
-    if time is not None and time <= datetime.now(UTC):
+def _use_utc(order: _Order, name: str) -> None:
+    """Converts a time of `order` to UTC, in which all times are shown. Raises ValueError if it is in the past."""
+    time = getattr(order, name)
+    if not isinstance(time, datetime):
+        return
+    if time <= datetime.now(UTC):
         raise ValueError(f"{name} is in the past")
+    try:
+        msgspec.structs.force_setattr(order, name, time.astimezone(UTC))
+    except OverflowError:
+        raise ValueError(f"{name} is after the year 9999") from None

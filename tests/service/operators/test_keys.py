@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -14,10 +15,11 @@ from service.keys import audit, form
 from service.keys.store import KeyStore, open_key_store
 from service.operators.actions import Actions
 from service.operators.app import OperatorsApp
+from service.operators.keys.backend import KeyBackend
 from service.redis.primary import Primary
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER, parsed
-from tests.support.operators import KEYS, READ, WRITE, Answer, actions, ask, operators
+from tests.support.operators import KEYS, READ, WRITE, Answer, actions, ask, operators, purge
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
 
@@ -176,6 +178,18 @@ async def test_a_wrong_order_issues_nothing(call: Caller, order: dict[str, Any],
     assert (await call("GET", "/keys")).json()["total"] == 0
 
 
+async def test_a_body_nested_too_deeply_is_refused(app: OperatorsApp) -> None:
+    body = b"[" * 1500 + b"]" * 1500
+    refused = await ask(app, "/keys", "POST", token=KEYS, body=body, content_type="application/json")
+    assert refused.problem() == (400, "invalid_body")
+
+
+async def test_a_missing_body_is_named(call: Caller) -> None:
+    refused = await call("POST", "/keys")
+    assert refused.problem() == (400, "invalid_body")
+    assert "needs a body" in refused.json()["detail"]
+
+
 async def test_a_plan_that_does_not_exist_is_named(call: Caller) -> None:
     refused = await call("POST", "/keys", {**ACME, "plan": "gold"})
     assert refused.problem() == (400, "unknown_plan")
@@ -189,6 +203,16 @@ async def test_a_repeated_request_gets_the_same_key(call: Caller, store: KeyStor
     assert await works(store, first.json()["key"])
     assert (await call("GET", "/keys")).json()["total"] == 1
     assert len(await trail(store)) == 1
+
+
+async def test_a_repeated_request_gets_the_same_key_whatever_changed_since(call: Caller) -> None:
+    await call("PUT", "/plans/basic", {})
+    order = {**ACME, "plan": "basic", "terms": {"quota": QUOTA}}
+    first = (await call("POST", "/keys", order, idempotency_key="order-1")).json()
+    await call("POST", f"/keys/{first['key_id']}/revoke")
+    assert (await call("DELETE", "/plans/basic")).status == 204
+    await call("PUT", "/partners/acme", {"terms": {"quota": {**QUOTA, "requests": 5}}})
+    assert (await call("POST", "/keys", order, idempotency_key="order-1")).json()["key"] == first["key"]
 
 
 async def test_requests_repeated_at_the_same_time_issue_one_key(call: Caller) -> None:
@@ -287,6 +311,30 @@ async def test_a_link_to_a_revoked_key_shows_nothing(call: Caller) -> None:
     assert opened.problem() == (410, "link_used")
 
 
+async def test_a_link_that_cannot_show_its_key_yet_stays_unopened(
+    call: Caller, server: ValkeyProcess, tmp_path: Path
+) -> None:
+    issued = await call.issue(deliver="link")
+    path, key_path = issued["link"].removeprefix("http://a"), f"/keys/{issued['key_id']}"
+    await call("POST", f"{key_path}/suspend", {"reason": "x"})
+    assert (await ask(call.app, path, "POST", content_type="application/json")).problem() == (410, "link_used")
+    await call("POST", f"{key_path}/resume")
+    settings = Settings(data_dir=str(tmp_path / "b"))
+    other = Actions(settings, KeyBackend(settings, server.url, "", b"another pepper than ours"), purge)
+    try:
+        stranger = operators(lambda: instance(WELL), keys=KEYS, changes=other)
+        assert (await ask(stranger, path, "POST", content_type="application/json")).problem() == (503, "unavailable")
+    finally:
+        await other.backend.stop()
+    assert (await ask(call.app, path, "POST", content_type="application/json", x_actor="x" * 300)).status == 200
+
+
+async def test_a_link_is_opened_by_an_address_and_no_name(call: Caller, store: KeyStore) -> None:
+    path = (await call.issue(deliver="link"))["link"].removeprefix("http://a")
+    await ask(call.app, path, "POST", content_type="application/json", x_actor="maria@sales")
+    assert (await trail(store))[-1] == ("delivered", "link (192.0.2.7)")
+
+
 async def test_a_link_begins_with_the_address_in_the_settings(server: ValkeyProcess, tmp_path: Path) -> None:
     made = actions(Settings(data_dir=str(tmp_path), handover_url="https://keys.example.com"), server.url)
     try:
@@ -309,7 +357,8 @@ async def test_keys_are_searched_and_paged_newest_first(call: Caller) -> None:
         page = (await call("GET", f"/keys?partner=acme&limit=2{cursor and f'&cursor={cursor}'}")).json()
         assert page["total"] == 5
         found += [key["key_id"] for key in page["keys"]]
-        cursor = page["next_cursor"] and page["next_cursor"].replace("+", "%2B")
+        cursor = page["next_cursor"]
+        assert cursor is None or quote(cursor, safe=":~") == cursor
     assert sorted(found) == sorted(ids)
     for query, total in (
         ("plan=basic", 5),
@@ -366,6 +415,17 @@ async def test_a_change_keeps_what_it_leaves_out(call: Caller) -> None:
     assert freed.json()["terms"] == {"rate": TERMS["rate"]}
 
 
+async def test_times_are_kept_in_utc(call: Caller) -> None:
+    order = {"not_before": "2098-12-31T23:30:00-05:00", "expires_at": "2099-01-01T00:00:00+05:00"}
+    with_end = await call("POST", "/keys", {**ACME, "expires_at": order["expires_at"]})
+    assert with_end.json()["expires_at"] == "2098-12-31T19:00:00Z"
+    with_begin = await call.issue(not_before=order["not_before"])
+    assert with_begin["not_before"] == "2099-01-01T04:30:00Z"
+    for name in order:
+        refused = await call("POST", "/keys", {**ACME, name: "9999-12-31T23:59:59-12:00"})
+        assert refused.problem() == (400, "invalid_body")
+
+
 async def test_an_empty_change_is_refused(call: Caller) -> None:
     key_id = (await call.issue())["key_id"]
     refused = await call("PATCH", f"/keys/{key_id}", {})
@@ -386,7 +446,11 @@ async def test_of_two_changes_at_once_one_is_told_so(call: Caller) -> None:
     assert (await call("PATCH", f"/keys/{key_id}", rates[1], if_match="*")).status == 200
     for path, body in (("suspend", {"reason": "x"}), ("rotate", {"overlap_seconds": 0}), ("revoke", None)):
         assert (await call("POST", f"/keys/{key_id}/{path}", body, if_match=tag)).problem()[0] == 412
-    assert (await call("PATCH", f"/keys/{key_id}", rates[1], if_match='W/"1"')).problem()[0] == 412
+    for wrong in ('W/"2"', "2", "x2x", ""):
+        assert (await call("PATCH", f"/keys/{key_id}", rates[1], if_match=wrong)).problem()[0] == 412, wrong
+    assert (await call("PUT", "/plans/none", {}, if_match="*")).problem()[0] == 412
+    await call("PUT", "/plans/one", {})
+    assert (await call("PUT", "/plans/one", {}, if_none_match='"x", *')).problem()[0] == 412
 
 
 async def test_a_key_is_suspended_and_resumed(call: Caller, store: KeyStore) -> None:
@@ -412,6 +476,12 @@ async def test_a_rotation_gives_a_new_key_and_an_end_to_the_old(call: Caller, st
     assert await works(store, old["key"])
     again = await call("POST", f"/keys/{old['key_id']}/rotate", order)
     assert again.problem() == (409, "change_refused")
+
+
+async def test_the_successor_of_a_key_that_works_later_works_no_earlier(call: Caller) -> None:
+    old = await call.issue(not_before="2099-01-01T00:00:00Z")
+    new = (await call("POST", f"/keys/{old['key_id']}/rotate", {"overlap_seconds": 0})).json()
+    assert (new["status"], new["not_before"]) == ("pending", "2099-01-01T00:00:00Z")
 
 
 async def test_a_rotated_key_can_be_delivered_by_a_link(call: Caller, store: KeyStore) -> None:
@@ -501,6 +571,52 @@ async def test_a_plan_in_use_is_not_removed(call: Caller) -> None:
     assert (await call("DELETE", "/plans/basic")).status == 204
 
 
+async def test_spaces_around_a_name_are_no_part_of_it(call: Caller) -> None:
+    for kind in ("plans", "partners"):
+        assert (await call("PUT", f"/{kind}/%20basic%20", {})).json()["name"] == "basic"
+        assert (await call("GET", f"/{kind}/basic")).status == 200
+
+
+async def test_a_name_of_spaces_is_refused(call: Caller) -> None:
+    assert (await call("POST", "/keys", {"partner": "  "})).problem() == (400, "invalid_body")
+    assert (await call("PUT", "/partners/%20", {})).problem() == (400, "invalid_parameter")
+    key_id = (await call.issue())["key_id"]
+    assert (await call("POST", f"/keys/{key_id}/suspend", {"reason": " "})).problem() == (400, "invalid_body")
+
+
+async def test_limits_are_set_for_a_partner_with_a_slash_in_its_name(call: Caller) -> None:
+    assert (await call("PUT", "/partners/AT%2FT", {"terms": {"quota": QUOTA}})).json()["name"] == "AT/T"
+    assert (await call("GET", "/partners/AT%2FT")).status == 200
+    above = {"quota": {**QUOTA, "requests": 2_000_000}}
+    assert (await call("POST", "/keys", {"partner": "AT/T", "terms": above})).problem() == (409, "change_refused")
+
+
+async def test_each_of_two_who_set_a_plan_is_answered_with_its_own_terms(call: Caller) -> None:
+    rates = [{"requests": number, "seconds": 1, "burst": number} for number in range(1, 7)]
+    answers = await asyncio.gather(*(call("PUT", "/plans/basic", {"terms": {"rate": rate}}) for rate in rates))
+    shown = [
+        answer.json()["terms"]["rate"] if answer.status < 300 else rate
+        for answer, rate in zip(answers, rates, strict=True)
+    ]
+    assert shown == rates
+
+
+async def test_what_reads_every_key_runs_one_at_a_time(call: Caller, changes: Actions) -> None:
+    await call("PUT", "/plans/basic", {})
+    await call("PUT", "/partners/acme", {})
+    async with changes.backend.listing:
+        waiting = [
+            asyncio.create_task(call(method, path, {} if method == "PUT" else None))
+            for method in ("GET", "PUT")
+            for path in ("/plans/basic", "/partners/acme")
+        ]
+        waiting += [asyncio.create_task(call("GET", path)) for path in ("/keys", "/plans", "/partners")]
+        await call("GET", "/keys/000000000000")
+        await asyncio.wait(waiting, timeout=0.2)
+        assert not any(task.done() for task in waiting)
+    assert {answer.status for answer in await asyncio.gather(*waiting)} == {200}
+
+
 @pytest.mark.parametrize("name", ["a%20b", "x" * 65, "%C3%A9"])
 async def test_a_name_that_no_plan_can_have_is_refused(call: Caller, name: str) -> None:
     refused = await call("PUT", f"/plans/{name}", {})
@@ -525,6 +641,13 @@ async def test_limits_of_a_partner_are_set_and_bound_its_keys(call: Caller) -> N
 
 
 # A store that is away
+
+
+async def test_a_store_that_lost_its_keys_lists_nothing(call: Caller, store: KeyStore) -> None:
+    await call("PUT", "/plans/basic", {})
+    await store.redis.call(lambda client: client.flushall())
+    for path in ("/keys", "/plans", "/plans/basic", "/partners", "/partners/acme"):
+        assert (await call("GET", path)).problem() == (503, "unavailable"), path
 
 
 async def test_while_the_key_store_is_away_nothing_is_half_done(short: Path, tmp_path: Path) -> None:
