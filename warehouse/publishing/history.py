@@ -9,19 +9,7 @@ from warehouse.rules.all_rules import make_finding
 from warehouse.schema.findings import Finding
 
 # If findings of these rules were accepted, slow changes are measured from that release on.
-_REBASED_BY = frozenset(
-    (
-        "total-drift",
-        "state-drift",
-        "slow-drift",
-        "uniform-scale",
-        "slow-loss",
-        "coverage-lost",
-        "coverage-lost-in-state",
-        "coverage-lost-in-county",
-        "zip-codes-lost",
-    )
-)
+_REBASED_BY = {"total-drift", "slow-drift", "uniform-scale", "slow-loss", "coverage-lost", "zip-codes-lost"}
 _MOST_OF_A_MONTH = 20  # days
 _HALF_A_YEAR = 6  # months; MONTH_CODE has no year
 
