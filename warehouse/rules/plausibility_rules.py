@@ -33,7 +33,7 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
     @property
     def table(self) -> str:
         """The table of the places that it checks."""
-        return ALIASES.name if "alias" in self.name else LOCATIONS.name
+        return ALIASES.name if "aliases" in self.among else LOCATIONS.name
 
 
 def _declared_in(file: str) -> tuple[PlausibilityRule, ...]:

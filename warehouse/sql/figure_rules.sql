@@ -169,12 +169,20 @@ QUALIFY new > 9999 OR count(*) OVER (PARTITION BY ordinal, new) > 4
 -- rule: totals limit=0.6 applies=drop
 -- finding: figures are rounded
 -- cause: they may be rounded, or from a summary
-SELECT state, county, figure, fives / number AS measured, fives AS count,
-       format('{:.0f}% are multiples of {}', 100 * measured, CASE WHEN hundreds > 0.6 * number THEN 100 WHEN tens > 0.6 * number THEN 10 ELSE 5 END) AS detail
-FROM (SELECT state, county, figure, count(*) AS number, count(DISTINCT new) AS different, count(*) FILTER (new % 5 = 0) AS fives,
-             count(*) FILTER (new % 10 = 0) AS tens, count(*) FILTER (new % 100 = 0) AS hundreds, GROUPING(county) AS is_state
-      FROM placed_figures WHERE new >= 200 AND state IS NOT NULL GROUP BY GROUPING SETS ((state, figure), (state, county, figure)))
-WHERE CASE WHEN is_state = 1 THEN different >= 30 ELSE county IS NOT NULL AND different >= 10 AND fives = number END
+WITH counties AS (
+    SELECT state, county, ordinal, any_value(figure) AS figure, count(*) AS number, count(*) FILTER (new % 5 = 0) AS fives,
+           count(*) FILTER (new % 10 = 0) AS tens, count(*) FILTER (new % 100 = 0) AS hundreds
+    FROM placed_figures WHERE new >= 200 AND state IS NOT NULL GROUP BY state, county, ordinal
+), areas AS (
+    SELECT state, NULL AS county, ordinal, any_value(figure) AS figure, sum(number) AS number, sum(fives) AS fives, sum(tens) AS tens,
+           sum(hundreds) AS hundreds, 30 AS fewest FROM counties GROUP BY state, ordinal HAVING sum(fives) > {limit} * sum(number)
+    UNION ALL SELECT *, 8 FROM counties WHERE number >= 10 AND fives = number
+)
+SELECT a.state, a.county, any_value(a.figure) AS figure, any_value(fives / number) AS measured, any_value(fives)::BIGINT AS count,
+       format('{:.0f}% are multiples of {}', 100 * measured,
+              any_value(CASE WHEN hundreds > 0.6 * number THEN 100 WHEN tens > 0.6 * number THEN 10 ELSE 5 END)) AS detail
+FROM areas a JOIN placed_figures p ON p.ordinal = a.ordinal AND p.state = a.state AND p.county = coalesce(a.county, p.county)
+WHERE p.new >= 200 GROUP BY a.state, a.county, a.ordinal HAVING count(DISTINCT p.new) >= any_value(a.fewest)
 
 -- name: zeros_filled
 -- ZIP codes whose figure was unknown and is 0, or that of the ZIP code before.
@@ -202,22 +210,37 @@ SEMI JOIN (SELECT ordinal::BIGINT * 10000000 + new AS key FROM placed_figures WH
 WHERE p.old <> p.new
 
 -- name: repeated_value
--- ZIP codes of a county that share one figure of 100 or more; in the country, six times as many that share one of 1,000 or more.
--- In real drops, three do, and 16. Figure and number are one key: counting by two takes twice as long.
+-- ZIP codes of a county that share one new figure of 100 or more; in the country, six times as many that share one of 1,000 or more.
+-- In real drops, three do, and 16. Figure, number and county are one key: counting by several takes twice as long.
 -- rule: cells limit=4 applies=drop
 -- finding: many ZIP codes have the same figure
 -- cause: they may be a default, an upper bound, or one total copied to all
-WITH keys AS (SELECT *, ordinal::BIGINT * 10000000 + new AS key FROM placed_figures WHERE new >= 100)
-SELECT * EXCLUDE (key) FROM keys
+WITH keys AS (
+    SELECT *, ordinal::BIGINT * 10000000 + new AS key, (county::BIGINT * 16384 + ordinal) * 10000000 + new AS ours
+    FROM placed_figures WHERE new >= 100 AND new IS DISTINCT FROM old
+)
+SELECT * EXCLUDE (key, ours) FROM keys
 WHERE key IN (SELECT key FROM keys WHERE new >= 1000 GROUP BY key HAVING count(*) > 6 * {limit})
-    OR (key, county) IN (SELECT (key, county) FROM keys GROUP BY key, county HAVING count(*) > {limit})
+    OR ours IN (SELECT ours FROM keys GROUP BY ours HAVING count(ours) > {limit})
+
+-- name: forecasts_flat
+-- Share of a state's larger ZIP codes whose last forecast is the figure of two years ago.
+-- rule: totals limit=0.7 applies=drop
+-- finding: the last forecast is the latest count in most ZIP codes
+-- cause: forecasts do not grow; a rate may not have been found
+SELECT f.state, f.figure, avg((f.new = l.new)::INTEGER) AS measured, count(*) AS count,
+       format('{:.0f}% of ZIP codes have that of {}', 100 * measured, any_value(l.figure)) AS detail
+FROM figure_sample f JOIN figure_sample l ON l.zip = f.zip
+WHERE f.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND f.open AND f.new >= 1000
+    AND l.ordinal = (SELECT min(ordinal) FROM known_figures WHERE kind = '0 people' AND open)
+GROUP BY f.state, f.figure HAVING count(*) >= 8
 
 -- name: repeated_figure
 -- Share of a state's larger ZIP codes in which two years or housing figures are equal.
 -- Of 1,000 or more. In real drops, at most 13% are.
 -- rule: totals limit=0.7 applies=drop derived=true
 -- finding: figures are equal to others in most ZIP codes
--- cause: one column may have been exported twice
+-- cause: one column may have been exported twice, or columns may be late by a year
 SELECT x.state, y.figure, avg((x.new = y.new)::INTEGER) AS measured, count(*) AS count,
        format('is {} in {:.0f}% of ZIP codes', x.figure, 100 * measured) AS detail
 FROM figure_sample x JOIN figure_sample y ON x.zip = y.zip AND x.ordinal < y.ordinal
@@ -270,17 +293,17 @@ SELECT state, figure, 1 - likeness AS measured, pairs AS count, format('likeness
 FROM state_figures WHERE pairs >= 20
 
 -- name: figures_rewritten
--- Share of the states in which a figure of a past year changed unevenly, if as many figures did, or a later year of people stayed.
--- A revision changes a few figures, or the people of the latest years.
+-- Share of the states in which a figure of a past year changed unevenly, if as many figures did, a later year of people stayed, or it changed by 6% on average.
+-- A revision changes a few figures a little, or the people of the latest years.
 -- rule: totals limit=0.75 by_state=false
 -- finding: figures of past years changed nearly everywhere
 -- cause: noise may have been added, or they are from another source; a revision changes some of them
 WITH uneven AS (
-    SELECT figure, avg((width > 0.03)::INTEGER) AS measured, max(width) AS widest, sum(large)::BIGINT AS count
+    SELECT figure, avg((width > 0.03)::INTEGER) AS measured, avg((width > 0.12)::INTEGER) AS wide, max(width) AS widest, sum(large)::BIGINT AS count
     FROM state_figures WHERE NOT open AND large >= 20 GROUP BY figure
 )
 SELECT figure, measured, count, format('in {:.0f}% of states', 100 * measured) AS detail FROM uneven u
-WHERE (SELECT avg((measured > {limit})::INTEGER) FROM uneven) > {limit} OR EXISTS (
+WHERE wide > {limit} OR (SELECT avg((measured > {limit})::INTEGER) FROM uneven) > {limit} OR EXISTS (
     FROM uneven l WHERE l.widest < 0.001 AND starts_with(u.figure, 'population') AND starts_with(l.figure, 'population') AND l.figure > u.figure)
 
 -- name: absurd_figure
@@ -376,15 +399,20 @@ FROM area_figures WHERE level = 'country' AND old_count > 0
 FROM losses_of('baseline_figures')
 
 -- name: sparse_figure
--- Share of the ZIP codes that lack a year or a housing figure, which the others have.
--- In real drops, at most 13% lack one.
--- rule: totals limit=0.99 by_state=false applies=drop
+-- Share of the ZIP codes that lack a year or a housing figure which others there have: in the country, or in a state or county that did not lack it before.
+-- At least 99% of the country, 20 ZIP codes of a state, 10 of a county. In real drops, at most 13% of the country lack one.
+-- rule: totals limit=0.9 applies=drop
 -- of: coverage
 -- finding: hardly any ZIP code has the figure
--- cause: a year may have been added for a few rows only
-SELECT figure, 1 - new_count / max(new_count) OVER (PARTITION BY kind = '0 people') AS measured, new_count AS count,
-       format('in {:,} ZIP codes', new_count) AS detail
-FROM area_figures JOIN known_figures USING (figure) WHERE level = 'country' AND new_count > 0
+-- cause: a year may have been added for a few rows only, or a part of it may be missing
+SELECT a.state, a.county, a.figure, 1 - a.new_count / max(a.new_count) OVER peers AS measured, a.new_count AS count,
+       format('{:,} of {:,} ZIP codes', a.new_count, max(a.new_count) OVER peers) AS detail
+FROM area_figures a JOIN known_figures f USING (figure) LEFT JOIN known_states s ON s.code = a.state
+WHERE coalesce(s.fips, '00') < '60' AND a.figure IN (SELECT figure FROM area_figures WHERE level = 'country' AND new_count > 0)
+WINDOW peers AS (PARTITION BY a.level, a.state, a.county, f.kind = '0 people')
+QUALIFY CASE a.level WHEN 'country' THEN measured > 0.99 AND a.new_count > 0
+                     WHEN 'state' THEN max(a.new_count) OVER peers >= 20 AND (a.old_count > 0 OR a.figure NOT IN (SELECT figure FROM area_figures WHERE level = 'country' AND old_count > 0))
+                     ELSE max(a.new_count) OVER peers >= 10 AND (a.old_count > 0 OR a.figure NOT IN (SELECT figure FROM area_figures WHERE level = 'country' AND old_count > 0)) END
 
 -- name: total_drift
 -- Change of a total, up or down, as a share of the old total, over the ZIP codes that have it in both releases; twice as much in a state.
@@ -404,14 +432,14 @@ FROM drift_of('baseline_figures')
 
 -- name: zeros_in_series
 -- ZIP codes whose figure is 0 in one year, and 500 or more in the year before or after.
--- In real drops, at most 6 are.
+-- In states whose total stays. In real drops, at most 6 are.
 -- rule: totals limit=20 by_state=false applies=drop
 -- unit: ZIP codes
 -- finding: figures are 0 beside years with many people or homes
 -- cause: 0 may stand for an unknown figure, which must be empty
 SELECT figure, max(zeros) AS measured, measured AS count, format('{} ZIP codes', measured) AS detail
-FROM (SELECT figure, sum(zeros)::BIGINT AS zeros FROM state_series GROUP BY figure
-      UNION ALL SELECT before, sum(zeros_before)::BIGINT FROM state_series GROUP BY before)
+FROM (SELECT figure, sum(zeros)::BIGINT AS zeros FROM state_series WHERE 2 * new_total > old_total GROUP BY figure
+      UNION ALL SELECT before, sum(zeros_before)::BIGINT FROM state_series WHERE 2 * old_total > new_total GROUP BY before)
 GROUP BY figure
 
 -- name: series_shuffled
@@ -433,17 +461,29 @@ FROM state_series WHERE pairs >= 20
 SELECT figure, sum(leaps) AS measured, sum(leaps) AS count,
        format('{} ZIP codes, after {}', sum(leaps)::BIGINT, any_value(before)) AS detail FROM state_series GROUP BY figure
 
+-- name: forecast_apart
+-- Share of a state's larger ZIP codes whose forecast is over 10% from the year before, which is near the year before it.
+-- Up to about 60%: more is another unit. In real drops, none is.
+-- rule: totals limit=0.15 applies=drop derived=true
+-- finding: forecasts do not continue the counts
+-- cause: they may start from another year, or be in another order
+SELECT f.state, f.figure, avg((abs(ln(f.new / l.new)) BETWEEN 0.1 AND 0.5 AND abs(ln(l.new / b.new)) < 0.1)::INTEGER) AS measured, count(*) AS count,
+       format('{:.0f}% of ZIP codes, from {}', 100 * measured, any_value(l.figure)) AS detail
+FROM figure_sample f JOIN figure_sample l ON l.zip = f.zip AND l.ordinal = f.ordinal - 1 JOIN figure_sample b ON b.zip = f.zip AND b.ordinal = f.ordinal - 2
+WHERE f.ordinal BETWEEN (SELECT min(ordinal) + 1 FROM known_figures WHERE open) AND 9999 AND least(f.new, l.new, b.new) >= 500
+GROUP BY f.state, f.figure HAVING count(*) >= 20
+
 -- name: series_drift
 -- Change of a state's total from one year to the next in the data, as a share for each calendar year.
--- In real drops, at most 2.4%. If only the first step is far, the first year is the odd one.
+-- In real drops, at most 2.4%. If only the first step is far, the first year is the odd one; a step back is none.
 -- rule: totals limit=0.06 applies=drop derived=true
 -- finding: state totals jump from one year to the next
 -- cause: a year may be in another unit, incomplete, or from another source or base
-SELECT state, CASE WHEN prior IS NULL AND NOT coalesce(next > {limit}, false) THEN before ELSE figure END AS figure,
-       measured, pairs AS count, format('{:,} in {}, after {:,} in {}', new_total::BIGINT, right(s.figure, 4), old_total::BIGINT, right(before, 4)) AS detail
-FROM (SELECT *, abs(new_total / old_total - 1) / gap AS measured, lag(measured) OVER series AS prior,
-             lead(measured) OVER series AS next
+SELECT state, CASE WHEN prior IS NULL AND NOT coalesce(abs(next) > {limit}, false) THEN before ELSE figure END AS figure, abs(step) AS measured,
+       pairs AS count, format('{:,} in {}, after {:,} in {} ({:+.1f}%)', new_total::BIGINT, right(s.figure, 4), old_total::BIGINT, right(before, 4), 100 * step * gap) AS detail
+FROM (SELECT *, (new_total / old_total - 1) / gap AS step, lag(step) OVER series AS prior, lead(step) OVER series AS next
       FROM state_series WHERE old_total >= 20000 WINDOW series AS (PARTITION BY state, kind ORDER BY figure)) s
+WHERE NOT coalesce(abs(prior) > {limit} AND prior * step < 0, false)
 
 -- name: homes_unlike_people
 -- 1 minus the correlation of homes with population, or of demand with homes, both as logarithms.

@@ -123,12 +123,14 @@ FROM query_table(areas) WHERE level = 'country' AND old_total > 0 OR level = 'st
 
 -- name: losses_of
 -- The ZIP codes of a table of `area_figures` that lost a figure which others keep: in the country, in states, and most of a
--- county.
+-- county. If a county has nearly all losses of its state, the state itself is left out.
 CREATE OR REPLACE TEMP MACRO losses_of(areas) AS TABLE
 SELECT state, county, figure, lost / old_count AS measured, lost AS count, format('{:,} of {:,} ZIP codes', lost, old_count) AS detail
-FROM query_table(areas) WHERE figure IN (SELECT figure FROM query_table(areas) WHERE level = 'country' AND new_count > 0)
-    AND CASE level WHEN 'country' THEN lost > 0 WHEN 'state' THEN lost >= 20 OR new_count = 0 AND lost >= 3
-                   ELSE old_count >= 10 AND 2 * lost > old_count END
+FROM (SELECT *, max(CASE WHEN level = 'county' AND old_count >= 10 AND 2 * lost > old_count THEN lost END) OVER (PARTITION BY state, figure) AS in_county
+      FROM query_table(areas) WHERE figure IN (SELECT figure FROM query_table(areas) WHERE level = 'country' AND new_count > 0))
+WHERE CASE level WHEN 'country' THEN lost > 0
+                 WHEN 'state' THEN (lost >= 20 OR new_count = 0 AND lost >= 3) AND NOT coalesce(in_county > 0.9 * lost, false)
+                 ELSE old_count >= 10 AND 2 * lost > old_count END
 
 -- name: figures_by_state
 -- For each state and figure, over ZIP codes that have it in both releases: likeness (correlation of logarithms, where there

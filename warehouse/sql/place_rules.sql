@@ -8,6 +8,17 @@
 SELECT n.state, n.zip_code, 'state_code' AS "column", format('{} in {}', n.city_name, n.state) AS value
 FROM new_places n ANTI JOIN known_prefixes p ON p.code = n.state AND p.prefix = left(n.zip_code, 3)
 
+-- name: boxes_lost
+-- Share of the current release's ZIP codes that the drop lacks, if nearly all of them had no figures, in three or more states.
+-- rule: places limit=0.005 applies=release
+-- of: zip
+-- explains: coverage column alias records
+-- finding: are gone, and had no figures
+-- cause: a join with the figures may have left out PO boxes and military addresses
+WITH lost AS (SELECT *, zip_code::INTEGER IN (SELECT zip FROM placed_figures WHERE old IS NOT NULL) AS has_figures FROM old_places ANTI JOIN new_places USING (zip_code))
+SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM lost
+WHERE NOT has_figures AND (SELECT avg(has_figures::INTEGER) < 0.05 AND count(DISTINCT state) > 2 FROM lost)
+
 -- name: zip_codes_lost
 -- Share of the current release's ZIP codes that the drop lacks.
 -- rule: places limit=0.005 applies=release few=true
@@ -21,14 +32,14 @@ SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM old_plac
 -- New ZIP codes, as a share of those in the current release; in a state, any number may be new.
 -- rule: places limit=0.02 applies=release few=true state_factor=50
 -- of: zip
--- explains: coverage
+-- explains: coverage alias
 -- finding: are new
 -- cause: they may be made up, or rows of tests
 SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM new_places ANTI JOIN old_places USING (zip_code)
 
 -- name: state_changed
 -- Share of the ZIP codes that are in another state than before.
--- rule: places limit=0.001 applies=release
+-- rule: places limit=0.001 applies=release few=true
 -- of: state
 -- explains: county point alias
 -- finding: are in another state than before
@@ -118,8 +129,7 @@ WHERE c.county IS NOT NULL OR p.latitude IS NOT NULL
 -- finding: moved to one point together
 -- cause: a default may have been filled in, such as the middle of a county or what a geocoder did not find
 SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.4f}, {:.4f}', city_name, latitude, longitude) AS value
-FROM changed_places WHERE (latitude, longitude) IS DISTINCT FROM (was_latitude, was_longitude)
-    AND latitude IS NOT NULL AND longitude IS NOT NULL
+FROM changed_places WHERE greatest(abs(latitude - was_latitude), abs(longitude - was_longitude)) > 0.01
 QUALIFY count(*) OVER (PARTITION BY latitude, longitude) >= 30
 
 -- name: shared_point
@@ -379,6 +389,16 @@ WHERE (SELECT min(number) FROM (SELECT count(*) AS number FROM moves GROUP BY st
 SELECT n.state, n.zip_code, 'usps_status' AS "column", format('{} is {}, was {}', n.city, n.status, o.status) AS value
 FROM old_aliases o JOIN new_aliases n ON n.zip_code = o.zip_code AND n.city = o.city WHERE n.status <> o.status
 
+-- name: several_primary_aliases
+-- Share of the aliases that are one of several primary ones of their ZIP code.
+-- rule: places limit=0.05
+-- among: new_aliases
+-- of: alias
+-- finding: are one of several primary aliases of their ZIP code
+-- cause: one status may have been filled in everywhere
+SELECT state, zip_code, 'usps_status' AS "column", city AS value FROM new_aliases
+WHERE status = 'primary' QUALIFY count(*) OVER (PARTITION BY zip_code) > 1
+
 -- name: primary_alias_differs
 -- Share of the primary aliases that are not the city of their ZIP code.
 -- rule: places limit=0.05
@@ -423,3 +443,13 @@ ANTI JOIN old_aliases o ON o.zip_code = a.zip_code AND o.city = a.city
 SELECT o.state, o.zip_code, 'city_name' AS "column", o.city AS value
 FROM old_aliases o SEMI JOIN new_places n ON n.zip_code = o.zip_code
 ANTI JOIN new_aliases a ON a.zip_code = o.zip_code AND a.city = o.city
+
+-- name: alias_missing
+-- Share of the ZIP codes without an alias, if there are any.
+-- In real drops, each has its primary one.
+-- rule: places limit=0.05
+-- of: alias
+-- finding: have no alias
+-- cause: a part of the aliases may be missing
+SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM new_places
+WHERE zip_code NOT IN (SELECT zip_code FROM new_aliases WHERE zip_code IS NOT NULL) AND EXISTS (FROM new_aliases)
