@@ -18,6 +18,7 @@ def drift_findings(comparison: Comparison, limits: RuleLimits) -> list[Finding]:
         *_records_lost(comparison, limits),
         *_records_gained(comparison, limits),
         *_records_leaping(comparison, limits),
+        *_records_suspect(comparison, limits),
         *_records_changed(comparison, limits),
         _summary(comparison),
     ]
@@ -112,6 +113,21 @@ def _records_leaping(comparison: Comparison, limits: RuleLimits) -> Iterator[Fin
                 )
 
 
+def _records_suspect(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
+    for name, records in comparison.records.items():
+        for column, suspicion in records.suspicions.items():
+            if (number := records.columns[column]) > limits["suspect-records"]:
+                yield make_finding(
+                    "suspect-records",
+                    f"{column} of {number:,} records of {name} changed: {suspicion}",
+                    table=name,
+                    column=column,
+                    count=number,
+                    measured=number,
+                    samples=records.moves[column],
+                )
+
+
 def _records_changed(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
     limit = limits["records-changed"]
     for name, records in comparison.records.items():
@@ -123,12 +139,12 @@ def _records_changed(comparison: Comparison, limits: RuleLimits) -> Iterator[Fin
             yield make_finding(
                 "records-changed",
                 f"many records of {name} have another {', '.join(beyond)} ({share}); "
-                "columns may be exchanged, shuffled, emptied or in another unit",
+                "columns may be exchanged, shuffled, coded, emptied or in another unit",
                 table=name,
                 column=beyond[0] if len(beyond) == 1 else None,
                 count=many[beyond[0]],
                 measured=shares[beyond[0]],
-                samples=tuple(f"{column}: {many[column]:,} of {records.common:,}" for column in beyond[:5]),
+                samples=tuple(f"{column}: {', '.join(records.moves.get(column, ())[:3])}" for column in beyond[:5]),
             )
 
 

@@ -51,6 +51,16 @@ DRIFT_RULES: tuple[Rule, ...] = (
         override=True,
     ),
     Rule(
+        name="suspect-records",
+        applies="release",
+        of=("records",),
+        about="Records (projects) with day and month exchanged in a column, two values exchanged, or one value for many.",
+        remedy=CHECK_SOURCE,
+        limit=20,
+        unit="rows",
+        override=True,
+    ),
+    Rule(
         name="records-changed",
         applies="release",
         of=("records",),

@@ -148,6 +148,13 @@ FILE_RULES: tuple[Rule, ...] = (
         of=("date",),
         explains=_STALE,
     ),
+    Rule(
+        name="unchanged-table",
+        applies="release",
+        severity="warning",
+        about="A table with a new date has the rows of the current release, while other tables changed.",
+        remedy="check whether it was exported again",
+    ),
 )
 
 COLUMN_RULES: tuple[Rule, ...] = (

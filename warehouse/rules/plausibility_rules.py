@@ -23,7 +23,9 @@ class PlausibilityRule(Rule, frozen=True, kw_only=True):
     checks: Literal["totals", "cells", "places"]
     query: str  # the statement
     among: str  # FROM expression for all ZIP codes, of which the failing ones are a share
-    since: Literal["current", "baseline"] = "current"  # the baseline: the oldest release kept, or one with accepted changes
+    since: Literal["current", "baseline"] = (
+        "current"  # the baseline: the oldest release kept, or one with accepted changes
+    )
     open_factor: int = 1  # the limit of figures that may still be revised is this many times as large
     few: bool = False  # also judges countries of a few ZIP codes
     derived: bool = False  # its figures look wrong beside others, which may be the wrong ones

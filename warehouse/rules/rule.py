@@ -16,7 +16,19 @@ Unit = Literal["share", "rows", "ZIP codes", "figures"]
 
 # What a rule looks at. An error explains later ones on the same subject.
 Subject = Literal[
-    "zip", "state", "county", "city", "point", "gap", "alias", "figures", "total", "coverage", "column", "records", "date"
+    "zip",
+    "state",
+    "county",
+    "city",
+    "point",
+    "gap",
+    "alias",
+    "figures",
+    "total",
+    "coverage",
+    "column",
+    "records",
+    "date",
 ]
 
 EXPORT_AGAIN = "export it again"

@@ -8,7 +8,7 @@ FROM (SELECT *, avg((abs(share) < 0.002)::INTEGER) OVER (PARTITION BY figure) AS
 WHERE width < 0.5 * abs(ln(1 + share)) AND measured < 0.1 AND staying > 0.2
 
 -- name: uniform_scale
--- Share by which a figure changed uniformly in nearly every ZIP code of a state; over 15% in a county.
+-- Share by which a figure changed uniformly in nearly every ZIP code of a state; over 15% in a county, while the state stays.
 -- rule: totals limit=0.03 open_factor=5
 -- finding: figures changed by the same share everywhere
 -- cause: they may be in another unit, scaled, added up twice, or those of one group
@@ -23,6 +23,7 @@ FROM (SELECT county, ordinal, any_value(state) AS state, any_value(figure) AS fi
       FROM moved_figures WHERE least(old, new) > 0 GROUP BY county, ordinal
       HAVING count(*) >= 4 AND spread[3] - spread[1] < least(0.1, 0.25 * abs(spread[2]))) c
 JOIN placed_figures p ON p.county = c.county AND p.ordinal = c.ordinal
+JOIN state_figures s ON s.state = c.state AND s.figure = c.figure AND s.moved < 0.2 * s.large
 WHERE abs(c.share) > 0.15 * (1 + c.open::INTEGER) AND greatest(p.old, p.new) >= 200 AND least(p.old, p.new) > 0
 GROUP BY c.county, c.ordinal HAVING any_value(c.moved) >= 0.8 * count(*)
 
@@ -453,13 +454,14 @@ FROM state_series WHERE pairs >= 20
 
 -- name: series_leap
 -- Larger ZIP codes whose figure grows or shrinks more than fivefold from one year to the next.
--- Of 500 or more. In real drops, at most 24 do.
+-- Of 500 or more, in states whose total stays. In real drops, at most 24 do.
 -- rule: totals limit=60 by_state=false applies=drop derived=true
 -- unit: ZIP codes
 -- finding: figures jump between years in many ZIP codes
 -- cause: a year may be shuffled, or partly in another unit
 SELECT figure, sum(leaps) AS measured, sum(leaps) AS count,
-       format('{} ZIP codes, after {}', sum(leaps)::BIGINT, any_value(before)) AS detail FROM state_series GROUP BY figure
+       format('{} ZIP codes, after {}', sum(leaps)::BIGINT, any_value(before)) AS detail
+FROM state_series WHERE 2 * new_total > old_total AND 2 * old_total > new_total GROUP BY figure
 
 -- name: forecast_apart
 -- Share of a state's larger ZIP codes whose forecast is over 10% from the year before, which is near the year before it.
