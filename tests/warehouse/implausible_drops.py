@@ -436,12 +436,12 @@ def _new_month(**dates: Any) -> Alter:
 
 
 def _from_another_start(country: Country) -> None:
-    """Forecasts grow from the count of 2018."""
+    """Forecasts grow from the count of 2015."""
     figures = country.figures
     for row in country.rows_in("CA", "TX"):
         for name in FORECAST:
             if figures[name][row]:
-                figures[name][row] = round(figures[name][row] * figures[census(2018)][row] / figures[COUNTED[-1]][row])
+                figures[name][row] = round(figures[name][row] * figures[census(2015)][row] / figures[COUNTED[-1]][row])
 
 
 def _a_new_year_without_a_state(country: Country) -> None:
@@ -810,7 +810,7 @@ PARTS = _mistakes(
     (
         "a-default-in-a-county",
         "repeated-value",
-        "with 450",
+        "to 450",
         _of_county("39003", lambda one: {HOMES[2]: one[HOMES[2]] and 450}),
     ),
     (

@@ -192,8 +192,9 @@ def _worst_of_states(totals: Iterable[_Total]) -> dict[str, float]:
 
 def _places_finding(rule: PlausibilityRule, places: list[_Places], limit: float) -> Finding | None:
     count, total = sum(one.count for one in places), sum(one.total for one in places)
-    # a few ZIP codes of a state may always fail, unless they were all that it had
-    many = [one for one in places if one.count >= _FEW_ZIP_CODES or (rule.few and one.count == one.total)]
+    # a few ZIP codes of a state may always fail, unless the state is gone with them
+    may_go = not {"zip", "state"}.isdisjoint(rule.of)
+    many = [one for one in places if one.count >= _FEW_ZIP_CODES or (may_go and one.count == one.total)]
     in_states = [one for one in many if one.share > limit * rule.state_factor]
     measured_in = {one.state: one.share for one in in_states}
     national = count / total if total else 0

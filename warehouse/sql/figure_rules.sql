@@ -46,6 +46,18 @@ WHERE d.figure = 'est_total_home_demand_2030' AND d.old >= 500 AND d.new IS NOT 
 SELECT state, figure, zeroed / pairs AS measured, zeroed AS count, format('{} of {} ZIP codes', zeroed, pairs) AS detail
 FROM area_figures WHERE level = 'state' AND zeroed >= 20
 
+-- name: forecast_apart
+-- Share of a state's larger ZIP codes whose forecast is over 10% from the year before, which is near the year before it.
+-- Up to about 60%: more is another unit. In real drops, none is.
+-- rule: totals limit=0.25 applies=drop derived=true
+-- finding: forecasts do not continue the counts
+-- cause: they may start from another year, or be in another order
+SELECT f.state, f.figure, avg((abs(ln(f.new / l.new)) BETWEEN 0.1 AND 0.5 AND abs(ln(l.new / b.new)) < 0.1)::INTEGER) AS measured, count(*) AS count,
+       format('{:.0f}% of ZIP codes, from {}', 100 * measured, any_value(l.figure)) AS detail
+FROM figure_sample f JOIN figure_sample l ON l.zip = f.zip AND l.ordinal = f.ordinal - 1 JOIN figure_sample b ON b.zip = f.zip AND b.ordinal = f.ordinal - 2
+WHERE f.ordinal BETWEEN (SELECT min(ordinal) + 1 FROM known_figures WHERE open) AND 9999 AND least(f.new, l.new, b.new) >= 500
+GROUP BY f.state, f.figure HAVING count(*) >= 20
+
 -- name: forecast_against_trend
 -- How far a state's forecasts grow where its counts shrink: minus the correlation of both growths.
 -- Growth to the last forecast, and over the last five or six counted years. In real drops, the correlation is 0.38 or more.
@@ -122,7 +134,8 @@ JOIN placed_figures p ON p.ordinal = people.ordinal AND p.zip = h.zip AND p.new 
 -- cause: it may be that of last month
 SELECT d.state, d.figure, 1 - d.changed / d.pairs AS measured, d.pairs AS count, format('the same in {:,} ZIP codes', d.pairs) AS detail
 FROM area_figures d JOIN area_figures a ON a.level = 'state' AND a.state = d.state JOIN known_figures k ON k.figure = a.figure
-WHERE d.level = 'state' AND starts_with(d.figure, 'est_') AND d.pairs >= 20 AND (k.kind = '1 homes' OR k.kind = '0 people' AND k.open)
+WHERE d.level = 'state' AND starts_with(d.figure, 'est_') AND d.pairs >= 20 AND (
+    k.kind = '1 homes' OR k.kind = '0 people' AND k.year > (SELECT min(year) FROM known_figures WHERE open AND kind = '0 people'))
 GROUP BY ALL HAVING min(a.changed / a.pairs) > 0.5
 
 -- name: stale_figure
@@ -170,20 +183,13 @@ QUALIFY new > 9999 OR count(*) OVER (PARTITION BY ordinal, new) > 4
 -- rule: totals limit=0.6 applies=drop
 -- finding: figures are rounded
 -- cause: they may be rounded, or from a summary
-WITH counties AS (
-    SELECT state, county, ordinal, any_value(figure) AS figure, count(*) AS number, count(*) FILTER (new % 5 = 0) AS fives,
-           count(*) FILTER (new % 10 = 0) AS tens, count(*) FILTER (new % 100 = 0) AS hundreds
-    FROM placed_figures WHERE new >= 200 AND state IS NOT NULL GROUP BY state, county, ordinal
-), areas AS (
-    SELECT state, NULL AS county, ordinal, any_value(figure) AS figure, sum(number) AS number, sum(fives) AS fives, sum(tens) AS tens,
-           sum(hundreds) AS hundreds, 30 AS fewest FROM counties GROUP BY state, ordinal HAVING sum(fives) > {limit} * sum(number)
-    UNION ALL SELECT *, 8 FROM counties WHERE number >= 10 AND fives = number
-)
-SELECT a.state, a.county, any_value(a.figure) AS figure, any_value(fives / number) AS measured, any_value(fives)::BIGINT AS count,
-       format('{:.0f}% are multiples of {}', 100 * measured,
-              any_value(CASE WHEN hundreds > 0.6 * number THEN 100 WHEN tens > 0.6 * number THEN 10 ELSE 5 END)) AS detail
-FROM areas a JOIN placed_figures p ON p.ordinal = a.ordinal AND p.state = a.state AND p.county = coalesce(a.county, p.county)
-WHERE p.new >= 200 GROUP BY a.state, a.county, a.ordinal HAVING count(DISTINCT p.new) >= any_value(a.fewest)
+SELECT a.state, a.county, any_value(a.figure) AS figure, any_value(a.fives / a.larger) AS measured, any_value(a.fives)::BIGINT AS count,
+       format('{:.0f}% are multiples of {}', 100 * measured, CASE WHEN avg((p.new % 100 = 0)::INTEGER) > 0.6 THEN 100
+                                                                 WHEN avg((p.new % 10 = 0)::INTEGER) > 0.6 THEN 10 ELSE 5 END) AS detail
+FROM area_figures a JOIN placed_figures p ON p.ordinal = a.ordinal AND p.state = a.state AND p.new >= 200
+WHERE (a.county IS NULL OR p.county = a.county)
+    AND CASE a.level WHEN 'state' THEN a.fives > {limit} * a.larger WHEN 'county' THEN a.larger >= 10 AND a.fives = a.larger END
+GROUP BY a.state, a.county, a.ordinal HAVING count(DISTINCT p.new) >= CASE WHEN a.county IS NULL THEN 30 ELSE 8 END
 
 -- name: zeros_filled
 -- ZIP codes whose figure was unknown and is 0, or that of the ZIP code before.
@@ -406,14 +412,16 @@ FROM losses_of('baseline_figures')
 -- of: coverage
 -- finding: hardly any ZIP code has the figure
 -- cause: a year may have been added for a few rows only, or a part of it may be missing
-SELECT a.state, a.county, a.figure, 1 - a.new_count / max(a.new_count) OVER peers AS measured, a.new_count AS count,
-       format('{:,} of {:,} ZIP codes', a.new_count, max(a.new_count) OVER peers) AS detail
-FROM area_figures a JOIN known_figures f USING (figure) LEFT JOIN known_states s ON s.code = a.state
-WHERE coalesce(s.fips, '00') < '60' AND a.figure IN (SELECT figure FROM area_figures WHERE level = 'country' AND new_count > 0)
-WINDOW peers AS (PARTITION BY a.level, a.state, a.county, f.kind = '0 people')
-QUALIFY CASE a.level WHEN 'country' THEN measured > 0.99 AND a.new_count > 0
-                     WHEN 'state' THEN max(a.new_count) OVER peers >= 20 AND (a.old_count > 0 OR a.figure NOT IN (SELECT figure FROM area_figures WHERE level = 'country' AND old_count > 0))
-                     ELSE max(a.new_count) OVER peers >= 10 AND (a.old_count > 0 OR a.figure NOT IN (SELECT figure FROM area_figures WHERE level = 'country' AND old_count > 0)) END
+WITH peers AS (
+    SELECT level, state, county, kind = '0 people' AS of_people, max(new_count) AS most FROM area_figures JOIN known_figures USING (figure)
+    LEFT JOIN known_states s ON s.code = state WHERE coalesce(s.fips, '00') < '60' GROUP BY ALL
+)
+SELECT p.state, p.county, c.figure, coalesce(a.new_count, 0) AS count, 1 - count / p.most AS measured, format('{:,} of {:,} ZIP codes', count, p.most) AS detail
+FROM peers p JOIN known_figures f ON (f.kind = '0 people') = p.of_people
+JOIN area_figures c ON c.level = 'country' AND c.figure = f.figure AND c.new_count > 0
+LEFT JOIN area_figures a ON a.figure = f.figure AND a.level = p.level AND a.state IS NOT DISTINCT FROM p.state AND a.county IS NOT DISTINCT FROM p.county
+WHERE CASE p.level WHEN 'country' THEN 1 - c.new_count / p.most > 0.99
+                   ELSE p.most >= CASE p.level WHEN 'state' THEN 20 ELSE 10 END AND (c.old_count = 0 OR a.old_count > 0) END
 
 -- name: total_drift
 -- Change of a total, up or down, as a share of the old total, over the ZIP codes that have it in both releases; twice as much in a state.
@@ -462,18 +470,6 @@ FROM state_series WHERE pairs >= 20
 SELECT figure, sum(leaps) AS measured, sum(leaps) AS count,
        format('{} ZIP codes, after {}', sum(leaps)::BIGINT, any_value(before)) AS detail
 FROM state_series WHERE 2 * new_total > old_total AND 2 * old_total > new_total GROUP BY figure
-
--- name: forecast_apart
--- Share of a state's larger ZIP codes whose forecast is over 10% from the year before, which is near the year before it.
--- Up to about 60%: more is another unit. In real drops, none is.
--- rule: totals limit=0.15 applies=drop derived=true
--- finding: forecasts do not continue the counts
--- cause: they may start from another year, or be in another order
-SELECT f.state, f.figure, avg((abs(ln(f.new / l.new)) BETWEEN 0.1 AND 0.5 AND abs(ln(l.new / b.new)) < 0.1)::INTEGER) AS measured, count(*) AS count,
-       format('{:.0f}% of ZIP codes, from {}', 100 * measured, any_value(l.figure)) AS detail
-FROM figure_sample f JOIN figure_sample l ON l.zip = f.zip AND l.ordinal = f.ordinal - 1 JOIN figure_sample b ON b.zip = f.zip AND b.ordinal = f.ordinal - 2
-WHERE f.ordinal BETWEEN (SELECT min(ordinal) + 1 FROM known_figures WHERE open) AND 9999 AND least(f.new, l.new, b.new) >= 500
-GROUP BY f.state, f.figure HAVING count(*) >= 20
 
 -- name: series_drift
 -- Change of a state's total from one year to the next in the data, as a share for each calendar year.

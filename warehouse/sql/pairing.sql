@@ -103,16 +103,21 @@ LEFT JOIN paired_places p USING (zip)
 -- name: area_figures
 -- For each figure in the country, in each state and in each county: the ZIP codes that had it, have it, or lost it, and the
 -- totals over those that have it in both releases. Figures under 10 may be hidden for privacy: that is no loss.
--- `returned` are figures that are those of `old` again, and not those of the current release, which `moved` counts.
+-- `larger` figures are 200 or more, `fives` are those of them that are multiples of 5. `returned` are figures that are those of `old` again, and not those of the current release, which `moved` counts.
 CREATE OR REPLACE TEMP TABLE {table} AS
-SELECT CASE GROUPING(state, county) WHEN 0 THEN 'county' WHEN 1 THEN 'state' ELSE 'country' END AS level, state, county,
-       any_value(figure) AS figure, count(old) AS old_count, count(new) AS new_count,
-       count(*) FILTER (old >= 10 AND new IS NULL) AS lost, count(*) FILTER (old IS NOT NULL AND new IS NOT NULL) AS pairs,
-       sum(old) FILTER (new IS NOT NULL) AS old_total, sum(new) FILTER (old IS NOT NULL) AS new_total,
-       count(*) FILTER (old <> new) AS changed, count(*) FILTER (old > 0 AND new = 0) AS zeroed,
-       count(*) FILTER (new <> current) AS moved, count(*) FILTER (new <> current AND new = old) AS returned
-FROM {figures} WHERE state IS NOT NULL
-GROUP BY GROUPING SETS ((ordinal), (ordinal, state), (ordinal, state, county)) HAVING level <> 'county' OR county IS NOT NULL
+WITH counties AS (
+    SELECT state, county, ordinal, any_value(figure) AS figure, count(old) AS old_count, count(new) AS new_count,
+           count(*) FILTER (old >= 10 AND new IS NULL) AS lost, count(*) FILTER (old IS NOT NULL AND new IS NOT NULL) AS pairs,
+           sum(old) FILTER (new IS NOT NULL) AS old_total, sum(new) FILTER (old IS NOT NULL) AS new_total,
+           count(*) FILTER (old <> new) AS changed, count(*) FILTER (old > 0 AND new = 0) AS zeroed,
+           count(*) FILTER (new <> current) AS moved, count(*) FILTER (new <> current AND new = old) AS returned,
+           count(*) FILTER (new >= 200) AS larger, count(*) FILTER (new >= 200 AND new % 5 = 0) AS fives
+    FROM {figures} WHERE state IS NOT NULL GROUP BY state, county, ordinal
+)
+SELECT 'county' AS level, * FROM counties WHERE county IS NOT NULL UNION ALL
+SELECT CASE WHEN GROUPING(state) = 0 THEN 'state' ELSE 'country' END, state, NULL, ordinal, any_value(figure),
+       sum(COLUMNS(* EXCLUDE (state, county, ordinal, figure)))
+FROM counties GROUP BY GROUPING SETS ((ordinal), (ordinal, state))
 
 -- name: drift_of
 -- How far the totals of a table of `area_figures` moved, in the country and in states.

@@ -39,7 +39,7 @@ SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM new_plac
 
 -- name: state_changed
 -- Share of the ZIP codes that are in another state than before.
--- rule: places limit=0.001 applies=release few=true
+-- rule: places limit=0.001 applies=release
 -- of: state
 -- explains: county point alias
 -- finding: are in another state than before
@@ -435,7 +435,7 @@ ANTI JOIN old_aliases o ON o.zip_code = a.zip_code AND o.city = a.city
 
 -- name: aliases_lost
 -- Share of the current release's aliases that the drop lacks.
--- rule: places limit=0.1 applies=release state_factor=3
+-- rule: places limit=0.1 applies=release few=true state_factor=3
 -- among: old_aliases
 -- of: alias
 -- finding: are gone

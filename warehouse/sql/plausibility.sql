@@ -6,7 +6,7 @@ FROM (SELECT NULL::VARCHAR AS state, NULL::INTEGER AS county WHERE false UNION A
 JOIN known_figures f ON f.figure = t.figure
 LEFT JOIN (SELECT county::INTEGER AS county, any_value(county_name) AS county_name FROM new_places GROUP BY county) n ON n.county = t.county
 WHERE t.measured > {limit} * CASE WHEN t.state IS NULL THEN 1 ELSE {statefactor} END * CASE WHEN f.open THEN {openfactor} ELSE 1 END
-ORDER BY t.county IS NOT NULL, t.measured DESC, t.state, t.figure
+ORDER BY t.county IS NOT NULL, t.state IS NOT NULL, t.measured DESC, t.state, t.figure
 
 -- name: sum_up_cells
 -- Failing figures as totals: how many ZIP codes, and the largest of them.
