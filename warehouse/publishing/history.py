@@ -61,9 +61,7 @@ def delivered_before(kept: Sequence[Manifest], brought: Mapping[str, TableInfo])
     ]
     dated = [name for name in same if _date_of(brought[name]) not in ((None, None), _date_of(kept[0].tables[name]))]
     if dated and len(same) < len(brought):
-        message = (
-            f"{', '.join(dated)}: a new date, but the rows of the current release; an old table may be sent again"
-        )
+        message = f"{', '.join(dated)}: a new date, but the rows of the current release; an old table may be sent again"
         findings.append(make_finding("unchanged-table", message, count=len(dated)))
     return findings
 
