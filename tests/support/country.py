@@ -169,14 +169,15 @@ def _places_of(state: State, number: int, rng: random.Random) -> Iterator[dict[s
     middle = (0.0, 0.0)
     for at, zip_code in enumerate(zip_codes):
         county = at // ZIP_CODES_OF_A_COUNTY
+        is_city = state.code == "TX" and county == number // ZIP_CODES_OF_A_COUNTY  # independent, beside its namesake
         if at % ZIP_CODES_OF_A_COUNTY == 0:
             middle = rng.uniform(south + 0.4, north - 0.4), rng.uniform(west + 0.4, east - 0.4)
         yield {
             "zip_code": zip_code,
             "city_name": saint + cities[at * 2 // 3],  # every second city has two ZIP codes
             "state_code": state.code,
-            "county_name": f"{cities[-1 - county]} County",
-            "county_fips_code": f"{state.fips}{2 * county + 1:03}",
+            "county_name": f"City of {cities[-1]}" if is_city else f"{cities[-1 - county]} County",
+            "county_fips_code": f"{state.fips}510" if is_city else f"{state.fips}{2 * county + 1:03}",
             "latitude": round(middle[0] + rng.uniform(-0.2, 0.2), 5),
             "longitude": round(middle[1] + rng.uniform(-0.2, 0.2), 5),
         }
@@ -187,6 +188,8 @@ def _figures_of(place: dict[str, Any], rng: random.Random) -> Figures | None:
     if place["latitude"] is None or rng.random() < PO_BOX:
         return None
     size = min(60_000.0, math.exp(rng.gauss(8.6, 1.0)))
+    if place["state_code"] in ("TX", "CA", "OH") and place["zip_code"][-1] == "7":
+        size /= 2_000  # so few that they may be hidden
     growth = 1 + rng.gauss(0.008, 0.008) + (int(place["county_fips_code"]) // 2 % 5 - 2) * 0.005
     figures = {}
     for year, name in zip(COUNTED_YEARS, COUNTED, strict=True):

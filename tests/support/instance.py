@@ -24,14 +24,15 @@ from tests.support.network import HERE, Machine
 from tests.support.waiting import until
 from warehouse.releases.instances import live_instances
 from warehouse.rules.drift_rules import DRIFT_RULES
-from warehouse.rules.place_rules import STATES_LOST
+from warehouse.rules.plausibility_rules import FIGURE_RULES, PLACE_RULES
 
 # How long one answer, one command and one stop may take on a busy machine.
 _ANSWER_SECONDS = 30.0
 _COMMAND_SECONDS = 120.0
 _STOP_SECONDS = 60.0
 # A handful of ZIP codes drifts beyond every sensible limit; the limits have tests of their own.
-NO_DRIFT_LIMITS = ", ".join(f"{rule.name}=1e9" for rule in (*DRIFT_RULES, STATES_LOST) if rule.limit is not None)
+_SMALL = [rule for rule in (*PLACE_RULES, *FIGURE_RULES) if rule.few]
+NO_DRIFT_LIMITS = ", ".join(f"{rule.name}=1e9" for rule in (*DRIFT_RULES, *_SMALL) if rule.limit is not None)
 # For FORECAST_DRAIN where stopping is not what a test shows: most of a stop is waiting for balancers to look away.
 SHORT_DRAIN = 0.4
 # Nothing here speaks TLS, and to load the certificates of the world for each request takes longer than the request.

@@ -406,9 +406,64 @@ def _interpolated(country: Country) -> None:
     country.figures[census(2019)] = [None if one is None else round((one + other) / 2) for one, other in years]
 
 
+def _of_the_first_projects(number: int, **values: Any) -> Alter:
+    def alter(country: Country) -> None:
+        for name, value in values.items():
+            country.projects[name][:number] = [value] * number
+
+    return alter
+
+
+def _joined_by_name(country: Country) -> None:
+    """The independent city of Texas is in the county of its name."""
+    like = _rows_of_county(country, "48001")[0]
+    for row in _rows_of_county(country, "48510"):
+        for name in COUNTY:
+            country.places[name][row] = country.places[name][like]
+
+
+def _without_boxes(country: Country) -> None:
+    country.keep([row for row, people in enumerate(country.figures[COUNTED[0]]) if people is not None])
+
+
+def _new_month(**dates: Any) -> Alter:
+    def alter(country: Country) -> None:
+        noise(FIGURES, 0.003)(country)
+        for name, value in dates.items():
+            setattr(country, name, value)
+
+    return alter
+
+
+def _from_another_start(country: Country) -> None:
+    """Forecasts grow from the count of 2015."""
+    figures = country.figures
+    for row in country.rows_in("CA", "TX"):
+        for name in FORECAST:
+            if figures[name][row]:
+                figures[name][row] = round(figures[name][row] * figures[census(2015)][row] / figures[COUNTED[-1]][row])
+
+
+def _a_new_year_without_a_state(country: Country) -> None:
+    last, states = country.figures[FORECAST[-1]], country.places["state_code"]
+    country.figures["tot_fx_pop_2031"] = [
+        None if one is None or state == "OH" else round(one * 1.008) for one, state in zip(last, states, strict=True)
+    ]
+
+
+def _demand_minus_homes(country: Country) -> None:
+    pairs = zip(country.figures[DEMAND], country.figures[HOMES[-1]], strict=True)
+    country.figures[DEMAND] = [None if None in (one, homes) else max(0, one - homes) for one, homes in pairs]
+
+
+def _masked(country: Country) -> None:
+    rng = random.Random(21)
+    edit(HOMES, lambda homes: round(homes * rng.uniform(0.9, 1.1)))(country)
+
+
 ORDER = _mistakes(
     ("rows-shuffled-in-a-state", "figures-misplaced", "in TX: population 20", shuffle(PEOPLE, "TX")),
-    ("rows-shuffled", "figures-shuffled", "in 8 of 9 states", shuffle(FIGURES)),
+    ("rows-shuffled", "figures-shuffled", "in 7 of 9 states", shuffle(FIGURES)),
     ("all-rows-shifted-by-one", "figures-misplaced", "tot_home_available_2021", shift((*HOMES, DEMAND))),
     ("a-year-shuffled", "figures-misplaced", "in TX: population 2017", shuffle(census(2017), "TX")),
     ("forecasts-shuffled", "figures-misplaced", "population 2025", shuffle(FORECAST, "OH")),
@@ -418,20 +473,20 @@ ORDER = _mistakes(
     (
         "years-exchanged-in-a-state",
         "figures-exchanged",
-        "in CA looks like the former population 2023",
+        "in CA: looks like the former population 2023",
         exchange(census(2020), census(2023), "CA"),
     ),
     ("homes-of-other-years", "figures-exchanged", "former tot_home_available_2023", exchange(HOMES[0], HOMES[3])),
     (
         "demand-exchanged-with-homes",
         "figures-exchanged",
-        "est_total_home_demand_2030 in CA looks like the former tot_home",
+        "est_total_home_demand_2030 in CA: looks like the former tot_home",
         exchange(DEMAND, HOMES[1]),
     ),
     (
         "people-exchanged-with-homes",
         "figures-exchanged",
-        "tot_home_available_2022 in CA looks like the former population 2022",
+        "tot_home_available_2022 in CA: looks like the former population 2022",
         exchange(census(2022), HOMES[2]),
     ),
     ("forecasts-late-by-one", "figures-exchanged", "looks like the former population 20", columns_late(FORECAST)),
@@ -463,13 +518,13 @@ ORDER = _mistakes(
     (
         "homes-late-by-a-year",
         "figures-exchanged",
-        "in CA looks like the former tot_home_available_2021",
+        "in CA: looks like the former tot_home_available_2021",
         columns_late(HOMES),
     ),
     (
         "counts-backwards",
         "figures-exchanged",
-        "population 2015 in CA looks like the former population 2024",
+        "population 2015 in CA: looks like the former population 2024",
         backwards(COUNTED),
     ),
     ("homes-for-demand", "figures-exchanged", "looks like the former tot_home_available_2023", copy(HOMES[3], DEMAND)),
@@ -480,7 +535,7 @@ ORDER = _mistakes(
     (
         "years-of-a-county-exchanged",
         "years-exchanged",
-        "tot_home_available_2021 and tot_home_available_2022 in OH",
+        "tot_home_available_2021 in OH: with tot_home_available_2022",
         _of_county("39003", lambda one: {HOMES[1]: one[HOMES[2]], HOMES[2]: one[HOMES[1]]}),
     ),
     (
@@ -496,7 +551,7 @@ ORDER += _mistakes(
     (
         "a-year-exported-twice",
         "repeated-figure",
-        "population 2016 is population 2015",
+        "population 2016 in CA: is population 2015",
         copy(census(2015), census(2016)),
     ),
     ("a-year-shuffled-at-first", "series-shuffled", "likeness", shuffle(census(2017), "TX")),
@@ -518,7 +573,7 @@ SCALE = _mistakes(
     ("a-year-in-thousands", "uniform-scale", "population 2020", scale(census(2020), 0.01)),
     ("forecasts-doubled", "uniform-scale", "+100.0% in nearly every", scale(FORECAST, 2)),
     ("less-in-every-place", "total-drift", "-4.", noise(COUNTED, 0.03, mean=0.96)),
-    ("a-state-of-another-source", "state-drift", "in CA", noise(COUNTED, 0.1, "CA", mean=1.09)),
+    ("a-state-of-another-source", "total-drift", "in CA", noise(COUNTED, 0.1, "CA", mean=1.09)),
     ("another-source", "figures-moved", "changed by over a third", noise(COUNTED, 0.2, "TX")),
     (
         "some-a-hundred-times",
@@ -546,9 +601,14 @@ SCALE = _mistakes(
     ),
     ("forecasts-with-the-wrong-sign", "forecast-against-trend", "in CA", _against_the_trend),
     ("a-state-of-another-quarter", "states-apart", "-2.5% in nearly every ZIP code", scale(census(2022), 0.975, "TX")),
-    ("a-county-in-tens", "county-scale", "CA: -90.0% in nearly every ZIP code", _a_county_in_tens),
+    ("a-county-in-tens", "uniform-scale", "CA: -90.0% in nearly every ZIP code", _a_county_in_tens),
     ("a-total-in-a-county", "repeated-value", "to 41,234", _one_total_for_a_county),
-    ("demand-that-shrinks", "demand-growth", "demand in TX", _demand_that_shrinks),
+    (
+        "demand-that-shrinks",
+        "demand-growth",
+        "est_total_home_demand_2030 in TX: -8.4% from homes",
+        _demand_that_shrinks,
+    ),
     ("noise-in-every-figure", "figures-rewritten", "changed nearly everywhere", noise(FIGURES, 0.02)),
     ("unknown-as-99999", "sentinel-figure", "to 99,999", fill(census(2019), 99_999, share=0.006)),
     ("unknown-as-9999", "sentinel-figure", "to 9,999", fill(HOMES[1], 9_999, share=0.02)),
@@ -556,7 +616,7 @@ SCALE = _mistakes(
     ("unknown-homes-as-0", "zeros-filled", "are 0 now", _filled((*HOMES, DEMAND))),
     ("small-figures-as-0", "zeros-gained", "became 0 in many", edit(HOMES[1], _nothing_if_small, "TX")),
     ("a-total-for-many", "repeated-value", "such as 87", _total_everywhere),
-    ("homes-added-up-over-years", "uniform-scale", "tot_home_available_2023 in CT: +298", _added_up),
+    ("homes-added-up-over-years", "uniform-scale", "% in nearly every", _added_up),
     ("new-homes-for-all", "figures-of-a-part", "tot_home_available_2021, tot_home_available_2022", _new_homes),
     ("totals-of-counties", "repeated-value", "one total copied to all", _totals_of_counties),
     ("households-for-people", "uniform-scale", "population 2018", noise(census(2018), 0.04, mean=1 / 2.6)),
@@ -570,18 +630,18 @@ SCALE = _mistakes(
     ("an-upper-bound", "repeated-value", "an upper bound", edit(COUNTED, lambda one: min(one, 10_000))),
     (
         "forecasts-that-stay",
-        "repeated-figure",
-        "2026 is population 2024",
+        "forecasts-flat",
+        "population 2030 in CA: 100% of ZIP codes have that of population 2024",
         each(*(copy(COUNTED[-1], one) for one in FORECAST)),
     ),
     (
         "forecasts-of-a-state-that-stay",
-        "repeated-figure",
+        "forecasts-flat",
         "in CA",
         each(*(copy(COUNTED[-1], one, "CA") for one in FORECAST)),
     ),
     ("unknown-as-the-one-before", "zeros-filled", "or those of the ZIP code before", _filled_from_above),
-    ("demand-of-a-county-as-0", "zeroed-figure", "est_total_home_demand_2030: 11 ZIP codes", _demand_of_a_county_as_0),
+    ("demand-of-a-county-as-0", "zeroed-figure", "est_total_home_demand_2030: 10 ZIP codes", _demand_of_a_county_as_0),
     (
         "units-of-projects-tenfold",
         "leaping-record",
@@ -603,12 +663,17 @@ ABSENCE = _mistakes(
     ("a-state-gone", "zip-codes-lost", "VT 30", without("VT")),
     ("a-small-state-gone", "zip-codes-lost", "AE 8", without("AE")),
     ("a-part-file-gone", "zip-codes-lost", "are gone", without(share=0.12)),
-    ("the-largest-places-gone", "people-lost", "in 2 ZIP codes of the country", _without_the_largest),
-    ("places-made-up", "zip-codes-gained", "40 ZIP codes are new", added(40, "TX")),
-    ("a-year-in-a-few-places", "sparse-figure", "population 2014 in 3 ZIP codes", _in_a_few(census(2014))),
-    ("people-of-a-state-gone", "coverage-lost-in-state", "in NM: population 20", lose(PEOPLE, "NM")),
+    ("the-largest-places-gone", "people-lost", "138,239 people in 2 ZIP codes", _without_the_largest),
+    ("places-made-up", "zip-codes-gained", "40 of 458 ZIP codes are new", added(40, "TX")),
+    (
+        "a-year-in-a-few-places",
+        "sparse-figure",
+        "population 2014 in the country: 3 of 415 ZIP codes",
+        _in_a_few(census(2014)),
+    ),
+    ("people-of-a-state-gone", "coverage-lost", "in NM: population 20", lose(PEOPLE, "NM")),
     ("a-year-gone-in-places", "coverage-lost", "population 2018", lose(census(2018), share=0.04)),
-    ("homes-of-a-county-gone", "coverage-lost-in-county", "County, TX: 1", _homes_of_a_county_gone),
+    ("homes-of-a-county-gone", "coverage-lost", "in Ashton County, TX: 10 of 10", _homes_of_a_county_gone),
     ("forecasts-gone", "vanished-figure", "population 2025", without_column(*FORECAST)),
     ("a-year-gone", "vanished-figure", "population 2017", without_column(census(2017))),
     ("last-month-again", "delivered-before", "was delivered before", last_month),
@@ -632,12 +697,12 @@ ABSENCE = _mistakes(
     ),
     (
         "statuses-exchanged",
-        "alias-status-changed",
+        "alias-statuses-exchanged",
         "is unacceptable, was acceptable",
         edit_aliases("usps_status", {"acceptable": "unacceptable", "unacceptable": "acceptable"}.__getitem__),
     ),
     ("large-places-hidden", "coverage-lost", "2019", edit(census(2019), lambda one: None if one > 15_000 else one)),
-    ("a-year-that-ends-early", "coverage-lost-in-state", "population 2020 in CA", _ends_early),
+    ("a-year-that-ends-early", "coverage-lost", "population 2020 in CA", _ends_early),
     ("a-year-of-homes-empty", "vanished-figure", "tot_home_available_2021", lose(HOMES[1])),
     ("homes-of-last-month", "delivered-before", "housing is that of", _of_last_month(*HOMES, DEMAND)),
     ("one-zip-code-for-each-name", "aliases-lost", "are gone", _one_zip_code_for_each_name),
@@ -735,7 +800,70 @@ NONSENSE = _mistakes(
 )
 NONSENSE += _mistakes(("one-point-for-many", "same-place", "one point", added(520, "CA")), first=True)
 
-IMPLAUSIBLE_DROPS = (*ORDER, *SCALE, *ABSENCE, *NONSENSE)
+PARTS = _mistakes(
+    (
+        "rounded-in-a-county",
+        "figures-rounded",
+        "County, CA: 100% are multiples of 10",
+        _of_county("06005", lambda one: {census(2019): one[census(2019)] and round(one[census(2019)], -1)}),
+    ),
+    (
+        "a-default-in-a-county",
+        "repeated-value",
+        "to 450",
+        _of_county("39003", lambda one: {HOMES[2]: one[HOMES[2]] and 450}),
+    ),
+    (
+        "noise-in-two-years",
+        "figures-rewritten",
+        "population 2017, population 2019",
+        noise((census(2017), census(2019)), 0.04),
+    ),
+    ("homes-masked", "figures-rewritten", "tot_home_available_2020, tot_home_available_2021", _masked),
+    ("demand-minus-homes", "demand-without-homes", "minus the homes", _demand_minus_homes),
+    ("demand-that-stays", "stale-demand", "the same in", noise((*FORECAST, *HOMES), 0.004)),
+    ("demand-of-an-older-release", "stale-figure", "of an older release", _of_last_month(DEMAND)),
+    ("an-independent-city-joined-by-name", "independent-city", "was in City of", _joined_by_name),
+    ("boxes-lost-in-a-join", "boxes-lost", "PO boxes", _without_boxes),
+    ("months-from-0", "older-than-current", "counted from 0", _new_month(updated_at="2026-11-05", month_code=10)),
+    ("forecasts-from-another-year", "forecast-apart", "start from another year", _from_another_start),
+    ("a-new-year-without-a-state", "sparse-figure", "in OH: population 2031", _a_new_year_without_a_state),
+    (
+        "one-zip-code-for-many-projects",
+        "suspect-records",
+        "one value may have been filled in",
+        _of_the_first_projects(40, zip_code="90086"),
+    ),
+    (
+        "statuses-of-projects-exchanged",
+        "suspect-records",
+        "two values may be exchanged",
+        _of_projects("status", lambda one: {"Proposed": "Completed", "Completed": "Proposed"}.get(one, one)),
+    ),
+    (
+        "days-for-months",
+        "suspect-records",
+        "day and month",
+        _of_projects("completion_date", lambda one: one.replace(month=one.day, day=one.month)),
+    ),
+)
+PARTS += _mistakes(
+    (
+        "every-alias-primary-at-first",
+        "several-primary-aliases",
+        "filled in everywhere",
+        edit_aliases("usps_status", lambda _: "primary"),
+    ),
+    (
+        "aliases-that-end-early",
+        "alias-missing",
+        "a part of the aliases",
+        lambda country: country.keep_aliases(lambda zip_code: zip_code < "8"),
+    ),
+    first=True,
+)
+
+IMPLAUSIBLE_DROPS = (*ORDER, *SCALE, *ABSENCE, *NONSENSE, *PARTS)
 
 # Mistakes that one drop can have, each named as the cause that it is.
 WRONG_TOGETHER = (

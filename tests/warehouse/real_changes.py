@@ -444,6 +444,7 @@ REVISIONS = (
     RealChange("demand-estimated-by-county", _demand_by_county),
     RealChange("small-places-revised", _small_places(lambda figure: round(figure * (1.15 if figure % 2 else 0.87)))),
     RealChange("small-places-suppressed", _small_places(lambda figure: None if figure < 350 else figure)),
+    RealChange("figures-under-10-hidden", edit(FIGURES, lambda figure: None if figure < 10 else figure)),
     RealChange("homes-revised", noise(HOMES, 0.02, mean=1.005)),
     RealChange("a-year-of-homes-revised", noise(HOMES[1], 0.04, mean=1.015)),
     RealChange("a-model-by-state", _model_by_state),

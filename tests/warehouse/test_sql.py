@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.drops import HOUSING, write_table
 from warehouse import sql
-from warehouse.rules.all_rules import PLAUSIBILITY_RULES
+from warehouse.rules.plausibility_rules import FIGURE_RULES, PLACE_RULES
 from warehouse.rules.row_rules import ROW_RULES as RULES
 from warehouse.schema.tables import TABLES
 
@@ -23,7 +23,7 @@ def test_every_statement_is_asked_for() -> None:
     code = "\n".join(path.read_text() for path in Path(sql.__file__).parent.parent.rglob("*.py"))
     used = (
         {name for rule in RULES for name in rule.statements}
-        | {rule.query for rule in PLAUSIBILITY_RULES}
+        | {rule.query for rule in (*PLACE_RULES, *FIGURE_RULES)}
         | {f"{word}_{table.name}" for word in ("write", "servable") for table in TABLES}
     )
     assert [name for name in sql.statements() if name not in used and f'"{name}"' not in code] == []
@@ -52,10 +52,11 @@ def test_an_unknown_statement_is_an_error() -> None:
 
 
 def test_a_file_of_statements_is_parsed() -> None:
-    text = "-- name: one\n-- The first.\n-- It is short.\nSELECT 1\n\n-- name: two\n-- The second.\nSELECT '--2'\n"
-    assert [(found.name, found.description, found.text) for found in sql.parse_statements(text, "x.sql")] == [
-        ("one", "The first. It is short.", "SELECT 1"),
-        ("two", "The second.", "SELECT '--2'"),
+    one = "-- name: one\n-- The first.\n-- It is short.\n-- rule: a b=1\nSELECT 1\n"
+    text = f"{one}\n-- name: two\n-- The second.\nSELECT '--2'\n"
+    assert sql.parse_statements(text, "x.sql") == [
+        sql.Statement("one", "x.sql", "The first. It is short.", {"rule": "a b=1"}, "SELECT 1"),
+        sql.Statement("two", "x.sql", "The second.", {}, "SELECT '--2'"),
     ]
 
 

@@ -50,17 +50,22 @@ def view_figures(connection: duckdb.DuckDBPyConnection, view: str, folder: Path 
 
 
 def total_figures(connection: duckdb.DuckDBPyConnection) -> None:
-    """Creates the other tables that plausibility.sql queries, from the tables of `pair_releases`."""
+    """Creates the other tables and macros that the rules query, from the tables of `pair_releases`."""
     _create_states(connection)
-    for statement in ("figures_by_state", "series_by_state", "moved_figures", "figure_sample"):
+    _create_areas(connection, "area_figures", "(SELECT *, old AS current FROM placed_figures)")
+    for statement in ("drift_of", "losses_of", "figures_by_state", "series_by_state", "moved_figures", "figure_sample"):
         connection.execute(sql.statement(statement))
 
 
 def pair_baseline(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
-    """Creates `since_baseline` from the release in `folder` and the tables of `pair_releases`."""
-    view_figures(connection, "baseline_figures", folder)
+    """Creates `baseline_figures` from the release in `folder` and the tables of `pair_releases`."""
+    view_figures(connection, "old_baseline", folder)
     rows = sql.rows_of(table_file(folder, LOCATIONS.name))
-    connection.execute(sql.statement("since_baseline", locations=rows))
+    _create_areas(connection, "baseline_figures", sql.statement("since_baseline", locations=rows))
+
+
+def _create_areas(connection: duckdb.DuckDBPyConnection, table: str, figures: str) -> None:
+    connection.execute(sql.statement("area_figures", table=table, figures=figures))
 
 
 def _create_states(connection: duckdb.DuckDBPyConnection) -> None:

@@ -1,4 +1,4 @@
-"""Checks the figures and places of a release for data that is well-formed and may be wrong (plausibility.sql)."""
+"""Checks the figures and places of a release for data that is well-formed and may be wrong (plausibility_rules.py)."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,10 +12,7 @@ from warehouse.compare.pairing import pair_baseline, pair_releases, total_figure
 from warehouse.files.remedies import is_disk_full
 from warehouse.rules.all_rules import RuleLimits, make_finding, shown_limit
 from warehouse.rules.failures import FailureFile, write_failures
-from warehouse.rules.figure_rules import FIGURE_RULES
-from warehouse.rules.place_rules import PLACE_RULES, STATES_LOST
-from warehouse.rules.rule import PlausibilityRule
-from warehouse.rules.total_rules import BASELINE_RULES, TOTAL_RULES
+from warehouse.rules.plausibility_rules import FIGURE_RULES, PLACE_RULES, PlausibilityRule
 from warehouse.schema.findings import COUNTRY, Finding
 from warehouse.schema.tables import ALIASES, HOUSING, POPULATION
 
@@ -41,22 +38,6 @@ class _Total(msgspec.Struct, frozen=True):
     measured: float
     count: int
     detail: str
-
-
-class _Cells(msgspec.Struct, frozen=True):
-    """The ZIP codes whose `figure` fails: one row of a rule on cells, summed up. The largest is an example."""
-
-    figure: str
-    is_open: bool
-    count: int
-    zip_code: str
-    old: int | None
-    new: int
-
-    def as_total(self) -> _Total:
-        moved = f"from {self.old:,} to {self.new:,}" if self.old is not None else f"with {self.new:,}"
-        detail = f"{self.figure}: {self.count:,} ZIP codes, such as {self.zip_code} {moved}"
-        return _Total(None, self.figure, self.count, self.count, detail)
 
 
 class _Places(msgspec.Struct, frozen=True):
@@ -86,16 +67,13 @@ def judge_plausibility(
     """
     if old is None:
         pair_releases(connection, None, new, first_open_year)
-    run = _RuleRun(connection, limits)
-    if old is not None:
-        run.check(STATES_LOST)
-    if _fewest_places(connection) < _FEWEST_ZIP_CODES:
-        return run.result()
     total_figures(connection)
-    for rule in (*FIGURE_RULES, *TOTAL_RULES, *PLACE_RULES):
-        if rule is not STATES_LOST and (old is not None or not rule.compares):
+    run = _RuleRun(connection, limits)
+    is_small = _fewest_places(connection) < _FEWEST_ZIP_CODES
+    for rule in (*PLACE_RULES, *FIGURE_RULES):
+        if rule.since == "current" and (rule.few or not is_small) and (old is not None or rule.applies == "drop"):
             run.check(rule)
-    if baseline is not None:
+    if baseline is not None and not is_small:
         run.check_baseline(baseline)
     return run.result()
 
@@ -132,14 +110,18 @@ class _RuleRun:
             found = _places_finding(rule, places, limit) if places else None
             select = sql.statement("failing_places", faults=text, table=rule.table)
         else:
-            if rule.checks == "cells":
-                cells = [_Cells(*row) for row in self._rows("sum_up_cells", faults=text)]
-                totals = [one.as_total() for one in cells if one.count > limit * (1 + one.is_open)]
-                select = sql.statement("failing_cells", faults=text)
-            else:
-                totals = [_Total(*row) for row in self._connection.execute(text).fetchall()]
-                select = sql.statement("failing_totals", lines=text)
+            lines = sql.statement(
+                "sum_up_totals",
+                totals=sql.statement("sum_up_cells", faults=text) if rule.checks == "cells" else text,
+                limit=repr(float(limit)),
+                country="'the country'" if rule.by_state else "NULL",
+                statefactor=str(rule.state_factor),
+                openfactor=str(rule.open_factor),
+            )
+            totals = [_Total(*row) for row in self._connection.execute(lines).fetchall()]
             found = _figures_finding(rule, totals, limit, since + self._where(totals)) if totals else None
+            of_totals = sql.statement("failing_totals", lines=lines)
+            select = sql.statement("failing_cells", faults=text) if rule.checks == "cells" else of_totals
         if found is not None:
             self._findings.append(found)
             self._faults[rule.name] = select
@@ -147,8 +129,9 @@ class _RuleRun:
     def check_baseline(self, baseline: Path) -> None:
         try:
             pair_baseline(self._connection, baseline)
-            for rule in BASELINE_RULES:
-                self.check(rule, f" since {baseline.parent.name}")
+            for rule in FIGURE_RULES:
+                if rule.since == "baseline":
+                    self.check(rule, f" since {baseline.parent.name}")
         except duckdb.Error as error:  # an old release must not block a new one
             if isinstance(error, duckdb.OutOfMemoryException) or is_disk_full(error):
                 raise
@@ -177,19 +160,26 @@ class _RuleRun:
 
 def _figures_finding(rule: PlausibilityRule, totals: list[_Total], limit: float, where: str) -> Finding:
     figures = list(dict.fromkeys(one.figure for one in totals))
-    twice = ", twice as many while they may be revised" if rule.checks == "cells" else ""
     tables = {POPULATION.name if figure.startswith("population ") else HOUSING.name for figure in figures}
     return make_finding(
         rule.name,
-        f"{rule.finding}{where}: {_listed(figures)} (limit {shown_limit(rule.unit, limit)}{twice}); {rule.cause}",
+        f"{rule.finding}{where}: {_listed(figures)} ({_limits(rule, limit)}); {rule.cause}",
         table=tables.pop() if len(tables) == 1 else None,
         column=figures[0] if len(figures) == 1 else None,
         figures=tuple(figures),
         count=max(one.count for one in totals),
-        measured=max(one.measured for one in totals),
+        measured=max(one.measured / (rule.state_factor if one.state else 1) for one in totals),
         measured_in=_worst_of_states(totals) if rule.by_state else {},
         samples=tuple(one.detail for one in totals[:_MOST_SAMPLES]),
     )
+
+
+def _limits(rule: PlausibilityRule, limit: float) -> str:
+    """Returns the limits of a rule in words."""
+    words = f"limit {shown_limit(rule.unit, limit)}"
+    if rule.state_factor > 1:
+        words += f", in a state {shown_limit(rule.unit, min(1, limit * rule.state_factor))}"
+    return words + (f", {rule.open_factor} times as much while it may be revised" if rule.open_factor > 1 else "")
 
 
 def _worst_of_states(totals: Iterable[_Total]) -> dict[str, float]:
@@ -202,8 +192,9 @@ def _worst_of_states(totals: Iterable[_Total]) -> dict[str, float]:
 
 def _places_finding(rule: PlausibilityRule, places: list[_Places], limit: float) -> Finding | None:
     count, total = sum(one.count for one in places), sum(one.total for one in places)
-    # a few ZIP codes of a state may always fail, unless they were all that it had
-    many = [one for one in places if one.count >= _FEW_ZIP_CODES or (rule is STATES_LOST and one.count == one.total)]
+    # a few ZIP codes of a state may always fail, unless the state is gone with them
+    may_go = not {"zip", "state"}.isdisjoint(rule.of)
+    many = [one for one in places if one.count >= _FEW_ZIP_CODES or (may_go and one.count == one.total)]
     in_states = [one for one in many if one.share > limit * rule.state_factor]
     measured_in = {one.state: one.share for one in in_states}
     national = count / total if total else 0
@@ -215,11 +206,10 @@ def _places_finding(rule: PlausibilityRule, places: list[_Places], limit: float)
     shown = sorted(in_states or [one for one in places if one.count], key=lambda one: -one.count)
     noun = "aliases" if rule.table == ALIASES.name else "ZIP codes"
     share = f"{worst.share:.0%} in {worst.state}" if worst else f"{national:.1%} of the country"
-    in_a_state = shown_limit("share", min(1, limit * rule.state_factor))
     return make_finding(
         rule.name,
         f"{count:,} of {total:,} {noun} {rule.finding}, in {_listed(f'{one.state} {one.count:,}' for one in shown)} "
-        f"({share}; limit {shown_limit('share', limit)}, in a state {in_a_state}); {rule.cause}",
+        f"({share}; {_limits(rule, limit)}); {rule.cause}",
         table=rule.table,
         count=count,
         measured=max(national, worst.share / rule.state_factor if worst else 0),

@@ -167,24 +167,28 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
         parts = {"id": table.key[0], "old": _servable(table.name, old), "new": _servable(table.name, new)}
         text = sql.statement("records_changed", columns=", ".join(table.column_names), **parts)
         ((count, gained, lost, changed, samples),) = connection.execute(text).fetchall()
+        columns = {
+            name: connection.execute(sql.statement("column_moves", column=name, **parts)).fetchall()[0]
+            for name in (table.column_names if changed else ())
+        }
         found[table.name] = RecordChanges(
             old_count=count,
             gained=gained,
             lost=lost,
             changed=changed,
-            columns=_count_columns(connection, "column_changes", table.column_names, **parts) if changed else {},
-            leaps=_count_columns(connection, "column_leaps", table.number_names, **parts) if changed else {},
+            columns={name: number for name, (number, _, _) in columns.items() if number},
+            moves={name: tuple(moves) for name, (_, moves, _) in columns.items() if moves},
+            suspicions={name: suspicion for name, (_, _, suspicion) in columns.items() if suspicion},
+            leaps=_count_leaps(connection, table.number_names, **parts) if changed else {},
             lost_samples=tuple(samples),
             emptied=dict(connection.execute(sql.statement("states_emptied", **parts)).fetchall()) if lost else {},
         )
     return found
 
 
-def _count_columns(
-    connection: duckdb.DuckDBPyConnection, change: str, names: tuple[str, ...], **parts: str
-) -> dict[str, int]:
-    """Returns by column the number of records with the `change`, for columns that have any."""
-    counts = ", ".join(sql.statement(change, column=name) for name in names)
+def _count_leaps(connection: duckdb.DuckDBPyConnection, names: tuple[str, ...], **parts: str) -> dict[str, int]:
+    """Returns by column the number of records that leap, for columns that have any."""
+    counts = ", ".join(sql.statement("column_leaps", column=name) for name in names)
     (numbers,) = connection.execute(sql.statement("columns_changed", changes=counts, **parts)).fetchall()
     return {name: number for name, number in zip(names, numbers, strict=True) if number}
 

@@ -280,7 +280,7 @@ class Publication:
             findings: list[Finding] = []
             if old is not None:
                 comparison = compare(connection, old, self._tables, open_year)
-                findings += drift_findings(comparison, self._limits, open_year)
+                findings += drift_findings(comparison, self._limits)
             oldest = baseline_of(kept) if kept else None
             baseline = self._catalog.folder(oldest.id) / "tables" if oldest else None
             judged = judge_plausibility(connection, old, self._tables, self._limits, open_year, baseline)

@@ -18,7 +18,7 @@ _STATES = {state.code for state in STATES}
 
 
 def parse_acceptance(words: Sequence[str], reason: str, by: str, at: datetime) -> Acceptance | None:
-    """Returns the acceptance in `words`, such as ``total-drift=8%``, ``state-drift:TX=8%``; None without any.
+    """Returns the acceptance in `words`, such as ``total-drift=8%``, ``total-drift:TX=8%``; None without any.
 
     Raises:
         WarehouseError: if a rule cannot be accepted, lacks a bound that it needs, or has a bound that it cannot have.

@@ -8,21 +8,19 @@ from typing import Any
 import msgspec
 
 from warehouse.rules.drift_rules import DRIFT_RULES
-from warehouse.rules.figure_rules import FIGURE_RULES
 from warehouse.rules.file_rules import COLUMN_RULES, FILE_RULES
-from warehouse.rules.place_rules import PLACE_RULES
+from warehouse.rules.plausibility_rules import FIGURE_RULES, PLACE_RULES
 from warehouse.rules.row_rules import ROW_RULES
 from warehouse.rules.rule import Rule, Unit
-from warehouse.rules.total_rules import BASELINE_RULES, TOTAL_RULES
 from warehouse.schema.errors import WarehouseError
 from warehouse.schema.findings import COUNTRY, Finding
 
 NO_LIMIT = 1e9
 _FEW_STATES = 3
 
-PLAUSIBILITY_RULES = (*FIGURE_RULES, *TOTAL_RULES, *BASELINE_RULES, *PLACE_RULES)
+# Causes before consequences: folding.py relies on the order.
 RULES: dict[str, Rule] = {
-    rule.name: rule for rule in (*FILE_RULES, *COLUMN_RULES, *ROW_RULES, *DRIFT_RULES, *PLAUSIBILITY_RULES)
+    rule.name: rule for rule in (*FILE_RULES, *COLUMN_RULES, *ROW_RULES, *PLACE_RULES, *FIGURE_RULES, *DRIFT_RULES)
 }
 
 

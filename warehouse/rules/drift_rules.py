@@ -1,48 +1,17 @@
 """Rules on changes from the current release to a drop."""
 
-from warehouse.rules.rule import CHECK_SOURCE, OPEN_FIGURES, Rule
-
-# Rules that an old table also breaks.
-_STALE = (
-    "vanished-figure",
-    "total-drift",
-    "state-drift",
-    "slow-drift",
-    "slow-loss",
-    "uniform-scale",
-    "coverage-lost",
-    "figures-moved",
-    "records-changed",
-)
+from warehouse.rules.rule import CHECK_SOURCE, Rule
 
 DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="vanished-figure",
         applies="release",
+        of=("column", "coverage"),
         about="Years and housing figures that the current release has, and the drop has in no ZIP code.",
         remedy="check the export: an older drop, or one without its forecasts, lacks them",
         limit=0,
         unit="figures",
         override=True,
-    ),
-    Rule(
-        name="zip-codes-gained",
-        applies="release",
-        remedy=CHECK_SOURCE,
-        about="New ZIP codes, as a share of those in the current release.",
-        limit=0.02,
-        override=True,
-        explains=("coverage-gained",),
-    ),
-    Rule(
-        name="coverage-lost",
-        applies="release",
-        remedy=CHECK_SOURCE,
-        about="Share of the ZIP codes with a figure that lost it, while others keep it; "
-        f"twice as much for {OPEN_FIGURES}.",
-        limit=0.02,
-        override=True,
-        explains=("total-drift", "slow-loss"),
     ),
     Rule(
         name="lost-figures",
@@ -52,34 +21,9 @@ DRIFT_RULES: tuple[Rule, ...] = (
         remedy=CHECK_SOURCE,
     ),
     Rule(
-        name="coverage-gained",
-        applies="release",
-        remedy=CHECK_SOURCE,
-        about="ZIP codes that have a figure now, as a share of those that had it.",
-        limit=0.1,
-        override=True,
-        explains=("total-drift",),
-    ),
-    Rule(
-        name="total-drift",
-        applies="release",
-        remedy=CHECK_SOURCE,
-        about=f"Change of a national total, up or down, as a share of the old total; twice as much for {OPEN_FIGURES}.",
-        limit=0.03,
-        override=True,
-        explains=("slow-drift", "series-drift"),
-    ),
-    Rule(
-        name="rows-lost",
-        applies="release",
-        remedy=CHECK_SOURCE,
-        about="Share of rows lost by a table without figures and ids (aliases).",
-        limit=0.2,
-        override=True,
-    ),
-    Rule(
         name="records-lost",
         applies="release",
+        of=("records",),
         remedy=CHECK_SOURCE,
         about="Share of the current release's records (projects) that no query would find in the drop; or all of a "
         "state.",
@@ -90,6 +34,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="records-gained",
         applies="release",
+        of=("records",),
         remedy=CHECK_SOURCE,
         about="New records (projects), as a share of those in the current release.",
         limit=0.25,
@@ -98,6 +43,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
     Rule(
         name="leaping-record",
         applies="release",
+        of=("records",),
         remedy=CHECK_SOURCE,
         about="Records (projects) whose number of units grew or shrank more than fivefold.",
         limit=20,
@@ -105,28 +51,23 @@ DRIFT_RULES: tuple[Rule, ...] = (
         override=True,
     ),
     Rule(
+        name="suspect-records",
+        applies="release",
+        of=("records",),
+        about="Records (projects) whose day and month were exchanged, or two values, or that all have one value now.",
+        remedy=CHECK_SOURCE,
+        limit=20,
+        unit="rows",
+        override=True,
+    ),
+    Rule(
         name="records-changed",
         applies="release",
+        of=("records",),
         about="Share of the records (projects) of both releases whose value in a column changed, if 20 or more did.",
         remedy=CHECK_SOURCE,
         limit=0.25,
         override=True,
-    ),
-    Rule(
-        name="delivered-before",
-        applies="release",
-        about="A table of the drop must not be the same as in an older release, if newer releases replaced it.",
-        remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
-        override=True,
-        explains=("older-than-current", *_STALE),
-    ),
-    Rule(
-        name="older-than-current",
-        applies="release",
-        about="The date of a table (UPDATED_AT, MONTH_CODE) must not be before that of the newest release with one.",
-        remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
-        override=True,
-        explains=_STALE,
     ),
     Rule(
         name="unreadable-baseline",

@@ -1,6 +1,9 @@
 """Rules on the files of a drop and their columns, checked while files are collected and recognised."""
 
-from warehouse.rules.rule import EXPORT_AGAIN, Rule
+from warehouse.rules.rule import EXPORT_AGAIN, Rule, Subject
+
+# What an old table also makes look wrong.
+_STALE: tuple[Subject, ...] = ("figures", "total", "coverage", "column", "records")
 
 FILE_RULES: tuple[Rule, ...] = (
     Rule(
@@ -78,7 +81,7 @@ FILE_RULES: tuple[Rule, ...] = (
         about="No UPDATED_AT may be more than a month after today.",
         remedy="correct the date: later drops would be refused as older than this one",
         override=True,
-        explains=("older-than-current",),
+        explains=("date",),
     ),
     Rule(
         name="missing-date",
@@ -128,6 +131,30 @@ FILE_RULES: tuple[Rule, ...] = (
         remedy="deliver all tables of a month together",
         override=True,
     ),
+    Rule(
+        name="delivered-before",
+        applies="release",
+        about="A table of the drop must not be the same as in an older release, if newer releases replaced it.",
+        remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
+        override=True,
+        explains=("date", *_STALE),
+    ),
+    Rule(
+        name="older-than-current",
+        applies="release",
+        about="The date of a table (UPDATED_AT, MONTH_CODE) must not be before that of the newest release with one.",
+        remedy="deliver the newest export; to go back to a release, use `forecast extracts rollback`",
+        override=True,
+        of=("date",),
+        explains=_STALE,
+    ),
+    Rule(
+        name="unchanged-table",
+        applies="release",
+        severity="warning",
+        about="A table with a new date has the rows of the current release, while other tables changed.",
+        remedy="check whether it was exported again",
+    ),
 )
 
 COLUMN_RULES: tuple[Rule, ...] = (
@@ -146,14 +173,14 @@ COLUMN_RULES: tuple[Rule, ...] = (
         about="Every housing figure in the answers needs a column. If accepted, a missing one is published as null.",
         remedy="export it",
         override=True,
-        explains=("vanished-figure",),
+        explains=("column",),
     ),
     Rule(
         name="unlike-parts",
         about="All files of a wide population table must have the same years, unless they have none in common.",
         remedy="export all files again, with one statement",
         override=True,
-        explains=("coverage-lost", "coverage-lost-in-state", "coverage-lost-in-county", "total-drift", "slow-loss"),
+        explains=("coverage", "total"),
     ),
     Rule(
         name="ambiguous-column",

@@ -7,11 +7,12 @@ from itertools import chain
 import msgspec
 
 from warehouse.rules.all_rules import RULES, accept_options, offer
-from warehouse.rules.rule import PlausibilityRule
+from warehouse.rules.plausibility_rules import PlausibilityRule
 from warehouse.schema.findings import COUNTRY, Finding
 from warehouse.schema.tables import ALIASES, HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION
 
 _PLACES = (LOCATIONS.name, ALIASES.name)
+_RANK = {name: rank for rank, name in enumerate(RULES)}
 
 
 def fold(findings: Sequence[Finding]) -> list[Finding]:
@@ -20,35 +21,26 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
     The remedy of a cause that can be accepted also accepts its consequences: if only the cause were accepted, they
     would refuse the drop. Once the cause is accepted, its consequences are findings of their own.
     """
-    errors = {at: one for at, one in enumerate(findings) if one.severity == "error" and one.follows is None}
+    errors = [one for one in findings if one.severity == "error" and one.follows is None]
     by_rule: dict[str, list[Finding]] = {}
-    for one in errors.values():
+    for one in sorted(errors, key=lambda one: _RANK[one.rule]):
         by_rule.setdefault(one.rule, []).append(one)
-    causes = {at: _cause(one, by_rule) for at, one in errors.items()}
-    above: dict[str, str | None] = {}
-    for at, one in errors.items():
-        # a rule with a finding of its own needs no other cause
-        above[one.rule] = causes[at] and above.get(one.rule, causes[at])
-    folded = []
-    for at, finding in enumerate(findings):
-        root = _root(finding.rule, causes.get(at), above)
-        folded.append(msgspec.structs.replace(finding, follows=root, remedy=None) if root else finding)
-    return [_with_consequences(finding, folded) for finding in folded]
-
-
-def _root(rule: str, cause: str | None, above: Mapping[str, str | None]) -> str | None:
-    """Returns the rule at the end of the chain of causes; None without a cause, or if two explain each other."""
-    seen = [rule]
-    while cause is not None:
-        if cause in seen:
-            return None
-        seen.append(cause)
-        cause = above.get(cause)
-    return seen[-1] if len(seen) > 1 else None
+    roots: dict[str, str | None] = {}  # by rule; None if one of its findings has no cause
+    folded = {id(one): one for one in findings}
+    for rule, found in by_rule.items():
+        causes = [_cause(one, by_rule) for one in found]
+        # a cause that has a cause itself is not the root
+        tops = [cause and (roots.get(cause) or cause) for cause in causes]
+        roots[rule] = None if None in tops else tops[0]
+        for one, top in zip(found, tops, strict=True):
+            if top:
+                folded[id(one)] = msgspec.structs.replace(one, follows=top, remedy=None)
+    listed = [folded[id(one)] for one in findings]
+    return [_with_consequences(finding, listed) for finding in listed]
 
 
 def _cause(finding: Finding, errors: Mapping[str, Sequence[Finding]]) -> str | None:
-    """Returns the rule whose errors explain `finding`. `errors` are all errors, by rule."""
+    """Returns the first rule whose errors explain `finding`. `errors` are all errors, by rule, causes first."""
     if not RULES[finding.rule].acceptable:
         return None
     unreadable = _unreadable_cause(finding, [one for found in errors.values() for one in found])
@@ -56,19 +48,22 @@ def _cause(finding: Finding, errors: Mapping[str, Sequence[Finding]]) -> str | N
 
 
 def _explain(found: Sequence[Finding], finding: Finding) -> bool:
-    """Returns whether the findings of one rule explain `finding`, by the `explains` of the rule."""
-    if finding.rule == found[0].rule or finding.rule not in RULES[found[0].rule].explains:
+    """Returns whether the findings of one rule explain `finding`, of a later rule that looks at the same subject."""
+    cause, rule = RULES[found[0].rule], RULES[finding.rule]
+    if _RANK[rule.name] <= _RANK[cause.name] or not {*cause.of, *cause.explains}.intersection(rule.of):
         return False
     states = {state for one in found for state in one.measured_in}
     if states and not states.issuperset(finding.measured_in.keys() - {COUNTRY}):
         return False  # it also concerns states that the cause does not
-    cause, rule = RULES[found[0].rule], RULES[finding.rule]
     figures = {figure for one in found for figure in one.figures}
     if isinstance(cause, PlausibilityRule) and isinstance(rule, PlausibilityRule):
-        if figures and finding.figures and not rule.derived and figures.isdisjoint(finding.figures):
+        is_apart = figures.isdisjoint(finding.figures) and not (rule.derived and not cause.derived)
+        if figures and finding.figures and is_apart:
             return False
     elif figures:
         return figures.issuperset(finding.figures)
+    elif {found[0].table, finding.table}.difference(_PLACES, (None, found[0].table)):
+        return False  # it is on another table
     count = sum(one.count for one in found)
     if finding.figures and not isinstance(rule, PlausibilityRule) and found[0].table in _PLACES:
         return count >= finding.count  # a figure is missing in every place

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from warehouse.rules.rule import CORRECT, Rule
+from warehouse.rules.rule import CORRECT, Rule, Subject
 from warehouse.schema.tables import (
     ALIASES,
     LOCATIONS,
@@ -79,8 +79,8 @@ def _once(*tables: str) -> Callable[[Table], Sequence[Column | None]]:
 
 *_OTHERS, _LAST = ALIASES.column("usps_status").choices
 _ALIAS_STATUSES = f"{', '.join(_OTHERS)} or {_LAST}"
-# Rules that compare names.
-_NAMES = ("renamed-city", "other-city", "county-name-differs", "name-cut", "primary-alias-differs", "aliases-lost")
+# What wrong names make look wrong besides.
+_NAMES: tuple[Subject, ...] = ("city", "county", "alias")
 
 ROW_RULES: tuple[Rule, ...] = (
     Rule(
@@ -122,7 +122,32 @@ ROW_RULES: tuple[Rule, ...] = (
         offends="offends_zero_coordinate",
         message="{count} value(s) of {table}.{column} are 0",
         concerns=_coordinates,
-        explains=("place-outside-state", "moved-place", "scattered-place", "same-place"),
+        explains=("point",),
+    ),
+    Rule(
+        name="unassigned-zip",
+        about="The first three digits of a ZIP code must be ones that the Postal Service assigned to a state.",
+        remedy="leave rows of totals and tests out; correct the others in the source",
+        limit=0,
+        unit="rows",
+        override=True,
+        offends="offends_unassigned_zip",
+        message="{count} value(s) of {table}.{column} are no ZIP codes: no state has their first three digits",
+        concerns=_only(LOCATIONS, "zip_code"),
+        explains=("zip", "state", "city"),
+    ),
+    Rule(
+        name="placeholder-name",
+        of=("city",),
+        about="City and county names must not be placeholders, numbers, or words for tests and totals.",
+        remedy="leave missing names empty (NULL), and rows of tests and totals out",
+        limit=0,
+        unit="rows",
+        override=True,
+        offends="offends_placeholder_name",
+        message="{count} value(s) of {table}.{column} are placeholders, numbers, or words for tests and totals",
+        concerns=_place_names,
+        explains=_NAMES,
     ),
     Rule(
         name="garbled-name",
@@ -133,18 +158,6 @@ ROW_RULES: tuple[Rule, ...] = (
         override=True,
         offends="offends_garbled_name",
         message="{count} value(s) of {table}.{column} were decoded with the wrong encoding, or are escaped",
-        concerns=_place_names,
-        explains=_NAMES,
-    ),
-    Rule(
-        name="placeholder-name",
-        about="City and county names must not be placeholders, numbers, or words for tests and totals.",
-        remedy="leave missing names empty (NULL), and rows of tests and totals out",
-        limit=0,
-        unit="rows",
-        override=True,
-        offends="offends_placeholder_name",
-        message="{count} value(s) of {table}.{column} are placeholders, numbers, or words for tests and totals",
         concerns=_place_names,
         explains=_NAMES,
     ),
@@ -161,18 +174,6 @@ ROW_RULES: tuple[Rule, ...] = (
         explains=_NAMES,
     ),
     Rule(
-        name="unassigned-zip",
-        about="The first three digits of a ZIP code must be ones that the Postal Service assigned to a state.",
-        remedy="leave rows of totals and tests out; correct the others in the source",
-        limit=0,
-        unit="rows",
-        override=True,
-        offends="offends_unassigned_zip",
-        message="{count} value(s) of {table}.{column} are no ZIP codes: no state has their first three digits",
-        concerns=_only(LOCATIONS, "zip_code"),
-        explains=("zip-of-other-state", "zip-codes-gained", "placeholder-name"),
-    ),
-    Rule(
         name="unknown-state",
         about="State codes must be those of states, territories and military areas that have ZIP codes.",
         remedy=CORRECT,
@@ -182,13 +183,7 @@ ROW_RULES: tuple[Rule, ...] = (
         offends="offends_unknown_state",
         message="{count} value(s) of {table}.{column} are not codes of states or territories",
         concerns=_states,
-        explains=(
-            "zip-of-other-state",
-            "state-changed",
-            "place-outside-state",
-            "county-of-other-state",
-            "county-left-state",
-        ),
+        explains=("state", "county", "point"),
     ),
     Rule(
         name="out-of-range",

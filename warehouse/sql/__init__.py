@@ -1,7 +1,8 @@
 """Every SQL statement of the warehouse, by name, from the .sql files beside this module.
 
 A statement starts with ``-- name: <name>``, then has at least one comment line that describes it, and ends where the
-next one starts. Our code fills ``{placeholders}`` with identifiers and expressions; values are bound to ``?``.
+next one starts. Comment lines such as ``-- cause: a join`` below the description are its header: the fields of a rule.
+Our code fills ``{placeholders}`` with identifiers and expressions; values are bound to ``?``.
 """
 
 import re
@@ -14,6 +15,7 @@ import msgspec
 from config.text import first_line
 
 _NAME = re.compile(r"^-- name: ([a-z0-9_]+)\s*$", re.MULTILINE)
+_FIELD = re.compile(r"-- (rule|unit|among|of|explains|finding|cause): (.+)")
 # not str.format, which would take the braces of a regular expression for placeholders
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 _WRAPPED = re.compile(r'"exception_message":"((?:[^"\\]|\\.)*)"')
@@ -23,7 +25,9 @@ class Statement(msgspec.Struct, frozen=True):
     """One named statement. `statements` parses all of them once per process and caches them."""
 
     name: str
+    file: str  # its name
     description: str  # the comment lines below the name, joined
+    header: dict[str, str]  # by field
     text: str  # the SQL, with its placeholders unfilled
 
 
@@ -81,9 +85,12 @@ def parse_statements(text: str, origin: str) -> list[Statement]:
     parsed = []
     for name, body in zip(pieces[1::2], pieces[2::2], strict=True):
         lines = body.strip().splitlines()
-        comments = [line for line in lines if line.startswith("--")]
+        fields = [found for line in lines if (found := _FIELD.fullmatch(line))]
+        headers = {found[0] for found in fields}
+        comments = [line for line in lines if line.startswith("--") and line not in headers]
         code = "\n".join(line for line in lines if not line.startswith("--")).strip()
         if not comments or not code:
             raise ValueError(f"{origin}: statement {name} lacks its description or its body")
-        parsed.append(Statement(name, " ".join(line.lstrip("- ") for line in comments), code))
+        description = " ".join(line.lstrip("- ") for line in comments)
+        parsed.append(Statement(name, origin, description, {found[1]: found[2] for found in fields}, code))
     return parsed

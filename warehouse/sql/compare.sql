@@ -160,6 +160,17 @@ SELECT {changes} FROM {old} o JOIN {new} n ON o.{id} = n.{id}
 -- How many records had a column of numbers grow or shrink more than fivefold.
 count(*) FILTER (greatest(o.{column}, n.{column}) >= 20 AND greatest(o.{column}, n.{column}) > 5 * least(o.{column}, n.{column}))
 
--- name: column_changes
--- How many records were changed in a column.
-count(*) FILTER (o.{column} IS DISTINCT FROM n.{column})
+-- name: column_moves
+-- How many records were changed in a column, its commonest changes, and what nearly all of them suggest: day and month
+-- exchanged, two values exchanged, or one value for five others or more.
+WITH moves AS (
+    SELECT o.{column}::VARCHAR AS old, n.{column}::VARCHAR AS new, count(*) AS number
+    FROM {old} o JOIN {new} n ON o.{id} = n.{id} WHERE o.{column} IS DISTINCT FROM n.{column} GROUP BY ALL
+)
+SELECT coalesce(sum(number), 0)::BIGINT AS changed,
+       coalesce(list(format('{} to {} ({:,})', coalesce(old, 'null'), coalesce(new, 'null'), number) ORDER BY number DESC, old, new)[:5], []),
+       CASE WHEN sum(number) FILTER (new = regexp_replace(old, '^(\d{4})-(\d\d)-(\d\d)$', '\1-\3-\2')) > 0.9 * changed THEN 'day and month may be exchanged'
+            WHEN sum(number) FILTER ((new, old) IN (SELECT (old, new) FROM moves)) > 0.9 * changed THEN 'two values may be exchanged'
+            WHEN '{column}' NOT LIKE '%date' AND count(DISTINCT old) >= 5 AND max(number_of_new) > 0.9 * changed
+            THEN 'one value may have been filled in' END
+FROM (SELECT *, sum(number) FILTER (new IS NOT NULL) OVER (PARTITION BY new) AS number_of_new FROM moves)

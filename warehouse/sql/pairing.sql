@@ -76,7 +76,7 @@ FROM (SELECT unnest(?::SMALLINT[]) AS ordinal, unnest(?::ENUM({names})[]) AS fig
 -- The locations of two releases side by side: the current or former place of each ZIP code, and its fate.
 CREATE OR REPLACE TEMP TABLE paired_places AS
 SELECT coalesce(n.zip_code, o.zip_code) AS zip_code, coalesce(n.zip_code, o.zip_code)::INTEGER AS zip, coalesce(n.state, o.state) AS state,
-       coalesce(n.city_name, o.city_name) AS city_name,
+       coalesce(n.city_name, o.city_name) AS city_name, TRY_CAST(coalesce(n.county, o.county) AS INTEGER) AS county,
        CASE WHEN o.zip_code IS NULL THEN 'gained' WHEN n.zip_code IS NULL THEN 'lost'
             WHEN (o.city_name, o.state, o.county_name, o.county, o.latitude, o.longitude)
                  IS DISTINCT FROM (n.city_name, n.state, n.county_name, n.county, n.latitude, n.longitude) THEN 'changed'
@@ -92,35 +92,66 @@ FROM paired_places p JOIN old_places o ON o.zip_code = p.zip_code JOIN new_place
 WHERE p.fate = 'changed'
 
 -- name: placed_figures
--- The figures of two releases side by side, with the state of each ZIP code. NULL means that a release lacks the figure,
+-- The figures of two releases side by side, with the state and the number of the county of each ZIP code. NULL means that a release lacks the figure,
 -- or that it is negative or absurd, which is an error already and would overflow.
 CREATE OR REPLACE TEMP TABLE placed_figures AS
 SELECT coalesce(p.zip_code, lpad(zip::VARCHAR, 5, '0')) AS zip_code, zip, f.figure, ordinal, f.open, o.value AS old,
-       CASE WHEN n.value BETWEEN 0 AND 1000000000 THEN n.value END AS new, p.state
+       CASE WHEN n.value BETWEEN 0 AND 1000000000 THEN n.value END AS new, p.state, p.county
 FROM old_figures o FULL JOIN new_figures n USING (zip, ordinal) JOIN known_figures f USING (ordinal)
 LEFT JOIN paired_places p USING (zip)
 
+-- name: area_figures
+-- For each figure in the country, in each state and in each county: the ZIP codes that had it, have it, or lost it, and the
+-- totals over those that have it in both releases. Figures under 10 may be hidden for privacy: that is no loss.
+-- `larger` figures are 200 or more, `fives` are those of them that are multiples of 5. `returned` are figures that are those of `old` again, and not those of the current release, which `moved` counts.
+CREATE OR REPLACE TEMP TABLE {table} AS
+WITH counties AS (
+    SELECT state, county, ordinal, any_value(figure) AS figure, count(old) AS old_count, count(new) AS new_count,
+           count(*) FILTER (old >= 10 AND new IS NULL) AS lost, count(*) FILTER (old IS NOT NULL AND new IS NOT NULL) AS pairs,
+           sum(old) FILTER (new IS NOT NULL) AS old_total, sum(new) FILTER (old IS NOT NULL) AS new_total,
+           count(*) FILTER (old <> new) AS changed, count(*) FILTER (old > 0 AND new = 0) AS zeroed,
+           count(*) FILTER (new <> current) AS moved, count(*) FILTER (new <> current AND new = old) AS returned,
+           count(*) FILTER (new >= 200) AS larger, count(*) FILTER (new >= 200 AND new % 5 = 0) AS fives
+    FROM {figures} WHERE state IS NOT NULL GROUP BY state, county, ordinal
+)
+SELECT 'county' AS level, * FROM counties WHERE county IS NOT NULL UNION ALL
+SELECT CASE WHEN GROUPING(state) = 0 THEN 'state' ELSE 'country' END, state, NULL, ordinal, any_value(figure),
+       sum(COLUMNS(* EXCLUDE (state, county, ordinal, figure)))
+FROM counties GROUP BY GROUPING SETS ((ordinal), (ordinal, state))
+
+-- name: drift_of
+-- How far the totals of a table of `area_figures` moved, in the country and in states.
+CREATE OR REPLACE TEMP MACRO drift_of(areas) AS TABLE
+SELECT state, figure, abs(new_total / old_total - 1) AS measured, pairs AS count,
+       format('{:,} to {:,} ({:+.1f}%)', old_total::BIGINT, new_total::BIGINT, 100 * (new_total / old_total - 1)) AS detail
+FROM query_table(areas) WHERE level = 'country' AND old_total > 0 OR level = 'state' AND old_total >= 20000
+
+-- name: losses_of
+-- The ZIP codes of a table of `area_figures` that lost a figure which others keep: in the country, in states, and most of a
+-- county. If a county has nearly all losses of its state, the state itself is left out.
+CREATE OR REPLACE TEMP MACRO losses_of(areas) AS TABLE
+SELECT state, county, figure, lost / old_count AS measured, lost AS count, format('{:,} of {:,} ZIP codes', lost, old_count) AS detail
+FROM (SELECT *, max(CASE WHEN level = 'county' AND old_count >= 10 AND 2 * lost > old_count THEN lost END) OVER (PARTITION BY state, figure) AS in_county
+      FROM query_table(areas) WHERE figure IN (SELECT figure FROM query_table(areas) WHERE level = 'country' AND new_count > 0))
+WHERE CASE level WHEN 'country' THEN lost > 0
+                 WHEN 'state' THEN (lost >= 20 OR new_count = 0 AND lost >= 3) AND NOT coalesce(in_county > 0.9 * lost, false)
+                 ELSE old_count >= 10 AND 2 * lost > old_count END
+
 -- name: figures_by_state
--- For each state and figure, over ZIP codes that have it in both releases: totals, likeness (correlation of logarithms,
--- where there are 200 or more; 0 if all are the same), how many of those of 500 or more moved, shrank and grew,
--- and by how much most moved. Figures that moved by more than 20 times do not count toward likeness: a few of them are absurd, many
--- are in another unit.
--- `lost` counts ZIP codes that only the old release has a figure for.
+-- For each state and figure, over ZIP codes that have it in both releases: likeness (correlation of logarithms, where there
+-- are 200 or more; 0 if all are the same), how many of those of 500 or more moved, shrank and grew, and by what share most
+-- moved. Figures that moved by more than 20 times do not count toward likeness: a few of them are absurd, many are in another
+-- unit.
 CREATE OR REPLACE TEMP TABLE state_figures AS
-SELECT state, any_value(figure) AS figure, any_value(open) AS open, count(old) AS old_count, count(new) AS new_count,
-       count(*) FILTER (old IS NOT NULL AND new IS NULL) AS lost,
-       sum(old) FILTER (new IS NOT NULL) AS old_total, sum(new) FILTER (old IS NOT NULL) AS new_total,
-       count(*) FILTER (old <> new) AS changed,
-       count(*) FILTER (old > 0 AND new = 0) AS zeroed,
-       count(*) FILTER (is_pair) AS pairs,
-       coalesce(nullif(corr(ln(old), ln(new)) FILTER (is_pair), 'NaN'), 0) AS likeness,
-       count(*) FILTER (greatest(old, new) >= 500 AND old + new IS NOT NULL) AS large,
-       count(*) FILTER (greatest(old, new) >= 500 AND abs(ln((new + 1) / (old + 1))) > 0.3) AS moved,
-       count(*) FILTER (greatest(old, new) >= 500 AND new < 0.9 * old) AS shrunk,
-       count(*) FILTER (greatest(old, new) >= 500 AND old < 0.9 * new) AS grown,
-       quantile_cont(ln(new / old), [0.1, 0.5, 0.9]) FILTER (greatest(old, new) >= 500 AND least(old, new) > 0) AS spread
-FROM (SELECT *, old >= 200 AND new >= 200 AND old <= 20 * new AND new <= 20 * old AS is_pair FROM placed_figures)
-WHERE state IS NOT NULL GROUP BY state, ordinal
+SELECT * EXCLUDE (spread), exp(spread[2]) - 1 AS share, spread[3] - spread[1] AS width
+FROM (SELECT state, any_value(figure) AS figure, any_value(open) AS open, count(*) FILTER (is_pair) AS pairs,
+             coalesce(nullif(corr(ln(old), ln(new)) FILTER (is_pair), 'NaN'), 0) AS likeness,
+             count(*) FILTER (is_large) AS large, count(*) FILTER (is_large AND abs(ln((new + 1) / (old + 1))) > 0.3) AS moved,
+             count(*) FILTER (is_large AND new < 0.9 * old) AS shrunk, count(*) FILTER (is_large AND old < 0.9 * new) AS grown,
+             quantile_cont(ln(new / old), [0.1, 0.5, 0.9]) FILTER (is_large AND least(old, new) > 0) AS spread
+      FROM (SELECT *, greatest(old, new) >= 500 AS is_large, least(old, new) >= 200 AND old <= 20 * new AND new <= 20 * old AS is_pair
+            FROM placed_figures WHERE old IS NOT NULL AND new IS NOT NULL AND state IS NOT NULL)
+      GROUP BY state, ordinal)
 
 -- name: series_by_state
 -- For each state, and each year of the new release with the year before it: totals and likeness over ZIP codes that have
@@ -141,11 +172,10 @@ JOIN known_figures f ON f.ordinal = s.ordinal JOIN known_figures b ON b.ordinal 
 WHERE f.kind = b.kind AND f.ordinal > b.ordinal
 
 -- name: moved_figures
--- The figures of 200 or more that changed by over 14%, with the county, and how far they moved as a logarithm.
+-- The figures of 200 or more that changed by over 14%, and how far they moved as a logarithm.
 CREATE OR REPLACE TEMP TABLE moved_figures AS
-SELECT p.*, n.county, ln((p.new + 1) / (p.old + 1)) AS move
-FROM placed_figures p LEFT JOIN new_places n ON n.zip_code = p.zip_code
-WHERE greatest(p.old, p.new) >= 200 AND p.old + p.new IS NOT NULL AND abs(ln((p.new + 1) / (p.old + 1))) > 0.13
+SELECT *, ln((new + 1) / (old + 1)) AS move FROM placed_figures
+WHERE greatest(old, new) >= 200 AND old + new IS NOT NULL AND abs(ln((new + 1) / (old + 1))) > 0.13
 
 -- name: figure_sample
 -- The figures of up to 60 ZIP codes of each state, small ones too, to compare each figure with all others.
@@ -156,13 +186,9 @@ SEMI JOIN (SELECT zip FROM (SELECT DISTINCT state, zip FROM placed_figures WHERE
 WHERE greatest(p.old, p.new) >= 500
 
 -- name: since_baseline
--- For each figure, in the country (state NULL) and in each state of the baseline release: the ZIP codes that had it then,
--- those that lack it now, and the totals over the others.
-CREATE OR REPLACE TEMP TABLE since_baseline AS
-SELECT b.state, any_value(f.figure) AS figure, any_value(f.open) AS open, count(*) AS total, count(p.new) AS pairs,
-       count(*) - count(p.new) AS lost, sum(b.value) FILTER (p.new IS NOT NULL) AS old_total, sum(p.new) AS new_total
-FROM (SELECT zip, ordinal, value, state FROM baseline_figures
-      JOIN (SELECT zip_code::INTEGER AS zip, any_value(state_code) AS state FROM {locations} GROUP BY zip_code) USING (zip)) b
-JOIN known_figures f ON f.ordinal = b.ordinal
-LEFT JOIN placed_figures p ON p.zip = b.zip AND p.ordinal = b.ordinal
-GROUP BY GROUPING SETS ((b.ordinal), (b.ordinal, b.state))
+-- FROM expression for the figures of the baseline release in its places, beside those of the two other releases.
+(SELECT b.ordinal, f.figure, b.value AS old, p.old AS current, p.new, b.state, b.county
+ FROM (SELECT zip, ordinal, value, state, county FROM old_baseline
+       JOIN (SELECT zip_code::INTEGER AS zip, any_value(state_code) AS state, TRY_CAST(any_value(county_fips_code) AS INTEGER) AS county
+             FROM {locations} GROUP BY zip_code) USING (zip)) b
+ JOIN known_figures f ON f.ordinal = b.ordinal LEFT JOIN placed_figures p ON p.zip = b.zip AND p.ordinal = b.ordinal)

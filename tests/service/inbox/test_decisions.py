@@ -110,11 +110,11 @@ def test_a_drop_in_which_more_is_found_stays_held_with_a_new_report(site: Site) 
 def test_an_approval_judges_by_the_rules_that_held_the_drop(site: Site) -> None:
     """Also in a shell without the watcher's settings; those of the shell hold as well."""
     site.hold("2026-10")
-    site.rules = ("state-drift",)
+    site.rules = ("slow-drift",)
     approve(site)
-    assert sorted(site.options[-1].hold) == ["state-drift", "total-drift", "zip-codes-lost"]
+    assert sorted(site.options[-1].hold) == ["slow-drift", "total-drift", "zip-codes-lost"]
     (report,) = site.inbox.glob("published/*/report.json")
-    assert sorted(report_in(report.parent).hold) == ["state-drift", "total-drift", "zip-codes-lost"]
+    assert sorted(report_in(report.parent).hold) == ["slow-drift", "total-drift", "zip-codes-lost"]
 
 
 def again(*findings: Finding) -> Published:

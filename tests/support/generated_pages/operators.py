@@ -10,12 +10,10 @@ from service.operators.metrics import metric_families
 from service.operators.state import InstanceState
 from tests.support.markdown import written_page, written_table
 from warehouse.rules.drift_rules import DRIFT_RULES
-from warehouse.rules.figure_rules import FIGURE_RULES
 from warehouse.rules.file_rules import COLUMN_RULES, FILE_RULES
-from warehouse.rules.place_rules import PLACE_RULES
+from warehouse.rules.plausibility_rules import FIGURE_RULES, PLACE_RULES, PlausibilityRule
 from warehouse.rules.row_rules import ROW_RULES
-from warehouse.rules.rule import CHECK_SOURCE, Needs, PlausibilityRule, Rule
-from warehouse.rules.total_rules import BASELINE_RULES, TOTAL_RULES
+from warehouse.rules.rule import CHECK_SOURCE, Needs, Rule
 
 _TIERS = (
     "`near` (the worker's memory), `shared` (Redis) or `warehouse` (DuckDB)",
@@ -107,17 +105,17 @@ _GROUPS: Sequence[tuple[str, str, Sequence[Rule]]] = (
     ("Files", "Rules on the files of a drop, and on the dates of its tables.", FILE_RULES),
     ("Columns", "Rules on the tables of a drop, and on their columns.", COLUMN_RULES),
     ("Rows", "Rules on single rows and values.", ROW_RULES),
-    (
-        "Changes from the current release",
-        "Rules on totals, coverage and records, and on the build of a release.",
-        DRIFT_RULES,
-    ),
+    ("Places", f"Rules on locations and aliases. For each of them: {CHECK_SOURCE}.", PLACE_RULES),
     (
         "Figures",
         f"Rules on figures that are well-formed and may be wrong. For each of them: {CHECK_SOURCE}.",
-        (*FIGURE_RULES, *TOTAL_RULES, *BASELINE_RULES),
+        FIGURE_RULES,
     ),
-    ("Places", f"Rules on locations and aliases. For each of them: {CHECK_SOURCE}.", PLACE_RULES),
+    (
+        "Changes from the current release",
+        "Rules on columns, records and names, and on the build of a release.",
+        DRIFT_RULES,
+    ),
 )
 
 
@@ -138,11 +136,13 @@ def render_rules() -> str:
         "Every rule that `forecast extracts check` and `publish` apply, with its default limit. A finding of severity "
         "error refuses the drop. `FORECAST_LIMITS` and `FORECAST_SEVERITIES` change limits and severities; `forecast "
         "extracts rules` lists those in force. The anchor of a rule is its name, such as `#total-drift`.",
-        "A limit without % is a number of rows, ZIP codes or figures. The column *accept* shows whether "
+        "A limit without % is a number of rows, ZIP codes or figures. *In a state* and *open* are factors: for a state, and "
+        "for figures that may still be revised (demand, and years from two years ago on). The column *accept* shows "
+        "whether "
         "[`--accept`](../publish/refused.md#accept-a-finding) publishes a drop in spite of an error:",
         "- **no**: an error must be corrected. A warning or a note needs no acceptance.\n"
         "- **yes**: it can be accepted for the drop as a whole.\n"
-        "- **by state**: it can also be accepted for one state, as in `--accept state-drift:TX=9%`.",
+        "- **by state**: it can also be accepted for one state, as in `--accept total-drift:TX=9%`.",
         "The column *needs* shows what a rule needs beside the drop:",
         "- **a release**: the rule compares the drop with releases. `check --no-release` and a first publish leave it "
         "out.\n"
@@ -156,10 +156,15 @@ def render_rules() -> str:
 def _row(rule: Rule) -> tuple[str, ...]:
     accept = ("by state" if rule.by_state else "yes") if rule.override else "no"
     name = f'<span id="{rule.name}">`{rule.name}`</span>'
-    return name, rule.severity, _limit(rule), accept, _NEEDS[rule.needs], rule.about
+    return name, rule.severity, _limit(rule), accept, _NEEDS[rule.applies], rule.about
 
 
 def _limit(rule: Rule) -> str:
     if rule.limit is None:
         return ""
-    return f"{rule.limit:,.10g}" if rule.unit != "share" else f"{100 * rule.limit:.4g} %"
+    factors = ""
+    if rule.state_factor > 1:
+        factors += f", in a state ×{rule.state_factor}"
+    if isinstance(rule, PlausibilityRule) and rule.open_factor > 1:
+        factors += f", open ×{rule.open_factor}"
+    return (f"{rule.limit:,.10g}" if rule.unit != "share" else f"{100 * rule.limit:.4g} %") + factors

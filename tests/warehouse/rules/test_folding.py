@@ -97,7 +97,7 @@ def test_a_figure_that_is_gone_for_another_reason_stands_for_itself(
 
 def test_a_file_that_cannot_be_read_explains_every_change_of_its_table() -> None:
     """However many places the change concerns: it is unknown how many rows the file had."""
-    moved = make_finding("rows-lost", "less than before", table="aliases", count=80_000, measured=0.9)
+    moved = make_finding("aliases-lost", "less than before", table="aliases", count=80_000, measured=0.9)
     assert [one.follows for one in fold([damaged("aliases"), moved])] == [None, "unreadable-file"]
 
 
@@ -146,7 +146,7 @@ def test_what_goes_further_than_the_states_of_a_cause_stands_for_itself() -> Non
     scaled = drifting("uniform-scale", {"TX": 0.9})
     elsewhere, both = (
         drifting("demand-beside-homes", {"NY": 0.8}, "housing"),
-        drifting("state-drift", {"TX": 1, "CA": 1}),
+        drifting("total-drift", {"TX": 1, "CA": 1}),
     )
     below, country = drifting("figures-moved", {"TX": 0.9}), drifting("total-drift", {"country": 0.1, "TX": 0.9})
     folded = fold([scaled, elsewhere, both, below, country])
@@ -157,18 +157,18 @@ def test_what_goes_further_than_the_states_of_a_cause_stands_for_itself() -> Non
 def test_in_each_state_the_farthest_bound_is_suggested() -> None:
     cause = make_finding("figures-moved", "they moved", table="population", measured=0.2)
     drifts = [
-        drifting("state-drift", {"TX": 0.1, "CA": 0.02}),
-        drifting("state-drift", {"CA": 0.08, "TX": 0.03}, "housing"),
+        drifting("total-drift", {"TX": 0.1, "CA": 0.02}),
+        drifting("total-drift", {"CA": 0.08, "TX": 0.03}, "housing"),
     ]
     assert [one.strip() for one in accepting(fold([cause, *drifts])[0])] == [
         "figures-moved=20%",
-        "state-drift:CA=8%",
-        "state-drift:TX=10%",
+        "total-drift:CA=8%",
+        "total-drift:TX=10%",
     ]
 
 
 def test_a_bound_for_the_country_is_suggested_if_one_of_the_findings_is_of_the_country() -> None:
     cause = make_finding("figures-moved", "they moved", table="population", measured=0.2)
-    whole = make_finding("state-drift", "it moved", table="housing", measured=0.08)
-    drifts = [drifting("state-drift", {"TX": 0.1}), whole]
-    assert [one.strip() for one in accepting(fold([cause, *drifts])[0])] == ["figures-moved=20%", "state-drift=10%"]
+    whole = make_finding("total-drift", "it moved", table="housing", measured=0.08)
+    drifts = [drifting("total-drift", {"TX": 0.1}), whole]
+    assert [one.strip() for one in accepting(fold([cause, *drifts])[0])] == ["figures-moved=20%", "total-drift=10%"]

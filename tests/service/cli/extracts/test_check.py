@@ -106,7 +106,7 @@ def test_check_as_json_has_findings_and_comparison(cli: Cli, release: str, tmp_p
 def test_drift_is_an_error_until_it_is_accepted(cli: Cli, tmp_path: Path) -> None:
     """By check without a reason, because nothing is recorded; by publish only with one."""
     less = str(write_drop(tmp_path / "less", locations=LOCATIONS[:-1]))
-    limits = "zip-codes-lost=5%, zip-codes-gained=1, coverage-lost=1, total-drift=1, rows-lost=1, vanished-figure=9"
+    limits = "zip-codes-lost=5%, zip-codes-gained=1, coverage-lost=1, total-drift=1, aliases-lost=1, vanished-figure=9"
     refused = cli("extracts", "check", less, limits=limits)
     assert refused.code == 1
     assert "1 of 9 ZIP codes are gone, in AE 1" in refused.err

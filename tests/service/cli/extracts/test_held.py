@@ -86,7 +86,7 @@ def test_over_a_newer_drop_it_is_approved_only_with_the_option(site: Cli, inbox:
     drop = hold(site, inbox)
     write_drop(inbox / "2026-11", population=[people("36436", 2023, 901)])
     (inbox / "2026-11" / "_SUCCESS").touch()
-    assert site("extracts", "watch", "--once", inbox_hold="rows-lost").code == 0
+    assert site("extracts", "watch", "--once", inbox_hold="aliases-lost").code == 0
     current = site("extracts", "show", "--json").json["manifest"]["id"]
     assert f"a newer drop went live meanwhile: {current}" in " ".join(site("extracts", "held").out.split())
     done = site("extracts", "approve", "2026-10", "--reason", REASON)
@@ -166,7 +166,7 @@ def test_a_rule_that_cannot_hold_a_drop_is_reported_before_a_drop_is_claimed(sit
 def test_a_drop_that_lacks_a_required_table_is_refused(site: Cli, inbox: Path) -> None:
     write_drop(inbox / "2026-10", housing=None)
     (inbox / "2026-10" / "_SUCCESS").touch()
-    assert site("extracts", "watch", "--once", inbox_tables="population,housing", inbox_hold="rows-lost").code == 1
+    assert site("extracts", "watch", "--once", inbox_tables="population,housing", inbox_hold="aliases-lost").code == 1
     (report,) = inbox.glob("quarantine/*/report.txt")
     assert "the drop lacks housing" in " ".join(report.read_text().split())
     done = site("extracts", "watch", "--once", inbox_tables="popluation")

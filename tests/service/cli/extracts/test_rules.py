@@ -32,7 +32,7 @@ def test_limits_that_were_set_are_shown(cli: Cli) -> None:
     limits = "total-drift=12.5%, too-many-rows=1000"
     shown = {rule["name"]: rule["limit"] for rule in cli("extracts", "rules", "--json", limits=limits).json}
     assert (shown["total-drift"], shown["too-many-rows"]) == (0.125, 1000)
-    assert shown["rows-lost"] == RULES["rows-lost"].limit
+    assert shown["aliases-lost"] == RULES["aliases-lost"].limit
     text = cli("extracts", "rules", limits=limits).out
     assert "12.5%" in text
     assert "1,000 rows" in text

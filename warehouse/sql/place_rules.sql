@@ -1,0 +1,455 @@
+-- name: zip_of_other_state
+-- Share of the ZIP codes whose first three digits belong to another state.
+-- rule: places limit=0.001
+-- of: state
+-- explains: zip point county alias figures
+-- finding: belong to another state by their first three digits
+-- cause: states may be exchanged or shuffled, or ZIP codes may be changed
+SELECT n.state, n.zip_code, 'state_code' AS "column", format('{} in {}', n.city_name, n.state) AS value
+FROM new_places n ANTI JOIN known_prefixes p ON p.code = n.state AND p.prefix = left(n.zip_code, 3)
+
+-- name: boxes_lost
+-- Share of the current release's ZIP codes that the drop lacks, if nearly all of them had no figures, in three or more states.
+-- rule: places limit=0.005 applies=release
+-- of: zip
+-- explains: coverage column alias records
+-- finding: are gone, and had no figures
+-- cause: a join with the figures may have left out PO boxes and military addresses
+WITH lost AS (SELECT *, zip_code::INTEGER IN (SELECT zip FROM placed_figures WHERE old IS NOT NULL) AS has_figures FROM old_places ANTI JOIN new_places USING (zip_code))
+SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM lost
+WHERE NOT has_figures AND (SELECT avg(has_figures::INTEGER) < 0.05 AND count(DISTINCT state) > 2 FROM lost)
+
+-- name: zip_codes_lost
+-- Share of the current release's ZIP codes that the drop lacks.
+-- rule: places limit=0.005 applies=release few=true
+-- of: zip
+-- explains: coverage column alias records
+-- finding: are gone
+-- cause: a state or a part of the export may be missing
+SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM old_places ANTI JOIN new_places USING (zip_code)
+
+-- name: zip_codes_gained
+-- New ZIP codes, as a share of those in the current release; in a state, any number may be new.
+-- rule: places limit=0.02 applies=release few=true state_factor=50
+-- of: zip
+-- explains: coverage alias
+-- finding: are new
+-- cause: they may be made up, or rows of tests
+SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM new_places ANTI JOIN old_places USING (zip_code)
+
+-- name: state_changed
+-- Share of the ZIP codes that are in another state than before.
+-- rule: places limit=0.001 applies=release
+-- of: state
+-- explains: county point alias
+-- finding: are in another state than before
+-- cause: states may be exchanged or shuffled
+SELECT was_state AS state, zip_code, 'state_code' AS "column", format('{} in {}, was in {}', city_name, state, was_state) AS value
+FROM changed_places WHERE state <> was_state
+
+-- name: place_value_lost
+-- Share of the ZIP codes that lost their county or coordinates.
+-- rule: places limit=0.02 applies=release
+-- of: gap
+-- finding: lost their county or coordinates
+-- cause: a join may have lost them
+SELECT was_state AS state, zip_code, city_name AS value FROM changed_places
+WHERE was_county IS NOT NULL AND county IS NULL OR was_county_name IS NOT NULL AND county_name IS NULL
+    OR was_latitude IS NOT NULL AND latitude IS NULL OR was_longitude IS NOT NULL AND longitude IS NULL
+
+-- name: place_value_missing
+-- Share of the ZIP codes without a county or coordinates, except in territories and military areas.
+-- In territories and military areas, many have none.
+-- rule: places limit=0.02
+-- of: gap
+-- finding: have no county or coordinates
+-- cause: a join may have lost them
+SELECT n.state, n.zip_code, n.city_name AS value FROM new_places n JOIN known_states s ON s.code = n.state
+WHERE s.fips < '60'
+    AND (n.county IS NULL OR n.county_name IS NULL OR n.latitude IS NULL OR n.longitude IS NULL)
+
+-- name: county_of_other_state
+-- Share of the ZIP codes whose county code begins with the number of another state.
+-- rule: places limit=0.01
+-- of: county
+-- finding: have a county code of another state
+-- cause: county codes may be shuffled, or one may have been filled in everywhere
+SELECT n.state, n.zip_code, 'county_fips_code' AS "column", format('{} in {} with {}', n.city_name, n.state, n.county) AS value
+FROM new_places n LEFT JOIN known_states s ON s.code = n.state
+WHERE left(n.county, 2) <> s.fips OR n.county IS NOT NULL AND s.fips IS NULL
+
+-- name: county_left_state
+-- Share of the ZIP codes whose county is in another state now.
+-- rule: places limit=0.0002 applies=release
+-- of: county
+-- finding: have a county of another state now
+-- cause: county codes may be shuffled
+SELECT c.state, c.zip_code, 'county_fips_code' AS "column", format('{} in {} with {}', c.city_name, c.state, c.county) AS value
+FROM changed_places c LEFT JOIN known_states s ON s.code = c.state
+WHERE left(c.county, 2) <> s.fips AND left(c.was_county, 2) = s.fips
+
+-- name: whole_degrees
+-- Share of the ZIP codes whose coordinates are whole degrees.
+-- rule: places limit=0.01
+-- of: point
+-- finding: have whole degrees as coordinates
+-- cause: coordinates may be rounded, or cast to integers
+SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.0f}, {:.0f}', city_name, latitude, longitude) AS value
+FROM new_places WHERE latitude = trunc(latitude) AND longitude = trunc(longitude)
+
+-- name: minutes_as_decimals
+-- Share of the ZIP codes in states where no coordinate has a fraction above .6.
+-- rule: places limit=0
+-- of: point
+-- finding: are in states where no coordinate has a fraction above .6
+-- cause: degrees and minutes may be written as decimals: 41.30 for 41° 30'
+SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.4f}, {:.4f}', city_name, latitude, longitude) AS value
+FROM new_places WHERE latitude IS NOT NULL AND longitude IS NOT NULL WINDOW by_state AS (PARTITION BY state)
+QUALIFY count(*) OVER by_state >= 50 AND max(greatest(abs(latitude) % 1, abs(longitude) % 1)) OVER by_state <= 0.6
+
+-- name: same_place
+-- Share of the ZIP codes in one county of over 1,500, or at one point with over 500 others.
+-- In real drops, at most 507 and 136.
+-- rule: places limit=0.001
+-- of: county point
+-- finding: share one county, or one point
+-- cause: a default may have been filled in everywhere
+SELECT n.state, n.zip_code, 'county_fips_code, latitude, longitude' AS "column",
+       format('in {} at {:.2f}, {:.2f}', n.county, n.latitude, n.longitude) AS value
+FROM new_places n
+LEFT JOIN (SELECT county FROM new_places GROUP BY county HAVING count(*) > 1500) c ON c.county = n.county
+LEFT JOIN (SELECT latitude, longitude FROM new_places GROUP BY latitude, longitude HAVING count(*) > 500) p
+    ON p.latitude = n.latitude AND p.longitude = n.longitude
+WHERE c.county IS NOT NULL OR p.latitude IS NOT NULL
+
+-- name: point_filled
+-- Share of the ZIP codes that moved to one point together, 30 or more of them.
+-- rule: places limit=0 applies=release
+-- of: point
+-- finding: moved to one point together
+-- cause: a default may have been filled in, such as the middle of a county or what a geocoder did not find
+SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.4f}, {:.4f}', city_name, latitude, longitude) AS value
+FROM changed_places WHERE greatest(abs(latitude - was_latitude), abs(longitude - was_longitude)) > 0.01
+QUALIFY count(*) OVER (PARTITION BY latitude, longitude) >= 30
+
+-- name: shared_point
+-- Share of the ZIP codes at the same point as another one.
+-- In real drops, 9% are, and 62% in DC: post office boxes beside their town.
+-- rule: places limit=0.3 state_factor=3
+-- of: point
+-- finding: are at the point of another one
+-- cause: they may be the middles of counties or cities, rounded, or a default
+SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.4f}, {:.4f}', city_name, latitude, longitude) AS value
+FROM new_places WHERE latitude IS NOT NULL AND longitude IS NOT NULL
+QUALIFY count(*) OVER (PARTITION BY latitude, longitude) > 1
+
+-- name: place_outside_state
+-- Share of the ZIP codes whose coordinates are outside their state.
+-- rule: places limit=0.005
+-- of: point
+-- finding: have coordinates outside their state
+-- cause: latitude and longitude may be exchanged, 0, without a sign or in another unit, or states may be wrong
+SELECT n.state, n.zip_code, 'latitude, longitude' AS "column",
+       format('{}, {} at {:.2f}, {:.2f}', n.city_name, n.state, n.latitude, n.longitude) AS value
+FROM new_places n LEFT JOIN known_states s ON s.code = n.state
+WHERE n.latitude IS NOT NULL AND n.longitude IS NOT NULL
+    AND NOT coalesce(n.latitude BETWEEN s.box[1] AND s.box[3] AND n.longitude BETWEEN s.box[2] AND s.box[4], false)
+
+-- name: point_left_state
+-- Share of the ZIP codes whose coordinates were in their state and are outside it now.
+-- rule: places limit=0.0002 applies=release
+-- of: point
+-- finding: have coordinates outside their state now
+-- cause: they may be those of a place of the same name in another state
+SELECT c.state, c.zip_code, 'latitude, longitude' AS "column",
+       format('{}, {} at {:.2f}, {:.2f}', c.city_name, c.state, c.latitude, c.longitude) AS value
+FROM changed_places c JOIN known_states s ON s.code = c.state
+WHERE c.was_latitude BETWEEN s.box[1] AND s.box[3] AND c.was_longitude BETWEEN s.box[2] AND s.box[4]
+    AND NOT (c.latitude BETWEEN s.box[1] AND s.box[3] AND c.longitude BETWEEN s.box[2] AND s.box[4])
+
+-- name: moved_place
+-- Share of the ZIP codes whose coordinates moved by more than 25 km.
+-- rule: places limit=0.01 applies=release
+-- among: new_places
+-- of: point
+-- finding: moved by more than 25 km
+-- cause: coordinates may be shuffled, rounded, or belong to other places
+SELECT state, zip_code, 'latitude, longitude' AS "column", format('{}, by {:,.0f} km', city_name, km) AS value
+FROM (SELECT *, 111.2 * sqrt(pow(latitude - was_latitude, 2)
+                           + pow((longitude - was_longitude) * cos(radians(was_latitude)), 2)) AS km FROM changed_places)
+WHERE km > 25
+
+-- name: counties_exchanged
+-- Share of the ZIP codes in two counties, each of which has nearly all ZIP codes of the other now.
+-- rule: places limit=0 applies=release
+-- of: county
+-- finding: are in a county that was exchanged with theirs
+-- cause: the codes or names of two counties may be exchanged
+WITH moves AS (
+    SELECT was_county, county, count(*) AS moved FROM changed_places JOIN (SELECT county AS was_county, count(*) AS places FROM old_places GROUP BY county) USING (was_county)
+    WHERE county <> was_county GROUP BY was_county, county HAVING count(*) >= 0.8 * any_value(places)
+)
+SELECT c.was_state AS state, c.zip_code, 'county_fips_code, county_name' AS "column",
+       format('in {} {}, was in {} {}', c.county_name, c.county, c.was_county_name, c.was_county) AS value
+FROM changed_places c JOIN moves m ON m.was_county = c.was_county AND m.county = c.county
+SEMI JOIN moves back ON back.was_county = m.county AND back.county = m.was_county
+
+-- name: city_like_county
+-- Share of the ZIP codes whose city is named as a county.
+-- rule: places limit=0.01
+-- of: city county
+-- finding: have a city that is named as a county
+-- cause: cities and counties may be exchanged
+SELECT state, zip_code, 'city_name' AS "column", city_name AS value FROM new_places
+WHERE regexp_matches(city_name, '(?i) (County|Parish|Municipio)$')
+
+-- name: cut_to_length
+-- Share of the ZIP codes whose city is as long as the longest one.
+-- Two letters are a state instead of a city.
+-- rule: places limit=0.005
+-- of: city
+-- finding: have a city name of exactly the greatest length
+-- cause: names may have been cut off
+SELECT state, zip_code, 'city_name' AS "column", city_name AS value FROM new_places
+WHERE length(city_name) = (SELECT max(length(city_name)) FROM new_places) AND length(city_name) > 2
+
+-- name: name_cut
+-- Share of the ZIP codes whose city or county is only the beginning or the end of its former name.
+-- rule: places limit=0.002 applies=release
+-- of: city county
+-- finding: have a name that is only a part of the former one
+-- cause: names may have been cut off, or lost a word
+SELECT was_state AS state, zip_code, 'city_name, county_name' AS "column",
+       format('{}, was {}', concat_ws(', ', city_name, county_name), concat_ws(', ', was_city_name, was_county_name)) AS value
+FROM changed_places
+WHERE length(city_name) < length(was_city_name) AND starts_with(was_city_name, city_name)
+    OR length(city_name) < length(was_city_name) AND ends_with(was_city_name, ' ' || city_name)
+    OR length(county_name) < length(was_county_name) AND starts_with(was_county_name, county_name)
+
+-- name: county_name_differs
+-- Share of the ZIP codes whose county has another name in most ZIP codes with its code.
+-- rule: places limit=0
+-- of: county
+-- finding: have another county name than others with their county code
+-- cause: county names or codes may be shuffled
+SELECT n.state, n.zip_code, 'county_name' AS "column",
+       format('in {}, others of {} in {}', n.county_name, n.county, names.usual) AS value
+FROM new_places n
+JOIN (SELECT county, mode(county_name) AS usual FROM new_places GROUP BY county) names ON names.county = n.county
+WHERE n.county_name <> names.usual
+
+-- name: county_code_differs
+-- Share of the ZIP codes whose county has another code in most ZIP codes of the state with its name.
+-- Independent cities, numbered from 510 on, may have the name of a county.
+-- rule: places limit=0
+-- of: county
+-- finding: have another county code than others with their county name
+-- cause: county names or codes may be shuffled
+WITH own AS (
+    SELECT n.* FROM new_places n JOIN known_states s ON s.code = n.state
+    WHERE left(n.county, 2) = s.fips AND right(n.county, 3) < '510'
+)
+SELECT own.state, own.zip_code, 'county_fips_code' AS "column",
+       format('{} is {}, others in {}', own.county_name, own.county, names.usual) AS value
+FROM own JOIN (SELECT state, county_name, mode(county) AS usual FROM own GROUP BY state, county_name) names
+    ON names.state = own.state AND names.county_name = own.county_name
+WHERE own.county <> names.usual
+
+-- name: retired_county
+-- Share of the ZIP codes in a retired county, if others are in a county that replaced it.
+-- rule: places limit=0
+-- of: county
+-- finding: are in a retired county, and others in its successor
+-- cause: counties of different years may be mixed
+SELECT n.state, n.zip_code, 'county_fips_code' AS "column", format('{} {}, others in {}', n.county_name, n.county, s.successor) AS value
+FROM new_places n
+JOIN (SELECT r.code, min(r.successor) AS successor FROM retired_counties r
+      SEMI JOIN new_places p ON p.county = r.successor GROUP BY r.code) s ON s.code = n.county
+
+-- name: independent_city
+-- Share of the ZIP codes of independent cities that are all in the county of the same name now.
+-- Independent cities are numbered from 510 on, as Baltimore, Saint Louis and those of Virginia.
+-- rule: places limit=0 applies=release
+-- of: county
+-- finding: are in the county of the same name instead of their independent city
+-- cause: counties may have been joined by name
+SELECT c.was_state AS state, c.zip_code, 'county_fips_code, county_name' AS "column",
+       format('in {} {}, was in {} {}', c.county_name, c.county, c.was_county_name, c.was_county) AS value
+FROM changed_places c ANTI JOIN new_places n ON n.county = c.was_county
+WHERE right(c.was_county, 3) >= '510' AND right(c.county, 3) < '510' AND left(c.county, 2) = left(c.was_county, 2)
+    AND regexp_replace(lower(c.county_name), 'city of | city$| county$', '', 'g') = regexp_replace(lower(c.was_county_name), 'city of | city$| county$', '', 'g')
+
+-- name: other_county
+-- Share of the ZIP codes that moved to a county, by code or name, that the current release already has.
+-- New ones are new counties, as Connecticut's.
+-- rule: places limit=0.02 applies=release state_factor=5
+-- of: county
+-- finding: moved to another county of the current release
+-- cause: counties may be shuffled or exchanged
+SELECT was_state AS state, zip_code, 'county_fips_code, county_name' AS "column",
+       format('in {} {}, was in {} {}', county_name, county, was_county_name, was_county) AS value
+FROM changed_places
+WHERE county <> was_county AND county IN (SELECT county FROM old_places)
+    OR county = was_county AND county_name <> was_county_name
+        AND (state, county_name) IN (SELECT (state, county_name) FROM old_places)
+
+-- name: scattered_place
+-- Share of the ZIP codes that are more than 100 km from the middle of their county.
+-- rule: places limit=0.05
+-- of: county point
+-- finding: are more than 100 km from the middle of their county
+-- cause: coordinates or counties may be shuffled
+SELECT state, zip_code, 'latitude, longitude' AS "column", format('{}, {:,.0f} km', city_name, km) AS value
+FROM (SELECT n.state, n.zip_code, n.city_name, 111.2 * sqrt(pow(n.latitude - m.latitude, 2)
+                 + pow((n.longitude - m.longitude) * cos(radians(m.latitude)), 2)) AS km
+      FROM new_places n JOIN (SELECT county, median(latitude) AS latitude, median(longitude) AS longitude FROM new_places
+                              WHERE latitude IS NOT NULL GROUP BY county) m ON m.county = n.county)
+WHERE km > 100
+
+-- name: word_replaced
+-- Share of the ZIP codes in whose city one word was replaced by another, as in five or more cities.
+-- Words of up to three letters are abbreviations, which queries match in any case.
+-- rule: places limit=0.0005 applies=release
+-- of: city
+-- finding: have a city in which a word was replaced, as in other cities
+-- cause: an abbreviation may have been expanded wrongly
+SELECT state, zip_code, 'city_name' AS "column", format('{}, was {}', city_name, was_city_name) AS value
+FROM (SELECT *, list_filter(list_zip(string_split(lower(was_city_name), ' '), string_split(lower(city_name), ' ')),
+                            lambda pair: pair[1] IS DISTINCT FROM pair[2]) AS pairs
+      FROM changed_places WHERE city <> was_city)
+WHERE len(pairs) = 1 AND length(pairs[1][1]) > 3 AND length(pairs[1][2]) > 3
+QUALIFY len(list_distinct(list(city) OVER (PARTITION BY pairs[1]))) >= 5
+
+-- name: other_city
+-- Share of the ZIP codes that moved to a city that the current release already has in the state.
+-- New names are renamed cities.
+-- rule: places limit=0.01 applies=release
+-- of: city
+-- finding: moved to another city of the current release
+-- cause: cities may be shuffled or exchanged
+SELECT was_state AS state, zip_code, 'city_name' AS "column", format('{}, was {}', city_name, was_city_name) AS value
+FROM changed_places c SEMI JOIN old_places known ON known.state = c.state AND known.city = c.city WHERE city <> was_city
+
+-- name: renamed_city
+-- Share of the ZIP codes whose city has a new name, beyond case, accents and punctuation.
+-- rule: places limit=0.05 applies=release
+-- of: city
+-- finding: have another city name
+-- cause: cities may come from another column or source
+SELECT was_state AS state, zip_code, 'city_name' AS "column", format('{}, was {}', city_name, was_city_name) AS value
+FROM changed_places WHERE city <> was_city
+
+-- name: renamed_county
+-- Share of the ZIP codes whose county has the same code and another name, which answers show.
+-- rule: places limit=0 applies=release severity=warning
+-- of: county
+-- finding: have another name of their county, with the same code
+-- cause: a county may be renamed, or its name spelled otherwise
+SELECT was_state AS state, zip_code, 'county_name' AS "column", format('{}, was {}', county_name, was_county_name) AS value
+FROM changed_places WHERE county = was_county AND county_name <> was_county_name
+
+-- name: respelled_city
+-- Share of the ZIP codes whose city has another case, accents, spaces or punctuation. Answers show the new spelling; queries match both.
+-- rule: places limit=0 applies=release severity=warning
+-- of: city
+-- finding: have another spelling of their city, which answers will show
+-- cause: names may come from another system
+SELECT was_state AS state, zip_code, 'city_name' AS "column", format('{}, was {}', city_name, was_city_name) AS value
+FROM changed_places WHERE city = was_city AND city_name <> was_city_name
+
+-- name: alias_of_other_state
+-- Share of the aliases that are in another state than their ZIP code.
+-- rule: places limit=0.01
+-- among: new_aliases
+-- of: alias
+-- finding: are in another state than their ZIP code
+-- cause: aliases may be shifted among ZIP codes
+SELECT a.state, a.zip_code, 'state_code' AS "column", format('{} in {}, the ZIP code is in {}', a.city, a.state, n.state) AS value
+FROM new_aliases a JOIN new_places n ON n.zip_code = a.zip_code WHERE a.state <> n.state
+
+-- name: alias_statuses_exchanged
+-- Share of the aliases that have another status than before, if each of two statuses became the other.
+-- rule: places limit=0.05 applies=release
+-- among: old_aliases
+-- of: alias
+-- finding: have the status of others, and others theirs
+-- cause: two statuses may be exchanged
+WITH moves AS (SELECT n.*, o.status AS was FROM old_aliases o JOIN new_aliases n USING (zip_code, city) WHERE n.status <> o.status)
+SELECT state, zip_code, 'usps_status' AS "column", format('{} is {}, was {}', city, status, was) AS value FROM moves
+WHERE (SELECT min(number) FROM (SELECT count(*) AS number FROM moves GROUP BY status, was)) > 0.2 * (SELECT count(*) FROM moves)
+    AND (was, status) IN (SELECT (status, was) FROM moves)
+
+-- name: alias_status_changed
+-- Share of the aliases that have another status than before.
+-- rule: places limit=0.05 applies=release
+-- among: old_aliases
+-- of: alias
+-- finding: have another status
+-- cause: one status may have been filled in everywhere
+SELECT n.state, n.zip_code, 'usps_status' AS "column", format('{} is {}, was {}', n.city, n.status, o.status) AS value
+FROM old_aliases o JOIN new_aliases n ON n.zip_code = o.zip_code AND n.city = o.city WHERE n.status <> o.status
+
+-- name: several_primary_aliases
+-- Share of the aliases that are one of several primary ones of their ZIP code.
+-- rule: places limit=0.05
+-- among: new_aliases
+-- of: alias
+-- finding: are one of several primary aliases of their ZIP code
+-- cause: one status may have been filled in everywhere
+SELECT state, zip_code, 'usps_status' AS "column", city AS value FROM new_aliases
+WHERE status = 'primary' QUALIFY count(*) OVER (PARTITION BY zip_code) > 1
+
+-- name: primary_alias_differs
+-- Share of the primary aliases that are not the city of their ZIP code.
+-- rule: places limit=0.05
+-- among: new_aliases WHERE status = 'primary'
+-- of: alias city
+-- finding: are primary but not the city of their ZIP code
+-- cause: aliases or cities may be shuffled, or from another month
+SELECT a.state, n.zip_code, 'city_name' AS "column", format('{}, its primary alias is {}', n.city_name, a.city) AS value
+FROM new_aliases a JOIN new_places n ON n.zip_code = a.zip_code WHERE a.status = 'primary' AND a.city <> n.city
+
+-- name: alias_moved
+-- Share of the city names among the aliases that lead to other ZIP codes, and to none of the former ones that still exist.
+-- rule: places limit=0.0005 applies=release
+-- among: (SELECT DISTINCT state, city FROM old_aliases)
+-- of: alias
+-- finding: lead to other ZIP codes
+-- cause: aliases may be shifted among ZIP codes
+SELECT state, was AS zip_code, 'city_name' AS "column", format('{}, now in {}', city, now) AS value
+FROM (SELECT o.state, o.city, min(o.zip_code) AS was, min(n.zip_code) AS now, bool_or(o.zip_code = n.zip_code) AS stays
+      FROM old_aliases o SEMI JOIN new_places p ON p.zip_code = o.zip_code
+      JOIN new_aliases n ON n.state = o.state AND n.city = o.city GROUP BY o.state, o.city)
+WHERE NOT stays
+
+-- name: aliases_gained
+-- Share of aliases that the current release lacks, among the ZIP codes that have aliases in it.
+-- rule: places limit=0.2 applies=release
+-- among: new_aliases
+-- of: alias
+-- finding: are new
+-- cause: a join may have multiplied aliases, or they may be shuffled
+SELECT a.state, a.zip_code, 'city_name' AS "column", a.city AS value
+FROM new_aliases a SEMI JOIN old_aliases k ON k.zip_code = a.zip_code
+ANTI JOIN old_aliases o ON o.zip_code = a.zip_code AND o.city = a.city
+
+-- name: aliases_lost
+-- Share of the current release's aliases that the drop lacks.
+-- rule: places limit=0.1 applies=release few=true state_factor=3
+-- among: old_aliases
+-- of: alias
+-- finding: are gone
+-- cause: aliases may be shuffled, or some may be missing
+SELECT o.state, o.zip_code, 'city_name' AS "column", o.city AS value
+FROM old_aliases o SEMI JOIN new_places n ON n.zip_code = o.zip_code
+ANTI JOIN new_aliases a ON a.zip_code = o.zip_code AND a.city = o.city
+
+-- name: alias_missing
+-- Share of the ZIP codes without an alias, if there are any.
+-- In real drops, each has its primary one.
+-- rule: places limit=0.05
+-- of: alias
+-- finding: have no alias
+-- cause: a part of the aliases may be missing
+SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM new_places
+WHERE zip_code NOT IN (SELECT zip_code FROM new_aliases WHERE zip_code IS NOT NULL) AND EXISTS (FROM new_aliases)
