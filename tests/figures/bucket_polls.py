@@ -1,9 +1,10 @@
 """What many instances ask of a bucket, and how late they are, for the page "Scaling".
 
-``python -m tests.figures.bucket_polls [INSTANCES [SECONDS]]`` (1,000 and 20 by default) runs that many mirrors, each with
-a data folder and connections of its own and the loops of an instance's mirror, against an S3 in a process of its own. It
-counts requests and bytes there: of mirrors that only poll, of a release that is announced and fetched, and of the switch
-to it. The release is small: the bytes of a real one are its size, times the instances. Warming is left out.
+``python -m tests.figures.bucket_polls [INSTANCES [LIMIT [SECONDS]]]`` (1,000, none and 20 by default) runs that many
+mirrors, each with a data folder and connections of its own, against an S3 in a process of its own, which replies 503
+to more than LIMIT requests a second, as S3 does. It counts requests and bytes there: of mirrors that only poll, of a
+release that is announced and fetched, and of the switch to it. The release is small: the bytes of a real one are its
+size, times the instances. Warming is left out.
 """
 
 import asyncio
@@ -25,7 +26,7 @@ from hashlib import md5
 from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
@@ -53,9 +54,12 @@ _BIN = 0.1
 class Bucket(asyncio.Protocol):
     """A connection to an S3 that keeps objects in memory: GET, HEAD, PUT and lists, with conditions."""
 
-    objects: dict[str, tuple[bytes, str, str]] = {}  # noqa: RUF012 - of all connections
-    counts: Counter[str] = Counter()
-    bins: Counter[int] = Counter()
+    # of all connections
+    objects: ClassVar[dict[str, tuple[bytes, str, datetime]]] = {}
+    counts: ClassVar[Counter[str]] = Counter()
+    bins: ClassVar[Counter[int]] = Counter()
+    seconds: ClassVar[Counter[int]] = Counter()
+    limit: ClassVar[int] = 0
 
     def connection_made(self, transport: Any) -> None:
         self._transport, self._received = transport, b""
@@ -83,31 +87,33 @@ class Bucket(asyncio.Protocol):
             return _reply(200, json.dumps([self.counts, self.bins, time.process_time()]).encode())
         if "list-type" in query:
             return _reply(200, self._list(query.get("prefix", [""])[0]))
+        self.seconds[int(time.time())] += 1
+        if 0 < self.limit < self.seconds[int(time.time())]:
+            self.counts["refused"] += 1
+            return _reply(503, b"<Error><Code>SlowDown</Code></Error>")
         known = self.objects.get(path)
         if method == "PUT":
             wanted = headers.get("if-match")
             if (headers.get("if-none-match") == "*" and known) or (wanted and (not known or known[1] != wanted)):
                 return _reply(412)
-            stamp = datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
             tag = f'"{md5(body, usedforsecurity=False).hexdigest()}-{self.counts["requests"]}"'
-            self.objects[path] = body, tag, stamp
+            self.objects[path] = body, tag, datetime.now(UTC)
             return _reply(200, etag=tag)
         if method == "DELETE":
             self.objects.pop(path, None)
             return _reply(204)
         if known is None:
             return _reply(404, b"<Error><Code>NoSuchKey</Code></Error>")
-        content, tag, stamp = known
+        content, tag, modified = known
         if headers.get("if-none-match") == tag:
             return _reply(304, etag=tag)
-        return _reply(200, content, etag=tag, modified=stamp, head=method == "HEAD")
+        return _reply(200, content, etag=tag, modified=f"{modified:%a, %d %b %Y %H:%M:%S GMT}", head=method == "HEAD")
 
     def _list(self, prefix: str) -> bytes:
         rows = [
             f"<Contents><Key>{escape(key)}</Key><Size>{len(content)}</Size><ETag>{escape(tag)}</ETag><LastModified>"
-            f"{datetime.strptime(stamp, '%a, %d %b %Y %H:%M:%S GMT').strftime('%Y-%m-%dT%H:%M:%S.000Z')}"
-            "</LastModified></Contents>"
-            for key, (content, tag, stamp) in ((path.split("/", 2)[2], one) for path, one in self.objects.items())
+            f"{modified:%Y-%m-%dT%H:%M:%SZ}</LastModified></Contents>"
+            for key, (content, tag, modified) in ((path.split("/", 2)[2], one) for path, one in self.objects.items())
             if key.startswith(prefix)
         ]
         return f"<ListBucketResult><IsTruncated>false</IsTruncated>{''.join(rows)}</ListBucketResult>".encode()
@@ -120,7 +126,9 @@ def _reply(status: int, content: bytes = b"", etag: str = "", modified: str = ""
     return "\r\n".join([*lines, "\r\n"]).encode() + (b"" if head or status == 304 else content)
 
 
-def serve_bucket(told: Connection) -> None:
+def serve_bucket(told: Connection, limit: int) -> None:
+    Bucket.limit = limit
+
     async def main() -> None:
         server = await asyncio.get_running_loop().create_server(Bucket, "127.0.0.1", 0, backlog=4096)
         told.send(server.sockets[0].getsockname()[1])
@@ -220,8 +228,9 @@ class Counts:
         peak = max((number for at, number in bins.items() if int(at) >= int(self._began / _BIN)), default=0)
         kinds = ", ".join(f"{kind} {number:,}" for kind, number in sorted(since.items()) if " " in kind and number)
         say(
-            f"{name}: {seconds:.1f} s, {since['requests']:,} requests, {since['requests'] / seconds:,.0f}/s, at most "
-            f"{peak:,} in {_BIN:g} s; {since['bytes'] / 1e6:.2f} MB sent, {since['received'] / 1e6:.2f} MB received; "
+            f"{name}: {seconds:.1f} s, {since['requests']:,} requests, {since['requests'] / seconds:,.0f}/s, "
+            f"at most {peak:,} in {_BIN:g} s, {since['refused']:,} refused; "
+            f"{since['bytes'] / 1e6:.2f} MB sent, {since['received'] / 1e6:.2f} MB received; "
             f"{(cpu - self._cpu) / seconds:.0%} of a core ({kinds})"
         )
 
@@ -251,7 +260,8 @@ def measure(folder: Path, number: int, seconds: float, port: int) -> None:
     instances.looks.clear()
     time.sleep(seconds)
     counts.say("polling")
-    say(f"a look: {milliseconds(instances.looks)}; {(time.process_time() - cpu) / seconds:.0%} of a core for all mirrors")
+    used = (time.process_time() - cpu) / seconds
+    say(f"a look: {milliseconds(instances.looks)}; {used:.0%} of a core for all mirrors")
 
     instances.forget()
     counts, began = Counts(port), time.monotonic()
@@ -275,11 +285,11 @@ def measure(folder: Path, number: int, seconds: float, port: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    number, seconds = (int(one) for one in [*arguments, "1000", "20"][:2]) if len(arguments) != 1 else (int(arguments[0]), 20)
+    number, limit, seconds = (int(one) for one in [*arguments, *("1000", "0", "20")[len(arguments) :]])
     os.environ.update(CREDENTIALS)
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     ours, theirs = multiprocessing.get_context("spawn").Pipe()
-    server = multiprocessing.get_context("spawn").Process(target=serve_bucket, args=(theirs,), daemon=True)
+    server = multiprocessing.get_context("spawn").Process(target=serve_bucket, args=(theirs, limit), daemon=True)
     server.start()
     with tempfile.TemporaryDirectory(prefix="pf", ignore_cleanup_errors=True) as folder:
         try:
