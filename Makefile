@@ -66,7 +66,7 @@ soak: $(INSTALLED) ## the long ones: faults again and again, more rounds, the wh
 	@$(PY) -m pip install --disable-pip-version-check --quiet --no-compile --constraint constraints.txt --editable '.[conformance]'
 	@CONFORMANCE_EXAMPLES=2500 $(PY) -m pytest -n 0 tests/conformance
 
-containers: $(INSTALLED) ## build the image and run it and compose.yaml on podman (needs Debian and root; about ten minutes)
+containers: $(INSTALLED) ## build the image and run it, compose.yaml and the pods for Kubernetes on podman (needs Debian and root; about twelve minutes)
 	@.ci/containers all
 
 clean: ## remove everything that make created, including the demo's data

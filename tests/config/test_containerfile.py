@@ -29,6 +29,13 @@ def test_the_image_has_its_version() -> None:
     assert labels["org.opencontainers.image.version"] == version
 
 
+def test_each_stage_that_builds_gets_the_time_of_the_build() -> None:
+    """A builder may pass an argument to none but the stage that declares it."""
+    building = [stage for stage in stages() if any("pip" in line for name, line in stage if name == "RUN")]
+    assert len(building) == 2
+    assert all(("ARG", "SOURCE_DATE_EPOCH") in stage for stage in building)
+
+
 def test_the_image_listens_for_others() -> None:
     settings = load(image_environment()).settings
     assert (settings.listen_host, settings.operator_host) == ("0.0.0.0", "0.0.0.0")
