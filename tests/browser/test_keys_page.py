@@ -36,7 +36,7 @@ class Sales:
     def __init__(self, folder: Path) -> None:
         self.server = ValkeyProcess(folder, appendonly=True).start()
         self.redis = redis.Redis(unix_socket_path=str(self.server.socket))
-        self.double = Double(read=READ, keys=KEYS, keys_url=self.server.url).start()
+        self.double = Double(read=READ, keys=KEYS, keys_url=self.server.url, data=str(folder)).start()
         self.url = f"{self.double.url}page/keys.html"
         headers = {"Authorization": f"Bearer {KEYS}"}
         self.http = httpx.Client(base_url=self.double.url, headers=headers)
