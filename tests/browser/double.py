@@ -39,15 +39,21 @@ class _Made(Watched):
 class Double:
     """Serves from `start` to `stop`, on the same port each time, what `overview` and `history` return.
 
-    With the token `keys` it also serves the keys, usage and last errors in the Redis at `keys_url`.
+    With the token `keys` it also serves the keys, usage and last errors in the Redis at `keys_url`; what it has seen of
+    that is in `data`.
     """
 
-    def __init__(self, read: str | None = None, keys: str | None = None, keys_url: str = "unix:///nowhere") -> None:
+    def __init__(
+        self,
+        read: str | None = None,
+        keys: str | None = None,
+        keys_url: str = "unix:///nowhere",
+        data: str = tempfile.gettempdir(),
+    ) -> None:
         self.overview: Callable[[], Overview] = well
         self.history: Callable[[float, float, float], History] = history
         self.silent = False  # connections stand, but no overview comes
-        folder = tempfile.gettempdir() if keys is None else tempfile.mkdtemp(prefix="keys")
-        self._settings = Settings(data_dir=folder, operator_read_token=read, operator_keys_token=keys)
+        self._settings = Settings(data_dir=data, operator_read_token=read, operator_keys_token=keys)
         self._keys_url = keys_url
         with bind("127.0.0.1", 0, "operator_port") as bound:
             self._port = bound.getsockname()[1]

@@ -36,7 +36,7 @@ class Sales:
     def __init__(self, folder: Path) -> None:
         self.server = ValkeyProcess(folder, appendonly=True).start()
         self.redis = redis.Redis(unix_socket_path=str(self.server.socket))
-        self.double = Double(read=READ, keys=KEYS, keys_url=self.server.url).start()
+        self.double = Double(read=READ, keys=KEYS, keys_url=self.server.url, data=str(folder)).start()
         self.url = f"{self.double.url}page/keys.html"
         headers = {"Authorization": f"Bearer {KEYS}"}
         self.http = httpx.Client(base_url=self.double.url, headers=headers)
@@ -284,7 +284,7 @@ def test_a_key_that_is_shown_leaves_the_page_with_its_view(sales: Sales, page: P
     assert key not in page.content()
 
 
-def test_a_request_that_got_no_answer_is_repeated_without_a_second_key(sales: Sales, page: Page) -> None:
+def test_a_request_without_an_answer_is_repeated_without_a_second_key(sales: Sales, page: Page) -> None:
     lost: list[int] = []
 
     def lose(route: Route) -> None:
@@ -295,12 +295,14 @@ def test_a_request_that_got_no_answer_is_repeated_without_a_second_key(sales: Sa
             route.continue_()
 
     page.route("**/keys", lose)
+    page.route(re.compile("keys/[^/]+$"), lambda route: route.abort())
     dialog = open_dialog(page, "Issue a key")
     dialog.get_by_label("Partner", exact=True).fill("Hazel Homes")
     dialog.get_by_role("button", name="Issue").click()
     expect(dialog.get_by_role("alert")).to_have_text("the instance is unreachable")
     dialog.get_by_role("button", name="Issue").click()
     expect(page.locator("#handed")).to_be_visible()
+    expect(page.locator("#key-problem")).to_have_text("the instance is unreachable")
     assert lost == [201]
     assert sales.ask("GET", "keys?partner=Hazel%20Homes")["total"] == 1
 
@@ -347,6 +349,7 @@ def test_a_key_is_suspended_resumed_changed_rotated_and_revoked(sales: Sales, pa
     assert sales.ask("GET", f"keys/{old}")["status"] == "active"
     enter(dialog.get_by_label("last 4 characters"), old[-4:])
     expect(page.locator("#key-done")).to_have_text("The key is revoked.")
+    expect(page.locator("#usage")).to_be_visible()
     assert fact(page, "Status").startswith("revoked since 20")
     assert page.locator("#actions button:visible").count() == 0
 

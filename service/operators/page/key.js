@@ -55,13 +55,12 @@ export async function showKey(id, { done = "", problem = "" } = {}) {
   byId("details").hidden = false;
   say(byId("key-done"), done);
   say(byId("key-problem"), problem);
-  showHanded();
-  byId(handed ? "handed-title" : "key-title").focus();
+  byId(handed && !done ? "handed-title" : "key-title").focus();
   const since = new Date(Date.now() - (DAYS - 1) * DAY).toISOString().slice(0, 10);
   await Promise.all([show("usage", `usage?from=${since}`, showUsage), show("errors", "errors", showErrors)]);
 }
 
-/** Takes the key out of the page, and what was handed over unless it is of the key `next`. */
+/** Takes the key out of the page, and what is handed over unless it is of the key `next`. */
 export function leaveKey(next) {
   [wanted, key] = [next, null];
   if (handed?.key_id !== next) handed = null;
