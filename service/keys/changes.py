@@ -45,11 +45,15 @@ async def issue(
     draft: KeyDraft | None = None,
 ) -> tuple[str, WholeKey]:
     """`KeyStore.issue`. Raises NoSuchPlanError, and KeyStoreError if the terms are above the partner's limits."""
-    guards = []
-    if draft is None or await store.issued(draft.key_id) is None:
-        await refuse_above_partner(store, partner, terms)
-        guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
+    is_repeated = draft is not None and await store.issued(draft.key_id) is not None
+    guards = [] if is_repeated else await guards_of_issue(store, partner, terms, more.plan)
     return await store.issue(partner, label, expires_at, terms, test=test, more=more, guards=guards, draft=draft)
+
+
+async def guards_of_issue(store: KeyStore, partner: str, terms: Terms, plan: str | None) -> list[Edit]:
+    """Returns the edits that guard a new key. Raises as `issue`."""
+    await refuse_above_partner(store, partner, terms)
+    return [] if plan is None else [await guard_of_plan(store, plan)]
 
 
 async def change_terms(
