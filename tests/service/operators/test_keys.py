@@ -159,6 +159,7 @@ async def test_the_trail_names_the_way_and_whom_the_caller_names(call: Caller, s
         ({}, "missing required field `partner`"),
         ({"partner": ""}, "length >= 1"),
         ({"partner": "a\tb"}, "partner must be printable"),
+        ({"partner": "acme\u3164"}, "partner must be printable"),
         ({**ACME, "ratte": 5}, "unknown field `ratte`"),
         ({**ACME, "terms": {"rates": None}}, "unknown field `rates`"),
         ({**ACME, "terms": {"quota": {**QUOTA, "warnat": 0.5}}}, "unknown field `warnat`"),
