@@ -6,6 +6,8 @@ pattern is unambiguous, so that it takes time in proportion to the length of the
 
 import re
 
+from config.text import printable
+
 # Keys begin with one of these.
 LIVE_PREFIX, TEST_PREFIX = "phf_live", "phf_test"
 _HEX = "[0-9A-Fa-f]"
@@ -66,7 +68,7 @@ def storable(name: str, text: str) -> str:
 
     Raises ValueError, which calls it `name`.
     """
-    if len(text) > _LONGEST_TEXT or not text.isprintable():
+    if len(text) > _LONGEST_TEXT or printable(text) != text:  # invisible characters make names that look the same
         raise ValueError(f"{name} must be printable and at most {_LONGEST_TEXT} characters")
     if has_key(text):
         raise ValueError(f"{name} contains what looks like a key; if it is one, revoke it")

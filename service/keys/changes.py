@@ -50,13 +50,18 @@ async def issue(
     """
     if draft is not None and (issued := await store.issued(draft.key_id)) is not None:
         return draft.parts(store.pepper)[0], issued
-    await refuse_above_partner(store, partner, terms)
-    guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
+    guards = await guards_of_issue(store, partner, terms, more.plan)
     presented, key = await store.issue(
         partner, label, expires_at, terms, test=test, more=more, guards=guards, draft=draft
     )
     await note_keys(store, [key])
     return presented, key
+
+
+async def guards_of_issue(store: KeyStore, partner: str, terms: Terms, plan: str | None) -> list[Edit]:
+    """Returns the edits that guard a new key. Raises as `issue`."""
+    await refuse_above_partner(store, partner, terms)
+    return [] if plan is None else [await guard_of_plan(store, plan)]
 
 
 async def change_terms(

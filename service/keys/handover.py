@@ -4,6 +4,7 @@ For that, the store has records that end after a day, `k:once:<hash>`. They have
 secret is an HMAC of the seed with the pepper. So neither the store alone nor the pepper alone reveals a key.
 """
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from hashlib import sha256
 
@@ -22,16 +23,23 @@ _PREFIX = f"{KEY_RECORD_PREFIX}once:"
 _OPENED = b'"opened"'
 
 
-async def repeatable_draft(store: KeyStore, idempotency_key: str, draft: KeyDraft) -> KeyDraft:
+async def repeatable_draft(
+    store: KeyStore, idempotency_key: str, draft: KeyDraft, refuse: Callable[[], Awaitable[None]]
+) -> KeyDraft:
     """Returns `draft`, or that of the first request with this `idempotency_key` in the last 24 hours.
+
+    Only a first request is checked by `refuse`. One that it refuses leaves the `idempotency_key` unused.
 
     Raises:
         OtherRequestError: if that was another request.
         StoreUnavailable: if the store does not answer.
     """
     name = _record_of("request", idempotency_key)
-    await _keep(store, name, msgspec.json.encode(draft))
     (raw,) = await store.raw_records([name])
+    if raw is None:
+        await refuse()
+        await _keep(store, name, msgspec.json.encode(draft))
+        (raw,) = await store.raw_records([name])
     first = decode_record(raw, KeyDraft, name) or draft
     if first.request != draft.request:
         raise OtherRequestError("another request had this Idempotency-Key in the last 24 hours; nothing was changed")

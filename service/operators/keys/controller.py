@@ -1,5 +1,6 @@
 """The endpoints for keys: search, issue, change, rotate, suspend, resume, revoke; usage and last errors."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -21,7 +22,15 @@ from service.keys.store import KeyStore, now
 from service.operators.access import Right
 from service.operators.guards import AnyRequest, NoOrder, errors, needing
 from service.operators.keys.backend import Backend, api_errors, check_id
-from service.operators.keys.orders import ChangeOrder, IssuedKey, IssueOrder, RotateOrder, SuspendOrder, checked
+from service.operators.keys.orders import (
+    ChangeOrder,
+    IssuedKey,
+    IssueOrder,
+    RotateOrder,
+    SuspendOrder,
+    checked,
+    refuse_past,
+)
 from service.quota.report import last_used
 from service.request.errors import ApiError
 
@@ -113,17 +122,23 @@ class KeysController(Controller):
         self, request: AnyRequest, data: JSONBody[IssueOrder], backend: Backend, idempotency_key: _Repeated = None
     ) -> Response[IssuedKey]:
         """Issue a key. The answer shows it once, or has a link that does."""
+        terms = data.terms.terms()
         partner, label = checked("partner", data.partner), checked("label", data.label, can_be_empty=True)
         with api_errors():
             store = await backend.acting(request)
-            draft = await _draft(store, request, idempotency_key, test=data.test)
+
+            async def refuse() -> None:
+                refuse_past(data)
+                await changes.guards_of_issue(store, partner, terms, data.plan)
+
+            draft = await _draft(store, request, idempotency_key, refuse, test=data.test)
             link = await make_link(store, draft) if data.deliver == "link" else None
             presented, key = await changes.issue(
                 store,
                 partner,
                 label,
                 data.expires_at,
-                data.terms.terms(),
+                terms,
                 test=data.test,
                 more=MoreOfKey(plan=data.plan, not_before=data.not_before),
                 draft=draft,
@@ -146,6 +161,7 @@ class KeysController(Controller):
     ) -> Response[KeyView]:
         """Change plan, terms and end of a key, all or none of them."""
         check_id(key_id)
+        refuse_past(data)
         with api_errors():
             store = await backend.acting(request)
             _, key = await changes.change_terms(store, key_id, data.terms.edit, data.plan, data.expires_at)
@@ -165,7 +181,11 @@ class KeysController(Controller):
         with api_errors():
             store = await backend.acting(request)
             _, old = await store.read(key_id)
-            draft = await _draft(store, request, idempotency_key, test=old.test)
+
+            async def refuse() -> None:
+                refuse_past(data)
+
+            draft = await _draft(store, request, idempotency_key, refuse, test=old.test)
             link = await make_link(store, draft) if data.deliver == "link" else None
             overlap = timedelta(seconds=data.overlap_seconds)
             presented, key, old = await changes.rotate(store, key_id, overlap, data.expires_at, draft)
@@ -236,17 +256,25 @@ class RevocationController(Controller):
             return _shown(await (await backend.acting(request)).revoke(key_id))
 
 
-async def _draft(store: KeyStore, request: AnyRequest, idempotency_key: str | None, *, test: bool) -> KeyDraft:
+async def _draft(
+    store: KeyStore,
+    request: AnyRequest,
+    idempotency_key: str | None,
+    refuse: Callable[[], Awaitable[None]],
+    *,
+    test: bool,
+) -> KeyDraft:
     """Returns the draft of the key that `request` issues; a repeated request gets the same.
 
-    Raises ApiError, OtherRequestError, StoreUnavailable.
+    Raises ApiError, OtherRequestError, StoreUnavailable; what `refuse` raises, unless the request is a repeated one.
     """
     if idempotency_key is None:
+        await refuse()
         return new_draft(now(), test=test)
     if not 0 < len(idempotency_key) <= _LONGEST_IDEMPOTENCY_KEY:
         raise ApiError("bad_request", f"Idempotency-Key must have 1 to {_LONGEST_IDEMPOTENCY_KEY} characters.")
     asked = request.scope["path"].encode() + b"\n" + await request.body()
-    return await repeatable_draft(store, idempotency_key, new_draft(now(), test=test, request=asked))
+    return await repeatable_draft(store, idempotency_key, new_draft(now(), test=test, request=asked), refuse)
 
 
 def _handed_over(

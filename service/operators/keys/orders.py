@@ -161,6 +161,14 @@ def checked(name: str, text: str, *, code: str = "invalid_body", can_be_empty: b
     return stored
 
 
+def refuse_past(order: IssueOrder | ChangeOrder | RotateOrder) -> None:
+    """Raises ApiError if a time of `order` is in the past. A repeated request is not checked: it was not, at first."""
+    for name in ("not_before", "expires_at"):
+        time = getattr(order, name, None)
+        if isinstance(time, datetime) and time <= datetime.now(UTC):
+            raise ApiError("invalid_body", f"This endpoint does not accept the body: {name} is in the past.")
+
+
 def _areas(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
     if names is None:
         return None
@@ -173,13 +181,11 @@ def _areas(names: tuple[str, ...] | None) -> tuple[str, ...] | None:
 
 
 def _use_utc(order: _Order, name: str) -> None:
-    """Converts a time of `order` to UTC, in which all times are shown. Raises ValueError if it is in the past."""
+    """Converts a time of `order` to UTC, in which all times are shown. Raises ValueError if it has no such time."""
     time = getattr(order, name)
     if not isinstance(time, datetime):
         return
-    if time <= datetime.now(UTC):
-        raise ValueError(f"{name} is in the past")
     try:
         msgspec.structs.force_setattr(order, name, time.astimezone(UTC))
     except OverflowError:
-        raise ValueError(f"{name} is after the year 9999") from None
+        raise ValueError(f"{name} is not within the years 1 to 9999") from None

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -158,6 +159,7 @@ async def test_the_trail_names_the_way_and_whom_the_caller_names(call: Caller, s
         ({}, "missing required field `partner`"),
         ({"partner": ""}, "length >= 1"),
         ({"partner": "a\tb"}, "partner must be printable"),
+        ({"partner": "acme\u3164"}, "partner must be printable"),
         ({**ACME, "ratte": 5}, "unknown field `ratte`"),
         ({**ACME, "terms": {"rates": None}}, "unknown field `rates`"),
         ({**ACME, "terms": {"quota": {**QUOTA, "warnat": 0.5}}}, "unknown field `warnat`"),
@@ -213,6 +215,23 @@ async def test_a_repeated_request_gets_the_same_key_whatever_changed_since(call:
     assert (await call("DELETE", "/plans/basic")).status == 204
     await call("PUT", "/partners/acme", {"terms": {"quota": {**QUOTA, "requests": 5}}})
     assert (await call("POST", "/keys", order, idempotency_key="order-1")).json()["key"] == first["key"]
+
+
+async def test_a_repeated_request_is_answered_when_its_times_are_over(call: Caller) -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=0.5)
+    order = {**ACME, "not_before": soon.isoformat()}
+    first = await call("POST", "/keys", order, idempotency_key="order-1")
+    assert first.status == 201
+    await eventually(lambda: datetime.now(UTC) > soon)
+    assert (await call("POST", "/keys", order)).problem() == (400, "invalid_body")
+    again = await call("POST", "/keys", order, idempotency_key="order-1")
+    assert (again.status, again.json()["key"]) == (201, first.json()["key"])
+
+
+async def test_a_refused_request_can_be_corrected_under_its_idempotency_key(call: Caller) -> None:
+    for wrong in ({"plan": "gold"}, {"expires_at": "2020-01-01T00:00:00Z"}):
+        assert (await call("POST", "/keys", {**ACME, **wrong}, idempotency_key="order-1")).status == 400
+    assert (await call("POST", "/keys", ACME, idempotency_key="order-1")).status == 201
 
 
 async def test_requests_repeated_at_the_same_time_issue_one_key(call: Caller) -> None:
