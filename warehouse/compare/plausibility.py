@@ -110,13 +110,18 @@ class _RuleRun:
             found = _places_finding(rule, places, limit) if places else None
             select = sql.statement("failing_places", faults=text, table=rule.table)
         else:
+            parts = {
+                "totals": sql.statement("sum_up_cells", faults=text) if rule.checks == "cells" else text,
+                "limit": repr(float(limit)),
+            }
+            if not self._rows("beyond_limit", **parts):
+                return
             lines = sql.statement(
                 "sum_up_totals",
-                totals=sql.statement("sum_up_cells", faults=text) if rule.checks == "cells" else text,
-                limit=repr(float(limit)),
                 country="'the country'" if rule.by_state else "NULL",
                 statefactor=str(rule.state_factor),
                 openfactor=str(rule.open_factor),
+                **parts,
             )
             totals = [_Total(*row) for row in self._connection.execute(lines).fetchall()]
             found = _figures_finding(rule, totals, limit, since + self._where(totals)) if totals else None

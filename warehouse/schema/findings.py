@@ -82,13 +82,16 @@ class ValidationReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def make_report(findings: Iterable[Finding], comparison: Comparison | None = None) -> ValidationReport:
-    """Returns the report on `findings`, sorted by severity; the error that explains most comes first.
+    """Returns the report on `findings`, sorted by severity; the error that explains most comes first, then
+    that with the most rows, if both compare states.
 
     Consequences stand directly below their cause.
     """
     listed = list(findings)
     consequences = Counter(finding.follows for finding in listed if finding.follows)
-    ranked = sorted(listed, key=lambda one: (*_gravity(one), -consequences[one.rule]))
+    ranked = sorted(
+        listed, key=lambda one: (*_gravity(one), -consequences[one.rule], -one.count * bool(one.measured_in))
+    )
     causes = {finding.rule: finding for finding in ranked if finding.follows is None}  # the last of each rule
     ordered: list[Finding] = []
     for finding in ranked:

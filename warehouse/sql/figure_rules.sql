@@ -7,6 +7,16 @@ SELECT state, figure, abs(share) AS measured, large AS count, format('{:+.1f}% i
 FROM (SELECT *, avg((abs(share) < 0.002)::INTEGER) OVER (PARTITION BY figure) AS staying FROM state_figures WHERE NOT open AND large >= 20)
 WHERE width < 0.5 * abs(ln(1 + share)) AND measured < 0.1 AND staying > 0.2
 
+-- name: figures_multiplied
+-- Share of a state's ZIP codes whose figure became a whole multiple of what it was.
+-- Figures of 50 or more, up to twenty times; if all are, they are scaled.
+-- rule: totals limit=0.2
+-- finding: figures became multiples of what they were
+-- cause: a join may have multiplied rows before they were added up
+SELECT state, figure, count(*) FILTER (new > old AND new % old = 0 AND new <= 20 * old) AS count, count / count(*) AS measured,
+       format('{} of {} ZIP codes', count, count(*)) AS detail
+FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL GROUP BY state, figure HAVING count(*) >= 20 AND measured < 0.95
+
 -- name: uniform_scale
 -- Share by which a figure changed uniformly in nearly every ZIP code of a state; over 15% in a county, while the state stays.
 -- rule: totals limit=0.03 open_factor=5
@@ -145,16 +155,6 @@ GROUP BY ALL HAVING min(a.changed / a.pairs) > 0.5
 -- cause: a column may have been joined from an old export
 SELECT state, figure, returned / moved AS measured, returned AS count, format('{:,} of {:,} that changed', returned, moved) AS detail
 FROM baseline_figures WHERE level = 'state' AND returned >= 20
-
--- name: figures_multiplied
--- Share of a state's ZIP codes whose figure became a whole multiple of what it was.
--- Figures of 50 or more, up to twenty times.
--- rule: totals limit=0.2
--- finding: figures became multiples of what they were
--- cause: a join may have multiplied rows before they were added up
-SELECT state, figure, count(*) FILTER (new > old AND new % old = 0 AND new <= 20 * old) AS count, count / count(*) AS measured,
-       format('{} of {} ZIP codes', count, count(*)) AS detail
-FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL GROUP BY state, figure HAVING count(*) >= 20
 
 -- name: figures_wrapped
 -- ZIP codes whose figure lost a multiple of 65,536 or of 256, or its last digits.

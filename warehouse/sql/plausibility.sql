@@ -1,3 +1,8 @@
+-- name: beyond_limit
+-- Whether anything may be beyond a limit, without the factors of states and open figures. Usually nothing is, and summing up
+-- takes longer than this.
+SELECT true FROM ({totals}) WHERE measured > {limit} LIMIT 1
+
 -- name: sum_up_totals
 -- The states and figures beyond the limit of a rule on totals, worst first. Statements may omit `state` and `county`.
 SELECT t.state, t.figure, t.measured, t.count,

@@ -100,7 +100,7 @@ def test_a_drop_in_which_more_is_found_stays_held_with_a_new_report(site: Site) 
     (held,) = list_held(site.inbox)
     assert held.report is not None
     assert (sorted(held.rules()), held.report.decision) == (["total-drift", "zip-codes-lost"], None)
-    assert (held.path.parent / "report.txt").read_text().endswith("in words: 1 error, 1 consequence")
+    assert (held.path.parent / "report.txt").read_text().endswith("in words: 2 errors")
     approve(site)
     acceptance = site.options[-1].acceptance
     assert acceptance is not None

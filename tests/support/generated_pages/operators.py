@@ -136,9 +136,10 @@ def render_rules() -> str:
         "Every rule that `forecast extracts check` and `publish` apply, with its default limit. A finding of severity "
         "error refuses the drop. `FORECAST_LIMITS` and `FORECAST_SEVERITIES` change limits and severities; `forecast "
         "extracts rules` lists those in force. The anchor of a rule is its name, such as `#total-drift`.",
-        "A limit without % is a number of rows, ZIP codes or figures. *In a state* and *open* are factors: for a state "
-        "and for figures that may still be revised (demand, and years from two years ago on). The column *accept* "
-        "shows whether [`--accept`](../publish/refused.md#accept-a-finding) publishes a drop in spite of an error:",
+        "A limit without % is a number of rows, ZIP codes or figures. *In a state* and *open* are factors: for a "
+        "state, and for figures that may still be revised (demand, and years from two years ago on). The column "
+        "*accept* shows whether [`--accept`](../publish/refused.md#accept-a-finding) publishes a drop in "
+        "spite of an error:",
         "- **no**: an error must be corrected. A warning or a note needs no acceptance.\n"
         "- **yes**: it can be accepted for the drop as a whole.\n"
         "- **by state**: it can also be accepted for one state, as in `--accept total-drift:TX=9%`.",

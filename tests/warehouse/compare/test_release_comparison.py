@@ -88,7 +88,13 @@ def test_projects_are_compared_by_their_ids(tmp_path: Path) -> None:
         found = compare(connection, *folders, 2024).records
     assert found == {
         "development_projects": RecordChanges(
-            old_count=3, gained=1, lost=1, changed=1, columns={"status": 1}, lost_samples=("A-2",)
+            old_count=3,
+            gained=1,
+            lost=1,
+            changed=1,
+            columns={"status": 1},
+            moves={"status": ("Proposed to Completed (1)",)},
+            lost_samples=("A-2",),
         )
     }
 

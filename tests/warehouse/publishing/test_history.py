@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.support.drops import homes
@@ -10,7 +11,7 @@ from tests.support.publishing import publish
 from tests.warehouse.helpers import NO_LIMITS, a_month_apart, errors
 from tests.warehouse.spoiling import AT, good_drop, only
 from warehouse.drops.messages import ReadResult
-from warehouse.publishing.history import older_than_current
+from warehouse.publishing.history import delivered_before, older_than_current
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog, Manifest, TableInfo
 from warehouse.releases.changes import roll_back
@@ -88,6 +89,20 @@ def test_a_table_that_lost_its_date_is_reported(current: Dates, sample: str) -> 
     unreadable = make_finding("unreadable-date", "06/05/2026 is no date", table="housing")
     read = ReadResult(tables=housing(UNDATED), findings=(unreadable,))
     assert older_than_current([release(1, current)], read) == []
+
+
+@pytest.mark.parametrize(
+    ("dates", "others", "found"),
+    [(("2026-11-05", 11), 2, ["unchanged-table"]), (OCTOBER, 2, []), (("2026-11-05", 11), 1, [])],
+)
+def test_a_table_with_the_rows_of_the_release_and_a_new_date_is_reported(
+    dates: Dates, others: int, found: list[str]
+) -> None:
+    """Unless the whole drop is that of the release."""
+    people = {"population": housing(OCTOBER, rows=1)["housing"]}
+    current = msgspec.structs.replace(release(1, OCTOBER), tables=housing(OCTOBER) | people)
+    brought = housing(dates) | {"population": msgspec.structs.replace(people["population"], rows=others)}
+    assert [one.rule for one in delivered_before([current], brought)] == found
 
 
 def test_a_table_without_rows_has_no_date_to_carry() -> None:
