@@ -16,10 +16,7 @@ from service.keys import audit, form
 from service.keys.audit import Edit
 from service.keys.draft import KeyDraft, new_draft
 from service.keys.edits import RawKey, edits_of, with_next_revision
-from service.keys.errors import (
-    BusyRecordError,
-    OtherRevisionError,
-)
+from service.keys.errors import BusyRecordError, OtherRevisionError
 from service.keys.reader import KeyReader
 from service.keys.record import (
     IDENTITY,

@@ -126,12 +126,12 @@ def _reply(status: int, content: bytes = b"", etag: str = "", modified: str = ""
     return "\r\n".join([*lines, "\r\n"]).encode() + (b"" if head or status == 304 else content)
 
 
-def serve_bucket(told: Connection, limit: int) -> None:
+def serve_bucket(parent: Connection, limit: int) -> None:
     Bucket.limit = limit
 
     async def main() -> None:
         server = await asyncio.get_running_loop().create_server(Bucket, "127.0.0.1", 0, backlog=4096)
-        told.send(server.sockets[0].getsockname()[1])
+        parent.send(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
     uvloop.run(main())

@@ -2,7 +2,7 @@
 
 ``python -m tests.figures.shared_quota [REQUESTS [QUOTA]]`` (100,000 and 60,000 by default): CONNECTIONS connections ask
 without a pause, with the keys in turn. First while all is well, then with another partner, whose key store is killed
-when half of the quota is used up. Told: how many were answered, and how many of these beyond the quota.
+when half of the quota is used up. Reports how many were answered, and how many of these beyond the quota.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The bodies of requests that change keys, plans and partners. An unknown member is an error: it may be mistyped."""
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -11,8 +11,6 @@ from service.base.terms import Positive, Quota, QuotaPeriod, Rate, Terms
 from service.http.releases.files import AREA_NAMES
 from service.keys.record import KeyView, Moment, PlanName
 from service.request.errors import ApiError
-
-V = TypeVar("V")
 
 # Of a text that is stored for good.
 _Text = Annotated[str, Meta(max_length=200)]
@@ -46,7 +44,7 @@ class QuotaOrder(_Order, frozen=True, kw_only=True):
 
 
 class LimitsOrder(_Order, frozen=True, kw_only=True):
-    """The limits that all keys of a partner share. What is left out has no limit."""
+    """The limits that all keys of a partner share. An absent limit means unlimited."""
 
     rate: RateOrder | None = None
     quota: QuotaOrder | None = None
@@ -56,7 +54,7 @@ class LimitsOrder(_Order, frozen=True, kw_only=True):
 
 
 class TermsOrder(LimitsOrder, frozen=True, kw_only=True):
-    """The terms of a plan or a new key. What is left out is the plan's; without a plan, it is not limited."""
+    """The terms of a plan or a new key. An absent term is the plan's; without a plan, it does not limit."""
 
     areas: tuple[str, ...] | None = None
 
@@ -65,7 +63,7 @@ class TermsOrder(LimitsOrder, frozen=True, kw_only=True):
 
 
 class TermsEdit(_Order, frozen=True, kw_only=True):
-    """Changed terms of a key. What is left out stays; null removes the key's own, so that the plan's applies."""
+    """Changed terms of a key. Absent terms stay; null removes the key's own, so that the plan's applies."""
 
     areas: tuple[str, ...] | UnsetType | None = UNSET
     rate: RateOrder | UnsetType | None = UNSET
@@ -99,7 +97,7 @@ class IssueOrder(_Order, frozen=True, kw_only=True):
 
 
 class ChangeOrder(_Order, frozen=True, kw_only=True):
-    """A change of a key. What is left out stays; null takes the plan or the end away."""
+    """A change of a key. Absent members stay; null takes the plan or the end away."""
 
     plan: PlanName | UnsetType | None = UNSET
     terms: TermsEdit = TermsEdit()

@@ -80,7 +80,7 @@ function showHanded() {
   byId("handed").hidden = handed === null;
   say(byId("handed-title"), link ? `Send this link to ${partner}` : `The new key of ${partner}`);
   say(byId("handed-value"), link ?? secret ?? "");
-  say(byId("handed-note"), (link ? `It shows the key once, until ${utc(ends)} UTC. Whoever opens it gets the key.`
+  say(byId("handed-note"), (link ? `It shows the key once, until ${utc(ends)} UTC. The first person who opens it gets the key.`
     : "Copy it now: it is not shown again.") + (old ? ` The old key works until ${utc(old.expires_at)} UTC.` : ""));
   say(byId("copied"), "");
 }

@@ -69,7 +69,9 @@ async function route() {
 async function showList(before) {
   document.title = "API keys · forecast";
   await find();
-  if (before && document.activeElement === document.body) (byId("keys").querySelector(`a[href="#${before}"]`) ?? byId("keys-title")).focus();
+  // the browser takes the focus from a hidden link only when it next renders
+  const lost = document.activeElement === document.body || byId("one").contains(document.activeElement);
+  if (before && lost) (byId("keys").querySelector(`a[href="#${before}"]`) ?? byId("keys-title")).focus();
   await showNamed();
 }
 

@@ -659,7 +659,7 @@ async def test_limits_of_a_partner_are_set_and_bound_its_keys(call: Caller) -> N
     assert [one["keys"] for one in (await call("GET", "/partners")).json()["partners"]] == [1]
 
 
-# A store that is away
+# An unreachable store
 
 
 async def test_a_store_that_lost_its_keys_lists_nothing(call: Caller, store: KeyStore) -> None:
