@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
+from tempfile import mkdtemp
 
 import pyarrow.parquet as pq
 import pytest
@@ -96,7 +97,7 @@ def stored(cli: Cli) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def shared(short_folder: Path) -> Iterator[Site]:
-    with stored(Cli(short_folder / "data with usage")) as site:
+    with stored(Cli(Path(mkdtemp(dir=short_folder)) / "data with usage")) as site:
         yield site
 
 
