@@ -20,15 +20,14 @@ async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> t
     """Returns the key before and after: it ends at `expires_at`, or never. An expired key works again.
 
     Raises:
-        KeyStoreError: if there is no such key, it is suspended, or can never work again.
+        KeyStoreError: if there is no such key, it is suspended, can never work again, or would end before it begins.
         StoreUnavailable: if the store does not answer.
     """
     identity = await _ours(store)
 
     def edit(key: WholeKey) -> WholeKey:
         _refuse_dead(key, identity)
-        _refuse_suspended(key)
-        return msgspec.structs.replace(key, expires_at=expires_at, unrotated=None)
+        return _ended(key, expires_at)
 
     return await store.change(key_id, "extended", edit)
 
@@ -84,8 +83,7 @@ async def change_terms(
         _refuse_dead(key, identity)
         more = key.more if plan is msgspec.UNSET else msgspec.structs.replace(key.more, plan=plan)
         if expires_at is not msgspec.UNSET:
-            _refuse_suspended(key)
-            key = msgspec.structs.replace(key, expires_at=expires_at, unrotated=None)
+            key = _ended(key, expires_at)
         return msgspec.structs.replace(key, terms=edit(key.terms), more=more)
 
     return await store.change(key_id, "changed", edit_key, guards=guards)
@@ -192,6 +190,15 @@ def _refuse_dead(key: WholeKey, identity: StoreIdentity | None) -> None:
 def _refuse_suspended(key: WholeKey) -> None:
     if key.more.suspended is not None:
         raise KeyStoreError(f"key {key.key_id} is suspended: resume it first (`forecast keys resume`)")
+
+
+def _ended(key: WholeKey, expires_at: datetime | None) -> WholeKey:
+    """Returns the key with another end. Raises KeyStoreError if it is suspended, or would end before it begins."""
+    _refuse_suspended(key)
+    begins = key.more.not_before
+    if expires_at is not None and begins is not None and expires_at <= begins:
+        raise KeyStoreError(f"key {key.key_id} begins {begins:%Y-%m-%d %H:%M} UTC: it cannot end before that")
+    return msgspec.structs.replace(key, expires_at=expires_at, unrotated=None)
 
 
 async def _refuse_second(store: KeyStore, old: WholeKey) -> None:
