@@ -35,10 +35,12 @@ _DAYS = Usage(
     (UsageDay(date(2026, 11, 20), "forecast", answered=311, not_modified=112, not_found=7, rejected=2),),
 )
 _OTHER = UsageDay(date(2026, 11, 20), "projects", answered=40, not_modified=0, not_found=1, rejected=0)
+_SHARED = Limits("2000/s", "20000000/month", 19999537)
 _ALL = msgspec.structs.replace(
     _DAYS,
+    shared_limits=_SHARED,
     all_keys=AllKeys(
-        Limits("2000/s", "20000000/month", 19999537),
+        _SHARED,
         (*_DAYS.days, _OTHER),
         (KeyDays("0B1zQmX4ktLw", _DAYS.days), KeyDays("3nTq8vWcY2dR", (_OTHER,))),
     ),

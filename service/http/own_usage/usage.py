@@ -93,6 +93,10 @@ class Usage(msgspec.Struct, frozen=True):
     period: Annotated[Period, Meta(description="The days that are counted.")]
     limits: Annotated[Limits, Meta(description="The limits of the key.")]
     days: Annotated[tuple[UsageDay, ...], Meta(description="Ascending by day, then area.")]
+    shared_limits: Annotated[
+        Limits | msgspec.UnsetType,
+        Meta(description="The limits that all keys of the partner share; absent without any."),
+    ] = msgspec.UNSET
     all_keys: Annotated[
         AllKeys | msgspec.UnsetType, Meta(description="All keys of the partner, for a key with partner-usage.")
     ] = msgspec.UNSET
@@ -142,23 +146,27 @@ class OwnUsage:
         """Returns an encoded Usage. Raises ApiError (400, 429, 503)."""
         today = self._today()
         period = read_days(query, today)
-        shared = key.shared if PARTNER_USAGE in (key.terms.areas or ()) and not key.test else None
+        shared = None if key.test else key.shared
+        sees_all = shared is not None and PARTNER_USAGE in (key.terms.areas or ())
 
         async def read() -> bytes:
             rows = await self._report.of_key(key.key_id, period.first, period.last)
             limits = await self._limits(key.key_id, key.terms, today)
             if key.more.plan is not None:
                 limits = msgspec.structs.replace(limits, plan=key.more.plan)
-            all_keys = msgspec.UNSET if shared is None else await self._all_keys(key, shared, period, today)
-            return msgspec.json.encode(Usage(key.key_id, key.partner, period, limits, _days(rows), all_keys))
+            usage = Usage(key.key_id, key.partner, period, limits, _days(rows))
+            if shared is not None:
+                shared_limits = await self._limits(partner_id(shared.name), shared.terms, today)
+                all_keys = await self._all_keys(key, shared, shared_limits, period) if sees_all else msgspec.UNSET
+                usage = msgspec.structs.replace(usage, shared_limits=shared_limits, all_keys=all_keys)
+            return msgspec.json.encode(usage)
 
         months = (period.last.year - period.first.year) * 12 + period.last.month - period.first.month
-        return await self._read(("days", key, period), months + 1 if shared is None else ALL_KEYS_RECORDS, read)
+        return await self._read(("days", key, period), ALL_KEYS_RECORDS if sees_all else months + 1, read)
 
-    async def _all_keys(self, key: ApiKey, shared: Partner, period: Period, today: date) -> AllKeys:
+    async def _all_keys(self, key: ApiKey, shared: Partner, limits: Limits, period: Period) -> AllKeys:
         key_ids = {key.key_id, *await self._report.listed(list_of_keys(shared.name))}
         rows = await self._report.whole(sorted(key_ids), period.first, period.last)
-        limits = await self._limits(partner_id(shared.name), shared.terms, today)
         by_key = groupby(rows, attrgetter("key_id"))
         return AllKeys(limits, _sums(_days(rows)), tuple(KeyDays(key_id, _days(ours)) for key_id, ours in by_key))
 

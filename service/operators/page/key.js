@@ -131,10 +131,14 @@ async function show(kind, path, fill) {
   }
 }
 
-function showUsage({ limits, period, days }) {
-  const [whole, span] = limits.quota?.split("/") ?? [];
-  say(byId("quota"), whole ? `Quota: ${count(limits.remaining)} of ${count(whole)} left this ${span}` : "Quota: no limit");
-  Object.assign(byId("quota-left"), { hidden: !whole, max: whole ?? 1, low: whole / 5 || 0, value: limits.remaining ?? 0 });
+function showUsage({ limits, shared_limits: shared, period, days }) {
+  const quotas = [["Quota", limits], ["Quota of all keys of the partner", shared]]
+    .filter(([, holder]) => holder?.quota)
+    .map(([name, { quota, remaining }]) => ({ name, remaining, whole: quota.split("/")[0], span: quota.split("/")[1] }));
+  say(byId("quota"), quotas.map(({ name, remaining, whole, span }) =>
+    `${name}: ${count(remaining)} of ${count(whole)} left this ${span}`).join(". ") || "Quota: no limit");
+  const [{ whole, remaining } = {}] = quotas.toSorted((one, other) => one.remaining - other.remaining);
+  Object.assign(byId("quota-left"), { hidden: !whole, max: whole ?? 1, low: whole / 5 || 0, value: remaining ?? 0 });
   const sums = new Map(Array.from({ length: DAYS }, (_, at) => [utc(Date.parse(period.from) + at * DAY), [0, 0]]));
   for (const { date, answered, not_modified: unchanged, not_found: missing, rejected } of days) {
     const sum = sums.get(date) ?? [0, 0]; // of a day that has begun meanwhile

@@ -117,8 +117,9 @@ async def test_a_key_with_partner_usage_sees_all_keys_of_its_partner(usage: Usag
     }
     body = msgspec.json.decode(await own(usage).by_day(partners_key(ALL), b""))
     assert body["days"] == [day | ours]
+    assert body["shared_limits"] == {"rate": None, "quota": "1000/month", "remaining": 987}
     assert body["all_keys"] == {
-        "limits": {"rate": None, "quota": "1000/month", "remaining": 987},
+        "limits": body["shared_limits"],
         "days": [day | {"answered": 6, "not_modified": 2, "not_found": 2, "rejected": 9}, projects],
         "keys": [
             {"key_id": "a", "days": [day | ours]},
@@ -140,13 +141,9 @@ async def test_a_key_with_partner_usage_sees_all_keys_of_its_partner(usage: Usag
 )
 async def test_any_other_key_sees_its_own_usage_only(usage: UsageWorker, key: WholeKey) -> None:
     await usage.client.hset(list_of_keys("acme"), mapping={"other": ""})
-    assert set(msgspec.json.decode(await own(usage).by_day(key, b""))) == {
-        "key_id",
-        "partner",
-        "period",
-        "limits",
-        "days",
-    }
+    body = msgspec.json.decode(await own(usage).by_day(key, b""))
+    assert body.keys() - {"shared_limits"} == {"key_id", "partner", "period", "limits", "days"}
+    assert ("shared_limits" in body) == (key.shared is not None and not key.test)
 
 
 async def test_all_keys_are_read_once_in_four_seconds(usage: UsageWorker) -> None:
