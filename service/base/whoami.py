@@ -9,7 +9,10 @@ from config.text import printable
 
 Way = Literal["command", "http", "page", "inbox", "instance"]
 
+COMMAND_AGENT = "forecast-command"  # User-Agent of commands that call an instance
 _LISTENER, _PAGE, _INBOX, INSTANCE = "operator listener", "operator page", "inbox of", "forecast"
+# By the way that a caller of the operators' listener takes.
+_CALLERS: dict[Way, str] = {"http": _LISTENER, "page": _PAGE, "command": "command over the listener"}
 _WAYS: dict[str, Way] = {
     f"{_LISTENER} (": "http",
     "link (": "http",  # the owner of a key, who opens its link
@@ -32,9 +35,9 @@ def inbox() -> str:
     return f"{_INBOX} {whoami()}"
 
 
-def caller(address: str, name: str = "", *, in_page: bool = False) -> str:
+def caller(address: str, name: str = "", way: Way = "http") -> str:
     """Returns the name of a caller of the operators' listener: `name` is what the caller says."""
-    return f"{_PAGE if in_page else _LISTENER} ({address}){': ' if name else ''}{name}"
+    return f"{_CALLERS[way]} ({address}){': ' if name else ''}{name}"
 
 
 def way_of(by: str) -> Way:

@@ -11,7 +11,7 @@ from service.base.terms import PARTNER_USAGE, Terms
 from service.keys import named
 from service.keys.errors import NoSuchPartnerError
 from service.keys.reader import every_key
-from service.keys.record import NEVER_USED, DamagedKey, KeyView, Named, Partner, Plan, ShownStatus
+from service.keys.record import DamagedKey, KeyView, Named, Partner, Plan, ShownStatus
 from service.keys.store import KeyStore
 
 # The place of a key in a listing, newest first.
@@ -93,7 +93,7 @@ class PartnerView(msgspec.Struct, frozen=True):
     revision: int
 
 
-async def key_views(store: KeyStore, used: Mapping[str, datetime] = NEVER_USED) -> AsyncIterator[KeyView | DamagedKey]:
+async def key_views(store: KeyStore, used: Mapping[str, datetime]) -> AsyncIterator[KeyView | DamagedKey]:
     """Yields every key, in no order; `used` is when each was last used. Raises StoreUnavailable."""
     _, identity = await store.raw_identity()
     async for key in every_key(store):

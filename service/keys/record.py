@@ -254,15 +254,16 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     test: bool
     rotated_from: str | None
     rotated_to: str | None
-    last_used: datetime | None  # by the minute; None if never, or not known, as for test keys
+    # by the minute; None if never, or not known, as for test keys; absent in the answer to a change
+    last_used: datetime | msgspec.UnsetType | None = msgspec.UNSET
 
     @classmethod
     def of(
-        cls, key: ApiKey, identity: StoreIdentity | None = None, last_used: Mapping[str, datetime] = NEVER_USED
+        cls, key: ApiKey, identity: StoreIdentity | None = None, last_used: Mapping[str, datetime] | None = None
     ) -> "KeyView":
         """Returns the view of `key`; `identity` is its store's, without which no key is void.
 
-        `last_used` is by key id.
+        `last_used` is by key id; None if it was not read.
         """
         status: ShownStatus = key.status()
         if status != "revoked" and identity is not None and identity.voids(key):
@@ -282,7 +283,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
             test=key.test,
             rotated_from=key.rotated_from,
             rotated_to=key.rotated_to,
-            last_used=last_used.get(key.key_id),
+            last_used=msgspec.UNSET if last_used is None else last_used.get(key.key_id),
         )
 
 

@@ -9,13 +9,16 @@ from typing import Any
 
 from litestar import Controller, Litestar, Request, Response, Router
 from litestar.datastructures import State
+from litestar.di import Provide
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components
 
 from service.http.app import FinishedResponse, provide
 from service.http.documentation.site import Site
 from service.http.openapi import About
+from service.keys.errors import KeyStoreError
 from service.operators.access import Access, Right
 from service.operators.actions import Actions
 from service.operators.controllers import (
@@ -26,12 +29,14 @@ from service.operators.controllers import (
     WatchedInstance,
     scrapes_of,
 )
-from service.operators.guards import needing
+from service.operators.guards import TOKEN, WITH_TOKEN, needing, provide_caller, refuse_unclear
+from service.operators.keys.backend import api_error, provide_acting, provide_listed
 from service.operators.keys.controller import KeysController, RevocationController
 from service.operators.keys.handover import HandoverController
 from service.operators.keys.named import PartnersController, PlansController
 from service.operators.page_files import read_page_files
 from service.operators.problems import refusal_response
+from service.redis.errors import StoreUnavailable
 from service.request.errors import ApiError
 from service.request.request import read_scope, request_of
 from service.request.response import NO_STORE, SCOPE_KEY, Send
@@ -72,7 +77,7 @@ def build_operators_app(
     access = access or Access()
     scrapes, page = scrapes_of(instance), read_page_files()
     documentation = Site("all", about or About())
-    dependencies = {
+    objects = {
         "instance": instance,
         "scrapes": scrapes,
         "page": page,
@@ -80,22 +85,38 @@ def build_operators_app(
         "backend": changes.backend if changes is not None else None,
         "documentation": documentation,
     }
-    controllers: list[type[Controller]] = [PageController, HealthController, FiguresController]
+    strict: list[type[Controller]] = []
     if changes is not None and access.can_grant(Right.WRITE):
-        controllers.append(ChangesController)
+        strict.append(ChangesController)
     if changes is not None and access.can_grant(Right.KEYS):
-        controllers += [KeysController, PlansController, PartnersController, HandoverController]
+        strict += [KeysController, PlansController, PartnersController, HandoverController]
     if changes is not None and access.can_grant(Right.WRITE | Right.KEYS):
-        controllers.append(RevocationController)
+        strict.append(RevocationController)
     return OperatorsApp(
         Litestar(
-            controllers,
-            dependencies={name: provide(value) for name, value in dependencies.items()},
+            [
+                PageController,
+                HealthController,
+                FiguresController,
+                Router(
+                    "/",
+                    route_handlers=strict,
+                    before_request=refuse_unclear,
+                    security=WITH_TOKEN,
+                    dependencies={
+                        "by": Provide(provide_caller),
+                        "listed": Provide(provide_listed),
+                        "acting": Provide(provide_acting),
+                    },
+                ),
+            ],
+            dependencies={name: provide(value) for name, value in objects.items()},
             exception_handlers={Exception: _answer_exception},
             before_send=[_add_headers],
             openapi_config=OpenAPIConfig(
                 title="Population and housing forecasts, for operators",
                 version="1",
+                components=Components(security_schemes={"token": TOKEN}),
                 use_handler_docstrings=True,
                 render_plugins=[JsonRenderPlugin()],  # other plugins load scripts from other sites
                 openapi_router=Router(
@@ -128,7 +149,9 @@ def _answer_exception(request: Request[Any, Any, Any], error: Exception) -> Resp
 
 
 def _api_error(error: Exception) -> ApiError | None:
-    """Returns this listener's error for a request that Litestar refused; None for a defect."""
+    """Returns this listener's error for a request that Litestar or the key store refused; None for a defect."""
+    if isinstance(error, KeyStoreError | StoreUnavailable):
+        return api_error(error)
     if isinstance(error, ValidationException):
         faults: Any = error.extra or ()
         if any(fault["message"] == "'data'" for fault in faults):  # Litestar's own words for no body at all

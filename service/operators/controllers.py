@@ -24,7 +24,7 @@ from service.http.documentation.site import Site
 from service.operators.access import Right
 from service.operators.actions import Actions, Purged, RollbackOrder
 from service.operators.events import EventBoard
-from service.operators.guards import AnyRequest, NoOrder, caller_of, errors, has_right, headers_of, needing
+from service.operators.guards import WITH_TOKEN, AnyRequest, By, NoOrder, errors, has_right, headers_of, needing
 from service.operators.history import Span
 from service.operators.live import Broadcast, Rounds, Sampling
 from service.operators.metrics import render_metrics
@@ -151,6 +151,7 @@ class FiguresController(Controller):
 
     guards = (needing(Right.READ),)
     tags = ("figures",)
+    security = WITH_TOKEN
 
     @route("/metrics", http_method=_READ, responses=_READING, media_type="text/plain; version=0.0.4")
     async def metrics(self, scrapes: Scrapes) -> bytes:
@@ -196,28 +197,26 @@ class ChangesController(Controller):
     tags = ("changes",)
 
     @post("/log/sampling", status_code=200, responses=_CHANGING)
-    async def sample(self, request: AnyRequest, data: JSONBody[Sampling], instance: Watched) -> Sampling:
+    async def sample(self, by: By, data: JSONBody[Sampling], instance: Watched) -> Sampling:
         """Set the share of requests that are logged."""
         instance.sample(data.rate)
-        log.info("the share of requests that are logged was set to %g by %s", data.rate, caller_of(request))
+        log.info("the share of requests that are logged was set to %g by %s", data.rate, by)
         return data
 
     @post("/releases/rollback", status_code=200, responses=_CHANGING)
-    async def roll_back(
-        self, request: AnyRequest, changes: Changes, data: JSONBody[RollbackOrder | None] = None
-    ) -> RolledBack:
+    async def roll_back(self, by: By, changes: Changes, data: JSONBody[RollbackOrder | None] = None) -> RolledBack:
         """Make the previous release current, or the one that the body names."""
-        return await changes.roll_back(data.release if data is not None else None, caller_of(request))
+        return await changes.roll_back(data.release if data is not None else None, by)
 
     @post("/caches/purge", status_code=200, responses=_CHANGING)
     async def purge(
         self,
-        request: AnyRequest,
+        by: By,
         changes: Changes,
         data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
     ) -> Purged:
         """Empty the shared cache and all near caches."""
-        return await changes.purge(caller_of(request))
+        return await changes.purge(by)
 
 
 def scrapes_of(instance: WatchedInstance) -> Rounds[bytes]:

@@ -1,26 +1,40 @@
-"""Shared by the controllers: guards, the caller, and errors for the OpenAPI description."""
+"""Shared by the controllers: guards, strict requests, the caller, and errors for the OpenAPI description."""
 
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Annotated, Any, cast
 
 import msgspec
 from litestar import Request
 from litestar.connection import ASGIConnection
+from litestar.di import NamedDependency
 from litestar.handlers import BaseRouteHandler
 from litestar.openapi import ResponseSpec
+from litestar.openapi.spec import SecurityRequirement, SecurityScheme
+from litestar.params import HeaderParameter, QueryParameter
 from litestar.types import Guard
 
+from config.text import printable
 from service.base.masking import storable
-from service.base.whoami import caller
+from service.base.whoami import COMMAND_AGENT, Way, caller
+from service.keys import form
 from service.operators.access import Access, Right
 from service.operators.problems import OPERATOR_CODES
 from service.request.errors import ApiError, Problem
 from service.request.response import Header
 
+# For the OpenAPI description.
+WITH_TOKEN: Sequence[SecurityRequirement] = ({"token": []},)
+TOKEN = SecurityScheme("http", scheme="bearer", description="An operators' token; which one, says the endpoint's tag.")
+
 AnyRequest = Request[Any, Any, Any]
 AnyConnection = ASGIConnection[Any, Any, Any, Any]
 
-# Header with the name of the person or program, for the audit trail.
-_ACTOR = "x-actor"
+# Litestar takes the first of several.
+_ONCE = ("x-actor", "if-match", "if-none-match", "idempotency-key")
+_Actor = Annotated[
+    str,
+    HeaderParameter(name="X-Actor", description="The name of the person or program, for the audit trail."),
+]
 
 
 class NoOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,17 +80,66 @@ def needing(needed: Right) -> Guard:
     return guard
 
 
-def caller_of(request: AnyRequest) -> str:
-    """Returns the caller for the audit trail: the name in X-Actor, the way, and the address.
+async def refuse_unclear(request: AnyRequest) -> None:
+    """Raises ApiError for a malformed key id, unknown and repeated parameters, and a body that is not exactly of the
+    declared type.
+
+    Litestar ignores unknown parameters, takes one of two values, and converts "true" to true.
+    """
+    for name in _ONCE:
+        if len(request.headers.getall(name, [])) > 1:
+            raise ApiError("bad_request", f"{name} was given twice. Give it once.")
+    if "key_id" in request.path_params:
+        _check_id(request.path_params["key_id"])
+    handler = request.route_handler
+    known = [
+        field.kwarg_definition.name or name
+        for name, field in handler.parsed_fn_signature.parameters.items()
+        if isinstance(field.kwarg_definition, QueryParameter)
+    ]
+    given = [name for name, _ in request.query_params.multi_items()]
+    for name in given:
+        if name not in known:
+            accepted = f"Known here: {', '.join(known)}." if known else "This endpoint has none."
+            raise ApiError("unknown_parameter", f"There is no parameter {printable(name, 40)}. {accepted}")
+        if given.count(name) > 1:
+            raise ApiError("duplicate_parameter", f"{name} was given twice. Give it once.")
+    body = handler.parsed_data_field
+    if body is not None and (sent := await request.body()):
+        try:
+            msgspec.json.decode(sent, type=body.annotation)
+        except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ApiError("invalid_body", f"This endpoint does not accept the body: {error}.") from None
+
+
+def _check_id(key_id: str) -> None:
+    """Raises ApiError if `key_id` is not an id. The message does not repeat `key_id`: it may be a valid key."""
+    whole = form.parse(key_id)
+    if whole is not None:
+        raise ApiError(
+            "invalid_key_id",
+            f"This is a whole key, and logs may contain it now. Revoke it by its id, {whole.key_id}.",
+        )
+    if not form.is_key_id(key_id):
+        raise ApiError("invalid_key_id")
+
+
+async def provide_caller(request: AnyRequest, x_actor: _Actor = "") -> str:
+    """Provides the caller for the audit trail: the name in X-Actor, the way, and the address.
 
     Raises ApiError if the name cannot be stored.
     """
     try:
-        name = storable(_ACTOR, request.headers.get(_ACTOR, ""))
+        name = storable("X-Actor", x_actor)
     except ValueError as error:
         raise ApiError("bad_request", f"{error}.") from None
-    # browsers send it, and scripts in pages cannot set it
-    return caller(address_of(request), name, in_page=request.headers.get("sec-fetch-site") == "same-origin")
+    way: Way = "command" if request.headers.get("user-agent") == COMMAND_AGENT else "http"
+    if request.headers.get("sec-fetch-site") == "same-origin":  # from browsers; scripts in pages cannot set it
+        way = "page"
+    return caller(address_of(request), name, way)
+
+
+By = NamedDependency[str]
 
 
 def address_of(request: AnyRequest) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from config.decoders import decoder_of
 from config.settings import Settings
 from config.text import printable
+from service.base.whoami import COMMAND_AGENT, whoami
 
 TIMEOUT_SECONDS = 2.0
 _MOST_BYTES = 8 << 20  # of an answer
@@ -58,7 +59,12 @@ class OperatorsClient:
         return self._ask("POST", path, msgspec.json.encode(body), self._write, kind, seconds)
 
     def _ask(self, method: str, path: str, body: bytes | None, token: str | None, kind: type[T], seconds: float) -> T:
-        headers = {"Accept": "application/json", "Connection": "close"}
+        headers = {
+            "Accept": "application/json",
+            "Connection": "close",
+            "User-Agent": COMMAND_AGENT,
+            "X-Actor": whoami(),
+        }
         if body is not None:
             headers["Content-Type"] = "application/json"
         if token is not None:

@@ -35,7 +35,7 @@ from service.cli.output import (
 )
 from service.keys import changes, pepper
 from service.keys.changes import adopt
-from service.keys.record import ApiKey, KeyView, MoreOfKey
+from service.keys.record import NEVER_USED, ApiKey, KeyView, MoreOfKey
 from service.reports.text_table import plain
 
 _QUESTION = "Lost keys, and keys made with another pepper, will never work again. Continue?"
@@ -108,7 +108,7 @@ def issue(
     (presented, key), warnings = changing(
         lambda store: changes.issue(store, partner, label, expires, wanted, test=test, more=more), begins=True
     )
-    _hand_over(presented, KeyView.of(key), warnings)
+    _hand_over(presented, KeyView.of(key, last_used=NEVER_USED), warnings)
 
 
 @keys.command()
@@ -134,7 +134,7 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
     (presented, key, old), warnings = changing(lambda store: changes.rotate(store, key_id, overlap, expires))
     if not wants_json():
         stderr().print(f"Key {old.key_id} ends {minute(old.expires_at)}.")
-    _hand_over(presented, KeyView.of(key), warnings, old=KeyView.of(old))
+    _hand_over(presented, KeyView.of(key, last_used=NEVER_USED), warnings, old=KeyView.of(old))
 
 
 @keys.command()

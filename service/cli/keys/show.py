@@ -131,7 +131,7 @@ def keys_table(views: list[KeyView], width: int) -> Table:
             "label": view.label,
             "status": _status(view),
             "created": day(view.created_at),
-            "last used": day(view.last_used),
+            "last used": day(view.last_used or None),
             "expires": end(view.expires_at) if wide else day(view.expires_at),
             "terms": format_terms(view.terms, view.plan, brief=width < _WHOLE_TERMS),
         }
@@ -172,7 +172,7 @@ def _print_key(view: KeyView) -> None:
         ("status", _status(view)),
         ("created", minute(view.created_at)),
         ("expires", minute(view.expires_at)),
-        ("last used", "not counted" if view.test else minute(view.last_used)),
+        ("last used", "not counted" if view.test else minute(view.last_used or None)),
         ("begins", minute(view.not_before) if view.not_before else "when issued"),
         ("suspended", _suspension(view.suspended) if view.suspended else "-"),
         ("revoked", minute(view.revoked_at) if view.revoked_at else "-"),

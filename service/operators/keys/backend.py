@@ -2,18 +2,17 @@
 
 import asyncio
 import re
-from collections.abc import Container, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Container
 from functools import partial
+from typing import Annotated
 
 from litestar.di import NamedDependency
-from litestar.params import SkipValidation
+from litestar.params import HeaderParameter, SkipValidation
 
 from config.settings import Settings
 from service.base.terms import MOST
 from service.http.own_usage.errors import ErrorReader
 from service.http.own_usage.usage import OwnUsage
-from service.keys import form
 from service.keys.errors import (
     BusyRecordError,
     ForeignStoreError,
@@ -26,7 +25,7 @@ from service.keys.errors import (
     OtherRevisionError,
 )
 from service.keys.store import KeyStore, open_key_store
-from service.operators.guards import AnyRequest, caller_of
+from service.operators.guards import AnyRequest, By
 from service.quota.last_errors import LastErrors, OwnError
 from service.quota.report import UsageReport
 from service.quota.usage_store import UsageStore
@@ -82,62 +81,63 @@ class KeyBackend:
             await self._store.redis.start()
         return self._store
 
-    async def owned(self) -> KeyStore:
-        """Returns the store, for a listing. Raises ForeignStoreError if it is not the one that our keys are in."""
-        store = await self.store()
-        loss = await store.loss()
-        if loss is not None:
-            raise ForeignStoreError(loss)
-        return store
-
-    async def acting(self, request: AnyRequest) -> KeyStore:
-        """Returns the store for the change in `request`, with its author and preconditions. Raises ApiError."""
-        return (await self.store()).acting_for(caller_of(request), _expected(request))
-
 
 Backend = NamedDependency[SkipValidation[KeyBackend]]
+Listed = NamedDependency[SkipValidation[KeyStore]]
+Acting = NamedDependency[SkipValidation[KeyStore]]
 
 
-@contextmanager
-def api_errors() -> Iterator[None]:
-    """Raises ApiError for an error of the key store."""
-    try:
-        yield
-    except (KeyStoreError, StoreUnavailable) as error:
-        code = next(code for kind, code in _CODES if isinstance(error, kind))
-        text = str(error)
-        raise ApiError(code, f"{text[:1].upper()}{text[1:]}.") from None
+async def provide_listed(backend: Backend) -> AsyncGenerator[KeyStore, None]:
+    """Provides the store for a listing. Raises ForeignStoreError if it is not the one that our keys are in."""
+    store = await backend.store()
+    loss = await store.loss()
+    if loss is not None:
+        raise ForeignStoreError(loss)
+    async with backend.listing:
+        yield store
 
 
-def check_id(key_id: str) -> None:
-    """Raises ApiError if `key_id` is not an id. The message does not repeat `key_id`: it may be a valid key."""
-    whole = form.parse(key_id)
-    if whole is not None:
-        raise ApiError(
-            "invalid_key_id",
-            f"This is a whole key, and logs may contain it now. Revoke it by its id, {whole.key_id}.",
-        )
-    if not form.is_key_id(key_id):
-        raise ApiError("invalid_key_id")
+async def provide_acting(
+    request: AnyRequest,
+    backend: Backend,
+    by: By,
+    if_match: Annotated[
+        str | None,
+        HeaderParameter(name="If-Match", description="Make the change only if this ETag is the current one."),
+    ] = None,
+    if_none_match: Annotated[
+        str | None, HeaderParameter(name="If-None-Match", description="`*`: create it only if it does not exist.")
+    ] = None,
+) -> KeyStore:
+    """Provides the store for the change in a request, with its author and preconditions."""
+    expected = _expected(request.method == "PUT", if_match, if_none_match)
+    return (await backend.store()).acting_for(by, expected)
 
 
-def _expected(request: AnyRequest) -> Container[int] | None:
+def api_error(error: KeyStoreError | StoreUnavailable) -> ApiError:
+    """Returns the answer to a request that the key store refused, or did not reply to."""
+    code = next(code for kind, code in _CODES if isinstance(error, kind))
+    text = str(error)
+    return ApiError(code, f"{text[:1].upper()}{text[1:]}.")
+
+
+def _expected(is_put: bool, if_match: str | None, if_none_match: str | None) -> Container[int] | None:
     """Returns the revisions that If-Match and If-None-Match (RFC 9110, 13.1) allow a record; None for any.
 
     A tag is a revision; 0 means that there is no record.
     """
-    match, none_match = (_tags(request, name) for name in ("if-match", "if-none-match"))
+    match, none_match = _tags(if_match), _tags(if_none_match)
     if "*" in none_match:
-        return frozenset({0} if request.method == "PUT" else ())  # only a PUT can create
-    if "if-match" not in request.headers:
+        return frozenset({0} if is_put else ())  # only a PUT can create
+    if if_match is None:
         return None
     if "*" in match:
-        return range(1, MOST + 1) if request.method == "PUT" else None  # the others need a record in any case
+        return range(1, MOST + 1) if is_put else None  # the others need a record in any case
     return frozenset(int(tag[1:-1]) for tag in match if _TAG.fullmatch(tag))
 
 
-def _tags(request: AnyRequest, name: str) -> list[str]:
-    return [tag.strip() for tag in ",".join(request.headers.getall(name, [])).split(",")]
+def _tags(header: str | None) -> list[str]:
+    return [tag.strip() for tag in (header or "").split(",")]
 
 
 async def _errors_of(cache_url: str, key_id: str) -> tuple[OwnError, ...]:

@@ -6,22 +6,21 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from litestar import Controller, Response, patch, post, route
-from litestar.di import NamedDependency, Provide
-from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, QueryParameter, SkipValidation
+from litestar.datastructures import ResponseHeader
+from litestar.params import FromPath, FromQuery, HeaderParameter, JSONBody, QueryParameter
 from msgspec import UNSET
 
-from config.text import printable
 from service.http.own_usage.errors import OwnErrors
 from service.http.own_usage.usage import Usage
 from service.keys import changes
 from service.keys.draft import KeyDraft, new_draft
 from service.keys.handover import KEPT, make_link, repeatable_draft
 from service.keys.listing import KeyFilter, Newest, Place, key_views
-from service.keys.record import DamagedKey, KeyView, MoreOfKey, ShownStatus, WholeKey
+from service.keys.record import NEVER_USED, DamagedKey, KeyView, MoreOfKey, ShownStatus, WholeKey
 from service.keys.store import KeyStore, now
 from service.operators.access import Right
 from service.operators.guards import AnyRequest, NoOrder, errors, needing
-from service.operators.keys.backend import Backend, api_errors, check_id
+from service.operators.keys.backend import Acting, Backend, Listed
 from service.operators.keys.orders import (
     ChangeOrder,
     IssuedKey,
@@ -31,6 +30,7 @@ from service.operators.keys.orders import (
     checked,
     refuse_past,
 )
+from service.quota.last_errors import MOST_KEPT
 from service.quota.report import last_used
 from service.request.errors import ApiError
 
@@ -39,11 +39,11 @@ S = TypeVar("S", bound=msgspec.Struct)
 READING = errors(400, 401, 403, 404, 421, 429, 503)
 CHANGING = errors(400, 401, 403, 404, 409, 412, 413, 415, 421, 422, 503)
 READ: tuple[Literal["GET"], Literal["HEAD"]] = ("GET", "HEAD")
+TAGGED = (ResponseHeader(name="ETag", description="The revision, for If-Match.", documentation_only=True),)
+ISSUED = (*TAGGED, ResponseHeader(name="Location", description="The path of the key.", documentation_only=True))
 
 _MOST_LISTED, _LISTED = 1000, 100
 _LONGEST_IDEMPOTENCY_KEY = 200
-_PARAMETERS = ("partner", "plan", "status", "area", "label", "expires_within_days", "unused_days", "limit", "cursor")
-
 _Days = Annotated[int | None, QueryParameter(ge=0, le=36_500)]
 _Repeated = Annotated[
     str | None,
@@ -63,31 +63,6 @@ class KeyPage(msgspec.Struct, frozen=True):
     damaged: list[DamagedKey]
 
 
-async def _key_filter(
-    request: AnyRequest,
-    partner: FromQuery[str | None] = None,
-    plan: FromQuery[str | None] = None,
-    status: FromQuery[ShownStatus | None] = None,
-    area: FromQuery[str | None] = None,
-    label: Annotated[str | None, QueryParameter(description="A part of the label.")] = None,
-    expires_within_days: _Days = None,
-    unused_days: _Days = None,
-) -> KeyFilter:
-    unknown = next((name for name in request.query_params if name not in _PARAMETERS), None)
-    if unknown is not None:
-        known = ", ".join(_PARAMETERS)
-        raise ApiError("unknown_parameter", f"{printable(unknown, 40)} is not known here. Known here: {known}.")
-    return KeyFilter(
-        partner=partner,
-        plan=plan,
-        status=status,
-        area=area,
-        label=label,
-        expires_within=None if expires_within_days is None else timedelta(days=expires_within_days),
-        unused=None if unused_days is None else timedelta(days=unused_days),
-    )
-
-
 class KeysController(Controller):
     """Keys, for callers with the keys token. Their secrets are shown once."""
 
@@ -95,144 +70,145 @@ class KeysController(Controller):
     guards = (needing(Right.KEYS),)
     tags = ("keys",)
 
-    @route("/", http_method=READ, responses=READING, dependencies={"wanted": Provide(_key_filter)})
+    @route("/", http_method=READ, responses=READING)
     async def search(
         self,
-        backend: Backend,
-        wanted: NamedDependency[SkipValidation[KeyFilter]],
+        listed: Listed,
+        partner: FromQuery[str | None] = None,
+        plan: FromQuery[str | None] = None,
+        status: FromQuery[ShownStatus | None] = None,
+        area: FromQuery[str | None] = None,
+        label: Annotated[str | None, QueryParameter(description="A part of the label.")] = None,
+        expires_within_days: _Days = None,
+        unused_days: _Days = None,
         limit: Annotated[int, QueryParameter(ge=1, le=_MOST_LISTED)] = _LISTED,
         cursor: Annotated[str | None, QueryParameter(description="next_cursor of the page before.")] = None,
     ) -> KeyPage:
         """Search keys, newest first, by partner, plan, status, area and a part of the label."""
+        wanted = KeyFilter(
+            partner=partner,
+            plan=plan,
+            status=status,
+            area=area,
+            label=label,
+            expires_within=None if expires_within_days is None else timedelta(days=expires_within_days),
+            unused=None if unused_days is None else timedelta(days=unused_days),
+        )
         newest, damaged = Newest(limit, None if cursor is None else _place(cursor)), []
-        with api_errors():
-            store = await backend.owned()
-            async with backend.listing:
-                async for view in key_views(store, await last_used(store.redis)):
-                    if isinstance(view, DamagedKey):
-                        damaged.append(view)
-                    elif wanted.matches(view):
-                        newest.add(view)
+        async for view in key_views(listed, await last_used(listed.redis)):
+            if isinstance(view, DamagedKey):
+                damaged.append(view)
+            elif wanted.matches(view):
+                newest.add(view)
         views = newest.views()
         more = _cursor(views[-1]) if newest.left > len(views) else None
         return KeyPage(views, newest.seen, more, damaged[:_LISTED])
 
-    @post("/", status_code=201, responses=CHANGING)
+    @post("/", status_code=201, responses=CHANGING, response_headers=ISSUED)
     async def issue(
-        self, request: AnyRequest, data: JSONBody[IssueOrder], backend: Backend, idempotency_key: _Repeated = None
+        self,
+        request: AnyRequest,
+        data: JSONBody[IssueOrder],
+        backend: Backend,
+        acting: Acting,
+        idempotency_key: _Repeated = None,
     ) -> Response[IssuedKey]:
         """Issue a key. The answer shows it once, or has a link that does."""
         terms = data.terms.terms()
         partner, label = checked("partner", data.partner), checked("label", data.label, can_be_empty=True)
-        with api_errors():
-            store = await backend.acting(request)
+        more = MoreOfKey(plan=data.plan, not_before=data.not_before)
 
-            async def refuse() -> None:
-                refuse_past(data)
-                await changes.guards_of_issue(store, partner, terms, data.plan)
+        async def refuse() -> None:
+            refuse_past(data)
+            await changes.guards_of_issue(acting, partner, terms, data.plan)
 
-            draft = await _draft(store, request, idempotency_key, refuse, test=data.test)
-            link = await make_link(store, draft) if data.deliver == "link" else None
-            presented, key = await changes.issue(
-                store,
-                partner,
-                label,
-                data.expires_at,
-                terms,
-                test=data.test,
-                more=MoreOfKey(plan=data.plan, not_before=data.not_before),
-                draft=draft,
-            )
+        draft = await _draft(acting, request, idempotency_key, refuse, test=data.test)
+        link = await make_link(acting, draft) if data.deliver == "link" else None
+        presented, key = await changes.issue(
+            acting, partner, label, data.expires_at, terms, test=data.test, more=more, draft=draft
+        )
         return _handed_over(request, backend, presented, key, link)
 
-    @route("/{key_id:str}", http_method=READ, responses=READING)
+    @route("/{key_id:str}", http_method=READ, responses=READING, response_headers=TAGGED)
     async def show(self, key_id: FromPath[str], backend: Backend) -> Response[KeyView]:
         """Show a key: status, terms, end, last use. The ETag names its revision, for If-Match."""
-        check_id(key_id)
-        with api_errors():
-            store = await backend.store()
-            _, key = await store.read(key_id)
-            _, identity = await store.raw_identity()
-            return answer(KeyView.of(key, identity, await last_used(store.redis)), key.revision)
+        store = await backend.store()
+        _, key = await store.read(key_id)
+        _, identity = await store.raw_identity()
+        return answer(KeyView.of(key, identity, await last_used(store.redis)), key.revision)
 
-    @patch("/{key_id:str}", responses=CHANGING)
-    async def change(
-        self, request: AnyRequest, key_id: FromPath[str], data: JSONBody[ChangeOrder], backend: Backend
-    ) -> Response[KeyView]:
+    @patch("/{key_id:str}", responses=CHANGING, response_headers=TAGGED)
+    async def change(self, key_id: FromPath[str], data: JSONBody[ChangeOrder], acting: Acting) -> Response[KeyView]:
         """Change plan, terms and end of a key, all or none of them."""
-        check_id(key_id)
         refuse_past(data)
-        with api_errors():
-            store = await backend.acting(request)
-            _, key = await changes.change_terms(store, key_id, data.terms.edit, data.plan, data.expires_at)
+        _, key = await changes.change_terms(acting, key_id, data.terms.edit, data.plan, data.expires_at)
         return _shown(key)
 
-    @post("/{key_id:str}/rotate", status_code=201, responses=CHANGING)
+    @post("/{key_id:str}/rotate", status_code=201, responses=CHANGING, response_headers=ISSUED)
     async def rotate(
         self,
         request: AnyRequest,
         key_id: FromPath[str],
         data: JSONBody[RotateOrder],
         backend: Backend,
+        acting: Acting,
         idempotency_key: _Repeated = None,
     ) -> Response[IssuedKey]:
         """Replace a key by a new one with the same terms. The old one works until the overlap ends."""
-        check_id(key_id)
-        with api_errors():
-            store = await backend.acting(request)
-            _, old = await store.read(key_id)
+        _, old = await acting.read(key_id)
 
-            async def refuse() -> None:
-                refuse_past(data)
+        async def refuse() -> None:
+            refuse_past(data)
 
-            draft = await _draft(store, request, idempotency_key, refuse, test=old.test)
-            link = await make_link(store, draft) if data.deliver == "link" else None
-            overlap = timedelta(seconds=data.overlap_seconds)
-            presented, key, old = await changes.rotate(store, key_id, overlap, data.expires_at, draft)
+        draft = await _draft(acting, request, idempotency_key, refuse, test=old.test)
+        link = await make_link(acting, draft) if data.deliver == "link" else None
+        overlap = timedelta(seconds=data.overlap_seconds)
+        presented, key, old = await changes.rotate(acting, key_id, overlap, data.expires_at, draft)
         return _handed_over(request, backend, presented, key, link, old)
 
-    @post("/{key_id:str}/suspend", status_code=200, responses=CHANGING)
-    async def suspend(
-        self, request: AnyRequest, key_id: FromPath[str], data: JSONBody[SuspendOrder], backend: Backend
-    ) -> Response[KeyView]:
+    @post("/{key_id:str}/suspend", status_code=200, responses=CHANGING, response_headers=TAGGED)
+    async def suspend(self, key_id: FromPath[str], data: JSONBody[SuspendOrder], acting: Acting) -> Response[KeyView]:
         """Suspend a key until it is resumed: its requests get a 403."""
-        check_id(key_id)
-        reason = checked("reason", data.reason)
-        with api_errors():
-            _, key = await changes.suspend(await backend.acting(request), key_id, reason)
+        _, key = await changes.suspend(acting, key_id, checked("reason", data.reason))
         return _shown(key)
 
-    @post("/{key_id:str}/resume", status_code=200, responses=CHANGING)
+    @post("/{key_id:str}/resume", status_code=200, responses=CHANGING, response_headers=TAGGED)
     async def resume(
+        self,
+        key_id: FromPath[str],
+        acting: Acting,
+        data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
+    ) -> Response[KeyView]:
+        """Make a suspended key work again."""
+        _, key = await changes.resume(acting, key_id)
+        return _shown(key)
+
+    @route("/{key_id:str}/usage", http_method=READ, responses=READING)
+    async def usage(
         self,
         request: AnyRequest,
         key_id: FromPath[str],
         backend: Backend,
-        data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
-    ) -> Response[KeyView]:
-        """Make a suspended key work again."""
-        check_id(key_id)
-        with api_errors():
-            _, key = await changes.resume(await backend.acting(request), key_id)
-        return _shown(key)
-
-    @route("/{key_id:str}/usage", http_method=READ, responses=READING)
-    async def usage(self, request: AnyRequest, key_id: FromPath[str], backend: Backend) -> Response[Usage]:
-        """Usage by UTC day and area, as its owner sees it at /v1/usage: `from`, `to`, what is left of the quota."""
-        check_id(key_id)
-        with api_errors():
-            store = await backend.store()
-            key = (await store.find(key_id)).key
-            if key is None:
-                raise await store.missing(key_id)
-            return _encoded(await backend.usage.by_day(key, request.scope["query_string"]))
+        first: Annotated[str | None, QueryParameter(name="from", description="The first UTC day.")] = None,  # noqa: ARG002 - read with the query
+        to: Annotated[str | None, QueryParameter(description="The last UTC day.")] = None,  # noqa: ARG002
+    ) -> Response[Usage]:
+        """Usage by UTC day and area, and what is left of the quota, as the key's owner sees it at /v1/usage."""
+        store = await backend.store()
+        key = (await store.find(key_id)).key
+        if key is None:
+            raise await store.missing(key_id)
+        return _encoded(await backend.usage.by_day(key, request.scope["query_string"]))
 
     @route("/{key_id:str}/errors", http_method=READ, responses=READING)
-    async def last_errors(self, request: AnyRequest, key_id: FromPath[str], backend: Backend) -> Response[OwnErrors]:
+    async def last_errors(
+        self,
+        request: AnyRequest,
+        key_id: FromPath[str],
+        backend: Backend,
+        limit: Annotated[int | None, QueryParameter(ge=1, le=MOST_KEPT)] = None,  # noqa: ARG002 - read with the query
+    ) -> Response[OwnErrors]:
         """The last errors of a key, newest first, as its owner sees them at /v1/usage/errors."""
-        check_id(key_id)
-        with api_errors():
-            await (await backend.store()).read(key_id)
+        await (await backend.store()).read(key_id)
         return _encoded(await backend.errors.newest(key_id, request.scope["query_string"]))
 
 
@@ -242,18 +218,15 @@ class RevocationController(Controller):
     guards = (needing(Right.WRITE | Right.KEYS),)
     tags = ("keys", "changes")
 
-    @post("/keys/{key_id:str}/revoke", status_code=200, responses=CHANGING)
+    @post("/keys/{key_id:str}/revoke", status_code=200, responses=CHANGING, response_headers=TAGGED)
     async def revoke(
         self,
-        request: AnyRequest,
         key_id: FromPath[str],
-        backend: Backend,
+        acting: Acting,
         data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
     ) -> Response[KeyView]:
         """Revoke a key for good. The answer comes once the revocation is on disk."""
-        check_id(key_id)
-        with api_errors():
-            return _shown(await (await backend.acting(request)).revoke(key_id))
+        return _shown(await acting.revoke(key_id))
 
 
 async def _draft(
@@ -282,7 +255,7 @@ def _handed_over(
 ) -> Response[IssuedKey]:
     base = backend.settings.handover_url or f"{request.scope['scheme']}://{request.headers.get('host', 'localhost')}"
     issued = IssuedKey(
-        **msgspec.structs.asdict(KeyView.of(key)),
+        **msgspec.structs.asdict(KeyView.of(key, last_used=NEVER_USED)),
         key=presented if link is None else UNSET,
         link=UNSET if link is None else f"{base}/handover/{link}",
         link_ends_at=UNSET if link is None else key.created_at + KEPT,

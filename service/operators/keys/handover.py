@@ -11,16 +11,16 @@ from litestar import Controller, Response, post, route
 from litestar.params import FromPath
 
 from service.keys.audit import Change, describe_change, note
+from service.keys.errors import KeyStoreError
 from service.keys.handover import open_link
 from service.keys.record import WholeKey
 from service.keys.store import KeyStore
 from service.operators.guards import AnyRequest, address_of, headers_of
-from service.operators.keys.backend import Backend, api_errors
+from service.operators.keys.backend import Backend, api_error
 from service.operators.keys.controller import READ
 from service.operators.page_files import wants_page
 from service.operators.problems import OPERATOR_CODES
 from service.redis.errors import StoreUnavailable
-from service.request.errors import ApiError
 
 log = logging.getLogger("forecast.operators")
 
@@ -64,14 +64,13 @@ class HandoverController(Controller):
     @post("/", status_code=200)
     async def show(self, request: AnyRequest, token: FromPath[str], backend: Backend) -> Response[Any]:
         in_browser = wants_page(headers_of(request))
+        store = await backend.store()
         try:
-            with api_errors():
-                store = await backend.store()
-                presented, key = await open_link(store, token)
-        except ApiError as error:
+            presented, key = await open_link(store, token)
+        except (KeyStoreError, StoreUnavailable) as error:
             if not in_browser:
                 raise
-            status, advice = OPERATOR_CODES[error.code]
+            status, advice = OPERATOR_CODES[api_error(error).code]
             return _page(status, title="No key here", problem=advice)
         await _note(store, key, f"link ({address_of(request)})")  # anybody may send an X-Actor here
         if not in_browser:

@@ -2,6 +2,7 @@
 
 import msgspec
 from litestar import Controller, Response, delete, put, route
+from litestar.openapi import ResponseSpec
 from litestar.params import FromPath, JSONBody
 
 from service.keys import named
@@ -19,9 +20,9 @@ from service.keys.listing import (
 from service.keys.record import DamagedKey, PlanName
 from service.keys.store import KeyStore
 from service.operators.access import Right
-from service.operators.guards import AnyRequest, needing
-from service.operators.keys.backend import Backend, api_errors
-from service.operators.keys.controller import CHANGING, READ, READING, answer
+from service.operators.guards import needing
+from service.operators.keys.backend import Acting, Listed
+from service.operators.keys.controller import CHANGING, READ, READING, TAGGED, answer
 from service.operators.keys.orders import PartnerOrder, PlanOrder, checked
 from service.request.errors import ApiError
 
@@ -48,25 +49,19 @@ class PlansController(Controller):
     tags = ("keys",)
 
     @route("/", http_method=READ, responses=READING)
-    async def plans(self, backend: Backend) -> Plans:
+    async def plans(self, listed: Listed) -> Plans:
         """List plans, with the number of their keys."""
-        with api_errors():
-            store = await backend.owned()
-            async with backend.listing:
-                return Plans(*await plan_views(store))
+        return Plans(*await plan_views(listed))
 
-    @route("/{name:str}", http_method=READ, responses=READING)
-    async def plan(self, name: FromPath[str], backend: Backend) -> Response[PlanView]:
+    @route("/{name:str}", http_method=READ, responses=READING, response_headers=TAGGED)
+    async def plan(self, name: FromPath[str], listed: Listed) -> Response[PlanView]:
         """Show a plan. The ETag names its revision, for If-Match."""
-        with api_errors():
-            store = await backend.owned()
-            async with backend.listing:
-                view = await _plan(store, name)
+        view = await _plan(listed, name)
         return answer(view, view.revision)
 
-    @put("/{name:str}", responses=CHANGING)
+    @put("/{name:str}", responses=CHANGING | {201: ResponseSpec(PlanView)}, response_headers=TAGGED)
     async def set_plan(
-        self, request: AnyRequest, name: FromPath[str], data: JSONBody[PlanOrder], backend: Backend
+        self, name: FromPath[str], data: JSONBody[PlanOrder], acting: Acting, listed: Listed
     ) -> Response[PlanView]:
         """Create a plan, or replace all of its terms. Its keys have them within 5 s."""
         name = checked("name", name, code="invalid_parameter")
@@ -75,59 +70,44 @@ class PlansController(Controller):
         except msgspec.ValidationError:
             detail = "The name of a plan has letters, digits, ., _ and -, at most 64."
             raise ApiError("invalid_parameter", detail) from None
-        with api_errors():
-            store = await backend.acting(request)
-            before, plan = await named.set_plan(store, name, data.terms.terms())
-            async with backend.listing:
-                view = await view_of_plan(store, plan)
+        before, plan = await named.set_plan(acting, name, data.terms.terms())
+        view = await view_of_plan(listed, plan)
         return answer(view, view.revision, 201 if before is None or before.removed else 200)
 
     @delete("/{name:str}", responses=CHANGING)
-    async def remove_plan(self, request: AnyRequest, name: FromPath[str], backend: Backend) -> None:
+    async def remove_plan(self, name: FromPath[str], acting: Acting, listed: Listed) -> None:
         """Remove a plan that no key uses."""
-        with api_errors():
-            store = await backend.acting(request)
-            async with backend.listing:
-                await _plan(store, name)  # a missing plan is a 404
-                await named.remove_plan(store, name)
+        await _plan(listed, name)  # a missing plan is a 404
+        await named.remove_plan(acting, name)
 
 
 class PartnersController(Controller):
-    """Limits that all keys of a partner share."""
+    """Limits that all keys of a partner share, and whom to ask there."""
 
     path = "/partners"
     guards = (needing(Right.KEYS),)
     tags = ("keys",)
 
     @route("/", http_method=READ, responses=READING)
-    async def partners(self, backend: Backend) -> Partners:
+    async def partners(self, listed: Listed) -> Partners:
         """List partners with limits or a contact, with the number of their keys."""
-        with api_errors():
-            store = await backend.owned()
-            async with backend.listing:
-                return Partners(*await partner_views(store))
+        return Partners(*await partner_views(listed))
 
-    @route("/{name:str}", http_method=READ, responses=READING)
-    async def partner(self, name: FromPath[str], backend: Backend) -> Response[PartnerView]:
+    @route("/{name:str}", http_method=READ, responses=READING, response_headers=TAGGED)
+    async def partner(self, name: FromPath[str], listed: Listed) -> Response[PartnerView]:
         """Show the limits and the contact of a partner. The ETag names their revision, for If-Match."""
-        with api_errors():
-            store = await backend.owned()
-            async with backend.listing:
-                view = await partner_view(store, _partner_name(name))
+        view = await partner_view(listed, _partner_name(name))
         return answer(view, view.revision)
 
-    @put("/{name:str}", responses=CHANGING)
+    @put("/{name:str}", responses=CHANGING | {201: ResponseSpec(PartnerView)}, response_headers=TAGGED)
     async def set_partner(
-        self, request: AnyRequest, name: FromPath[str], data: JSONBody[PartnerOrder], backend: Backend
+        self, name: FromPath[str], data: JSONBody[PartnerOrder], acting: Acting, listed: Listed
     ) -> Response[PartnerView]:
         """Set, or replace, the limits and the contact of a partner. Its keys have them within 5 s."""
         name = checked("name", _partner_name(name), code="invalid_parameter")
         contact = checked("contact", data.contact, can_be_empty=True)
-        with api_errors():
-            store = await backend.acting(request)
-            async with backend.listing:
-                before, partner = await named.set_partner(store, name, data.terms.terms(), contact)
-                view = await view_of_partner(store, partner)
+        before, partner = await named.set_partner(acting, name, data.terms.terms(), contact)
+        view = await view_of_partner(listed, partner)
         return answer(view, view.revision, 201 if before is None else 200)
 
 

@@ -132,6 +132,27 @@ async def test_the_index_lists_what_the_keys_token_opens(app: OperatorsApp) -> N
     assert "/keys" not in (await ask(app, "/", token=READ)).json()["endpoints"]
 
 
+async def test_the_description_has_the_parameters_headers_and_the_token(call: Caller) -> None:
+    described = (await call("GET", "/openapi.json")).json()
+    assert described["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    seen = {
+        f"{method} {path}": {parameter["name"] for parameter in operation.get("parameters", ())}
+        for path, item in described["paths"].items()
+        for method, operation in item.items()
+        if path.startswith(("/keys", "/plans", "/partners"))
+    }
+    for name, parameters in seen.items():
+        if not name.startswith(("get", "head")):
+            assert {"X-Actor", "If-Match", "If-None-Match"} <= parameters, name
+    for name in ("post /keys", "post /keys/{key_id}/rotate"):
+        assert "Idempotency-Key" in seen[name]
+    assert {"from", "to"} <= seen["get /keys/{key_id}/usage"]
+    assert "limit" in seen["get /keys/{key_id}/errors"]
+    issued = described["paths"]["/keys"]["post"]
+    assert (issued["security"], set(issued["responses"]["201"]["headers"])) == ([{"token": []}], {"ETag", "Location"})
+    assert {"200", "201"} <= described["paths"]["/plans/{name}"]["put"]["responses"].keys()
+
+
 # Issuing
 
 
@@ -171,6 +192,9 @@ async def test_the_trail_names_the_way_and_whom_the_caller_names(call: Caller, s
         ({**ACME, "expires_at": "2099-01-01"}, "Invalid RFC3339"),
         ({**ACME, "expires_at": "2099-01-01T00:00:00Z", "not_before": "2099-01-01T00:00:00Z"}, "later than not_before"),
         ({**ACME, "deliver": "mail"}, "Invalid enum value 'mail'"),
+        ({**ACME, "test": "true"}, "Expected `bool`, got `str`"),
+        ({**ACME, "expires_at": "null"}, "Invalid RFC3339"),
+        ({**ACME, "terms": {"rate": {"requests": "50"}}}, "Expected `int`, got `str`"),
     ],
 )
 async def test_a_wrong_order_issues_nothing(call: Caller, order: dict[str, Any], said: str) -> None:
@@ -263,6 +287,13 @@ async def test_the_store_never_has_a_secret(call: Caller, store: KeyStore) -> No
         assert token.encode() not in kept + name
         if name.startswith(b"k:once:"):
             assert 86_000 < await store.redis.call(lambda client, name=name: client.ttl(name)) <= 86_400  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["idempotency_key", "if_match", "x_actor"])
+async def test_a_header_that_is_given_twice_is_refused(call: Caller, name: str) -> None:
+    refused = await call("POST", "/keys", ACME, **{name: "one", name.upper(): "two"})
+    assert refused.problem() == (400, "bad_request")
+    assert "was given twice" in refused.json()["detail"]
 
 
 # Links
@@ -402,6 +433,7 @@ async def test_keys_are_searched_and_paged_newest_first(call: Caller) -> None:
         ("unused_days=-1", "invalid_parameter"),
         ("unused_days=999999999", "invalid_parameter"),
         ("cursor=x", "invalid_parameter"),
+        ("partner=acme&partner=other", "duplicate_parameter"),
     ],
 )
 async def test_a_wrong_search_is_refused(call: Caller, query: str, code: str) -> None:
@@ -443,6 +475,14 @@ async def test_times_are_kept_in_utc(call: Caller) -> None:
     for name in order:
         refused = await call("POST", "/keys", {**ACME, name: "9999-12-31T23:59:59-12:00"})
         assert refused.problem() == (400, "invalid_body")
+
+
+async def test_a_key_cannot_end_before_it_begins(call: Caller) -> None:
+    key_id = (await call.issue(not_before="2098-01-01T00:00:00Z"))["key_id"]
+    refused = await call("PATCH", f"/keys/{key_id}", {"expires_at": "2097-01-01T00:00:00Z"})
+    assert refused.problem() == (409, "change_refused")
+    assert "begins 2098-01-01 00:00 UTC" in refused.json()["detail"]
+    assert (await call("GET", f"/keys/{key_id}")).json()["expires_at"] is None
 
 
 async def test_an_empty_change_is_refused(call: Caller) -> None:
