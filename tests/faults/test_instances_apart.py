@@ -54,7 +54,7 @@ def test_they_are_found_and_purged_from_a_machine_without_a_folder_and_counted_u
     assert [one.metric("forecast_near_cache_entries") for one in apart] == [0, 0]
     trail = json.loads(forecast_here(elsewhere, "log", "--json").stdout)
     assert trail[0]["what"] == "purged"
-    assert "operator listener" in trail[0]["by"]
+    assert trail[0]["by"].startswith("command over the listener (")
     first, second = apart
     second.stop()
     until(lambda: first.metric("forecast_all_workers") == 1)
