@@ -24,7 +24,7 @@ from service.http.documentation.site import Site
 from service.operators.access import Right
 from service.operators.actions import Actions, Purged, RollbackOrder
 from service.operators.events import EventBoard
-from service.operators.guards import WITH_TOKEN, AnyRequest, By, NoOrder, errors, has_right, headers_of, needing
+from service.operators.guards import WITH_TOKEN, AnyRequest, By, errors, has_right, headers_of, needing
 from service.operators.history import Span
 from service.operators.live import Broadcast, Rounds, Sampling
 from service.operators.metrics import render_metrics
@@ -209,12 +209,7 @@ class ChangesController(Controller):
         return await changes.roll_back(data.release if data is not None else None, by)
 
     @post("/caches/purge", status_code=200, responses=_CHANGING)
-    async def purge(
-        self,
-        by: By,
-        changes: Changes,
-        data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
-    ) -> Purged:
+    async def purge(self, by: By, changes: Changes) -> Purged:
         """Empty the shared cache and all near caches."""
         return await changes.purge(by)
 

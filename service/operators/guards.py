@@ -1,5 +1,6 @@
 """Shared by the controllers: guards, strict requests, the caller, and errors for the OpenAPI description."""
 
+import json
 from collections.abc import Sequence
 from typing import Annotated, Any, cast
 
@@ -37,7 +38,7 @@ _Actor = Annotated[
 ]
 
 
-class NoOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _NoOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a request that takes no parameters."""
 
 
@@ -84,7 +85,7 @@ async def refuse_unclear(request: AnyRequest) -> None:
     """Raises ApiError for a malformed key id, unknown and repeated parameters, and a body that is not exactly of the
     declared type.
 
-    Litestar ignores unknown parameters, takes one of two values, and converts "true" to true.
+    Litestar ignores unknown parameters, takes one of two values or members, and converts "true" to true.
     """
     for name in _ONCE:
         if len(request.headers.getall(name, [])) > 1:
@@ -105,11 +106,19 @@ async def refuse_unclear(request: AnyRequest) -> None:
         if given.count(name) > 1:
             raise ApiError("duplicate_parameter", f"{name} was given twice. Give it once.")
     body = handler.parsed_data_field
-    if body is not None and (sent := await request.body()):
+    if sent := await request.body():
         try:
-            msgspec.json.decode(sent, type=body.annotation)
+            msgspec.json.decode(sent, type=_NoOrder if body is None else body.annotation)
+            json.loads(sent, object_pairs_hook=_refuse_twice)
         except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ApiError("invalid_body", f"This endpoint does not accept the body: {error}.") from None
+
+
+def _refuse_twice(members: list[tuple[str, object]]) -> None:
+    names = [name for name, _ in members]
+    for name in names:
+        if names.count(name) > 1:
+            raise msgspec.ValidationError(f"{name} was given twice")
 
 
 def _check_id(key_id: str) -> None:

@@ -19,7 +19,7 @@ from service.keys.listing import KeyFilter, Newest, Place, key_views
 from service.keys.record import NEVER_USED, DamagedKey, KeyView, MoreOfKey, ShownStatus, WholeKey
 from service.keys.store import KeyStore, now
 from service.operators.access import Right
-from service.operators.guards import AnyRequest, NoOrder, errors, needing
+from service.operators.guards import AnyRequest, errors, needing
 from service.operators.keys.backend import Acting, Backend, Listed
 from service.operators.keys.orders import (
     ChangeOrder,
@@ -39,8 +39,11 @@ S = TypeVar("S", bound=msgspec.Struct)
 READING = errors(400, 401, 403, 404, 421, 429, 503)
 CHANGING = errors(400, 401, 403, 404, 409, 412, 413, 415, 421, 422, 503)
 READ: tuple[Literal["GET"], Literal["HEAD"]] = ("GET", "HEAD")
-TAGGED = (ResponseHeader(name="ETag", description="The revision, for If-Match.", documentation_only=True),)
-ISSUED = (*TAGGED, ResponseHeader(name="Location", description="The path of the key.", documentation_only=True))
+TAGGED = (ResponseHeader(name="ETag", description="The revision, for If-Match.", value="", documentation_only=True),)
+ISSUED = (
+    *TAGGED,
+    ResponseHeader(name="Location", description="The path of the key.", value="", documentation_only=True),
+)
 
 _MOST_LISTED, _LISTED = 1000, 100
 _LONGEST_IDEMPOTENCY_KEY = 200
@@ -173,12 +176,7 @@ class KeysController(Controller):
         return _shown(key)
 
     @post("/{key_id:str}/resume", status_code=200, responses=CHANGING, response_headers=TAGGED)
-    async def resume(
-        self,
-        key_id: FromPath[str],
-        acting: Acting,
-        data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
-    ) -> Response[KeyView]:
+    async def resume(self, key_id: FromPath[str], acting: Acting) -> Response[KeyView]:
         """Make a suspended key work again."""
         _, key = await changes.resume(acting, key_id)
         return _shown(key)
@@ -219,12 +217,7 @@ class RevocationController(Controller):
     tags = ("keys", "changes")
 
     @post("/keys/{key_id:str}/revoke", status_code=200, responses=CHANGING, response_headers=TAGGED)
-    async def revoke(
-        self,
-        key_id: FromPath[str],
-        acting: Acting,
-        data: JSONBody[NoOrder | None] = None,  # noqa: ARG002 - only {} is allowed
-    ) -> Response[KeyView]:
+    async def revoke(self, key_id: FromPath[str], acting: Acting) -> Response[KeyView]:
         """Revoke a key for good. The answer comes once the revocation is on disk."""
         return _shown(await acting.revoke(key_id))
 

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from config.settings import Settings
 from service.keys import audit, form
@@ -144,6 +145,8 @@ async def test_the_description_has_the_parameters_headers_and_the_token(call: Ca
     for name, parameters in seen.items():
         if not name.startswith(("get", "head")):
             assert {"X-Actor", "If-Match", "If-None-Match"} <= parameters, name
+    OpenAPIV31SpecValidator(described).validate()
+    assert "requestBody" not in described["paths"]["/keys/{key_id}/revoke"]["post"]
     for name in ("post /keys", "post /keys/{key_id}/rotate"):
         assert "Idempotency-Key" in seen[name]
     assert {"from", "to"} <= seen["get /keys/{key_id}/usage"]
@@ -208,6 +211,19 @@ async def test_a_body_nested_too_deeply_is_refused(app: OperatorsApp) -> None:
     body = b"[" * 1500 + b"]" * 1500
     refused = await ask(app, "/keys", "POST", token=KEYS, body=body, content_type="application/json")
     assert refused.problem() == (400, "invalid_body")
+
+
+@pytest.mark.parametrize("body", [b'{"partner":"a","partner":"b"}', b'{"partner":"a","terms":{"rate":null,"rate":null}}'])
+async def test_a_member_that_is_given_twice_is_refused(app: OperatorsApp, body: bytes) -> None:
+    refused = await ask(app, "/keys", "POST", token=KEYS, body=body, content_type="application/json")
+    assert refused.problem() == (400, "invalid_body")
+    assert "was given twice" in refused.json()["detail"]
+
+
+async def test_a_request_that_takes_no_body_accepts_an_empty_object_alone(call: Caller) -> None:
+    path = f"/keys/{(await call.issue())['key_id']}/resume"
+    assert (await call("POST", path, {"reason": "paid"})).problem() == (400, "invalid_body")
+    assert [(await call("POST", path, body)).status for body in (None, {})] == [200, 200]
 
 
 async def test_a_missing_body_is_named(call: Caller) -> None:
