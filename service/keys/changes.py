@@ -137,7 +137,8 @@ async def rotate(
     they are.
 
     Raises:
-        KeyStoreError: if there is no such key, it does not work, or has a successor that does.
+        KeyStoreError: if there is no such key, it does not work, or has a successor that is not gone; or the new
+            one would end before it begins.
         StoreUnavailable: if the store does not answer.
     """
     identity = await _ours(store)
@@ -150,6 +151,7 @@ async def rotate(
     end = old.unrotated or KeyExpiry(old.expires_at)
     if end.expires_at is not None and end.expires_at <= now():
         raise KeyStoreError(f"key {key_id} has expired: extend it first, or issue a new one")
+    _refuse_end(old, expires_at)
     await _refuse_second(store, old)
     more = MoreOfKey(plan=old.more.plan, not_before=old.more.not_before)
     guards = [] if more.plan is None else [await guard_of_plan(store, more.plan)]
@@ -195,19 +197,23 @@ def _refuse_suspended(key: WholeKey) -> None:
 def _ended(key: WholeKey, expires_at: datetime | None) -> WholeKey:
     """Returns the key with another end. Raises KeyStoreError if it is suspended, or would end before it begins."""
     _refuse_suspended(key)
-    begins = key.more.not_before
-    if expires_at is not None and begins is not None and expires_at <= begins:
-        raise KeyStoreError(f"key {key.key_id} begins {begins:%Y-%m-%d %H:%M} UTC: it cannot end before that")
+    _refuse_end(key, expires_at)
     return msgspec.structs.replace(key, expires_at=expires_at, unrotated=None)
 
 
+def _refuse_end(key: WholeKey, expires_at: datetime | None) -> None:
+    begins = key.more.not_before
+    if expires_at is not None and begins is not None and expires_at <= begins:
+        raise KeyStoreError(f"key {key.key_id} begins {begins:%Y-%m-%d %H:%M} UTC: it cannot end before that")
+
+
 async def _refuse_second(store: KeyStore, old: WholeKey) -> None:
-    """Raises if the key has a successor: a script that runs twice must neither lose keys nor rotate a successor."""
+    """Raises if the key has a successor, also one that does not work now: a script that runs twice must neither lose keys nor rotate a successor."""
     passed = {old.key_id}
     next_id = old.rotated_to
     while next_id is not None and next_id not in passed:
         successor = (await store.find(next_id)).key
-        if successor is not None and successor.status() == "active":
+        if successor is not None and successor.status() not in ("expired", "revoked"):
             raise KeyStoreError(
                 f"key {old.key_id} was rotated to {successor.key_id} already: rotate that one, or revoke it first"
             )

@@ -9,7 +9,7 @@ import pytest
 from service.base.terms import Terms, parse_rate
 from service.keys import audit, changes, form
 from service.keys.errors import ForeignStoreError, KeyStoreError
-from service.keys.record import IDENTITY, ApiKey, record_name
+from service.keys.record import IDENTITY, ApiKey, MoreOfKey, record_name
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import PEPPER, HeldKeyStore, found, parsed
 
@@ -57,6 +57,9 @@ async def test_without_overlap_the_old_key_ends_at_once_and_the_new_key_can_have
 async def test_a_key_is_rotated_again_only_when_its_successor_is_gone(store: HeldKeyStore) -> None:
     _, old = await store.issue("acme", "", None)
     _, first, _ = await changes.rotate(store, old.key_id, WEEK)
+    with pytest.raises(KeyStoreError, match=f"rotated to {first.key_id} already"):
+        await changes.rotate(store, old.key_id, WEEK)
+    await changes.suspend(store, first.key_id, "not paid")
     with pytest.raises(KeyStoreError, match=f"rotated to {first.key_id} already"):
         await changes.rotate(store, old.key_id, WEEK)
     assert len(await store.client.keys("k:{*")) == 2
@@ -121,6 +124,15 @@ async def test_a_key_that_does_not_work_is_not_rotated(store: HeldKeyStore, dead
     with pytest.raises(KeyStoreError, match=said):
         await changes.rotate(store, key.key_id, WEEK)
     assert len(await store.client.keys("k:{*")) == 1
+
+
+async def test_a_key_that_has_not_begun_is_rotated_once_and_to_a_key_that_will_work(store: HeldKeyStore) -> None:
+    _, old = await store.issue("acme", "", None, more=MoreOfKey(not_before=NOW + 2 * WEEK))
+    with pytest.raises(KeyStoreError, match="cannot end before that"):
+        await changes.rotate(store, old.key_id, WEEK, NOW + WEEK)
+    _, new, _ = await changes.rotate(store, old.key_id, WEEK, NOW + 3 * WEEK)
+    with pytest.raises(KeyStoreError, match=f"rotated to {new.key_id} already"):
+        await changes.rotate(store, old.key_id, WEEK)
 
 
 async def make_dead(store: HeldKeyStore, key: ApiKey, dead: str) -> None:
