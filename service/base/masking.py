@@ -5,6 +5,7 @@ pattern is unambiguous, so that it takes time in proportion to the length of the
 """
 
 import re
+from unicodedata import normalize
 
 from config.text import printable
 
@@ -68,7 +69,9 @@ def storable(name: str, text: str) -> str:
 
     Raises ValueError, which calls it `name`.
     """
-    if len(text) > _LONGEST_TEXT or printable(text) != text:  # invisible characters make names that look the same
+    # invisible characters, other forms of a letter, and replaced bytes make names that look the same
+    text = normalize("NFC", text)
+    if len(text) > _LONGEST_TEXT or printable(text) != text or "\ufffd" in text:
         raise ValueError(f"{name} must be printable and at most {_LONGEST_TEXT} characters")
     if has_key(text):
         raise ValueError(f"{name} contains what looks like a key; if it is one, revoke it")

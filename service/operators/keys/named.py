@@ -104,7 +104,7 @@ class PartnersController(Controller):
         self, name: FromPath[str], data: JSONBody[PartnerOrder], acting: Acting, listed: Listed
     ) -> Response[PartnerView]:
         """Set, or replace, the limits and the contact of a partner. Its keys have them within 5 s."""
-        name = checked("name", _partner_name(name), code="invalid_parameter")
+        name = _partner_name(name)
         contact = checked("contact", data.contact, can_be_empty=True)
         before, partner = await named.set_partner(acting, name, data.terms.terms(), contact)
         view = await view_of_partner(listed, partner)
@@ -119,5 +119,5 @@ async def _plan(store: KeyStore, name: str) -> PlanView:
 
 
 def _partner_name(segment: str) -> str:
-    """Returns the name in a path, in which an encoded slash stays encoded (`decode_path`)."""
-    return segment.replace("%2F", "/")
+    """Returns the name in a path, in which an encoded slash stays encoded (`decode_path`). Raises ApiError."""
+    return checked("name", segment.replace("%2F", "/"), code="invalid_parameter")

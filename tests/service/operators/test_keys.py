@@ -652,6 +652,16 @@ async def test_spaces_around_a_name_are_no_part_of_it(call: Caller) -> None:
         assert (await call("GET", f"/{kind}/basic")).status == 200
 
 
+async def test_a_name_is_the_same_in_each_form_of_its_letters(call: Caller) -> None:
+    """Else the keys of one spelling have no limits."""
+    composed, decomposed = "Café", "Cafe\u0301"
+    assert (await call.issue(partner=decomposed))["partner"] == composed
+    assert (await call("PUT", f"/partners/{quote(decomposed)}", {})).json()["name"] == composed
+    for name in (composed, decomposed):
+        assert (await call("GET", f"/partners/{quote(name)}")).json()["keys"] == 1
+    assert (await call("PUT", "/partners/Caf%E9", {})).problem() == (400, "invalid_parameter")
+
+
 async def test_a_name_of_spaces_is_refused(call: Caller) -> None:
     assert (await call("POST", "/keys", {"partner": "  "})).problem() == (400, "invalid_body")
     assert (await call("PUT", "/partners/%20", {})).problem() == (400, "invalid_parameter")
