@@ -119,7 +119,7 @@ async def remove_plan(store: KeyStore, name: str) -> Plan:
     try:
         await _refuse_used(store, name)  # a key may have got it meanwhile; from now on, none can
     except KeyStoreError:
-        await set_plan(store, name, removed.terms)
+        await set_plan(store.acting_for(store.by), name, removed.terms)  # whatever revision was expected
         raise
     return removed
 

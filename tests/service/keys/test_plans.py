@@ -98,7 +98,7 @@ async def test_a_key_issued_while_its_plan_is_removed_keeps_it(
 
     monkeypatch.setattr(named, "_refuse_used", then_issued)
     with pytest.raises(KeyStoreError, match="1 key uses"):
-        await named.remove_plan(store, "basic")
+        await named.remove_plan(store.acting_for("maria", {1}), "basic")  # as If-Match does
     assert (await named.plan_of(store, "basic"))[1].terms == BASIC
 
 
