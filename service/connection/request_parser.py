@@ -172,7 +172,7 @@ class RequestParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # trailers, after a body, are ignored
-            self.headers.append((name.lower(), value))
+            self.headers.append((name.lower(), value.strip(b" \t")))  # RFC 9110, 5.5: not a part of the value
 
     def on_headers_complete(self) -> None:
         self._in_head = False

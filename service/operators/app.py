@@ -164,8 +164,6 @@ def _api_error(error: Exception) -> ApiError | None:
         return ApiError("invalid_body")
     if not isinstance(error, HTTPException) or error.status_code >= 500:
         return None
-    if error.status_code == 400:
-        return ApiError("invalid_body", f"This endpoint does not accept the body: {error.detail}.")
     allowed = sorted((error.headers or {}).get("allow", "").split(", "))
     headers = ((b"allow", ", ".join(allowed).encode()),) if error.status_code == 405 else ()
     return ApiError(_CODES.get(error.status_code, "bad_request"), headers=headers)

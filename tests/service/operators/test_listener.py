@@ -52,6 +52,19 @@ async def test_on_loopback_the_listener_is_read_under_its_own_names_alone(host: 
     assert statuses == [200, 200, 200, 421]
 
 
+@pytest.mark.parametrize(("host", "status"), [(" localhost \t", 200), ("two names", 400)])
+async def test_spaces_around_a_value_are_no_part_of_it(host: str, status: int, tmp_path: Path) -> None:
+    """Else an Idempotency-Key with a space after it would issue a second key (RFC 9110, 5.5)."""
+    async with listened(Settings(data_dir=str(tmp_path))) as port:
+
+        def ask() -> tuple[int, str | None]:
+            with Wire(port, 30) as wire:
+                answer = wire.send(f"GET /history HTTP/1.1\r\nHost:{host}\r\n\r\n").answer()
+                return answer.status, answer.json().get("code")
+
+        assert await asyncio.to_thread(ask) == (status, {200: None, 400: "bad_request"}[status])
+
+
 @pytest.mark.parametrize(("token", "reported"), [(None, True), (READ, False)])
 async def test_beyond_loopback_the_listener_takes_a_token_and_any_name(
     token: str | None, reported: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
