@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -138,6 +139,8 @@ async def provide_caller(request: AnyRequest, x_actor: _Actor = "") -> str:
 
     Raises ApiError if the name cannot be stored.
     """
+    with suppress(UnicodeError):  # from a browser, which sends Latin-1
+        x_actor = x_actor.encode("latin-1").decode()
     try:
         name = storable("X-Actor", x_actor)
     except ValueError as error:

@@ -134,7 +134,7 @@ async def ask(
         given["content-length"] = str(len(body))
     if token is not None:
         given["authorization"] = f"Bearer {token}"
-    raw = [(name.encode(), value.encode()) for name, value in given.items()]
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in given.items()]
     scope: dict[str, Any] = {"headers": raw, "client": ("192.0.2.7", 4711), "query_string": query.encode()}
     start, answered = await exchange(app, decode_path(quote(path, safe="/%").encode()), method, body, **scope)
     found = {name.decode(): value.decode() for name, value in start["headers"]}

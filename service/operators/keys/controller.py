@@ -12,6 +12,7 @@ from msgspec import UNSET
 
 from service.http.own_usage.errors import OwnErrors
 from service.http.own_usage.usage import Usage
+from service.http.releases.files import AREA_NAMES
 from service.keys import changes
 from service.keys.draft import KeyDraft, new_draft
 from service.keys.handover import KEPT, make_link, repeatable_draft
@@ -48,6 +49,7 @@ ISSUED = (
 _MOST_LISTED, _LISTED = 1000, 100
 _LONGEST_IDEMPOTENCY_KEY = 200
 _Days = Annotated[int | None, QueryParameter(ge=0, le=36_500)]
+_Area = Annotated[str | None, QueryParameter(pattern=f"^({'|'.join(AREA_NAMES)})$")]
 _Repeated = Annotated[
     str | None,
     HeaderParameter(
@@ -80,7 +82,7 @@ class KeysController(Controller):
         partner: FromQuery[str | None] = None,
         plan: FromQuery[str | None] = None,
         status: FromQuery[ShownStatus | None] = None,
-        area: FromQuery[str | None] = None,
+        area: _Area = None,
         label: Annotated[str | None, QueryParameter(description="A part of the label.")] = None,
         expires_within_days: _Days = None,
         unused_days: _Days = None,

@@ -173,6 +173,9 @@ async def test_an_issued_key_works_and_is_shown_once(call: Caller, store: KeySto
 async def test_the_trail_names_the_way_and_whom_the_caller_names(call: Caller, store: KeyStore) -> None:
     await call("POST", "/keys", ACME, x_actor="maria@sales", sec_fetch_site="same-origin")
     assert await trail(store) == [("issued", "operator page (192.0.2.7): maria@sales")]
+    for sent in ("José".encode(), "José".encode("latin-1")):  # as curl sends it, and as a browser does
+        await call("POST", "/keys", ACME, x_actor=sent.decode("latin-1"))
+    assert [by.rpartition(" ")[2] for _, by in await trail(store)][1:] == ["José", "José"]
     refused = await call("POST", "/keys", ACME, x_actor="phf_live_" + "a" * 80)
     assert refused.problem() == (400, "bad_request")
 
@@ -444,6 +447,7 @@ async def test_keys_are_searched_and_paged_newest_first(call: Caller) -> None:
     [
         ("patner=acme", "unknown_parameter"),
         ("status=alive", "invalid_parameter"),
+        ("area=forecasts", "invalid_parameter"),
         ("limit=0", "invalid_parameter"),
         ("limit=1001", "invalid_parameter"),
         ("unused_days=-1", "invalid_parameter"),
