@@ -208,7 +208,9 @@ def _refuse_end(key: WholeKey, expires_at: datetime | None) -> None:
 
 
 async def _refuse_second(store: KeyStore, old: WholeKey) -> None:
-    """Raises if the key has a successor, also one that does not work now: a script that runs twice must neither lose keys nor rotate a successor."""
+    """Raises if the key has a successor, also one that does not work now: a script that runs twice must neither lose
+    keys nor rotate a successor.
+    """
     passed = {old.key_id}
     next_id = old.rotated_to
     while next_id is not None and next_id not in passed:

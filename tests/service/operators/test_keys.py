@@ -216,7 +216,11 @@ async def test_a_body_nested_too_deeply_is_refused(app: OperatorsApp) -> None:
     assert refused.problem() == (400, "invalid_body")
 
 
-@pytest.mark.parametrize("body", [b'{"partner":"a","partner":"b"}', b'{"partner":"a","terms":{"rate":null,"rate":null}}'])
+@pytest.mark.parametrize(
+    "body",
+    [b'{"partner":"a","partner":"b"}', b'{"partner":"a","terms":{"rate":null,"rate":null}}'],
+    ids=["top", "within"],
+)
 async def test_a_member_that_is_given_twice_is_refused(app: OperatorsApp, body: bytes) -> None:
     refused = await ask(app, "/keys", "POST", token=KEYS, body=body, content_type="application/json")
     assert refused.problem() == (400, "invalid_body")
@@ -226,7 +230,8 @@ async def test_a_member_that_is_given_twice_is_refused(app: OperatorsApp, body: 
 async def test_a_request_that_takes_no_body_accepts_an_empty_object_alone(call: Caller) -> None:
     path = f"/keys/{(await call.issue())['key_id']}/resume"
     assert (await call("POST", path, {"reason": "paid"})).problem() == (400, "invalid_body")
-    assert [(await call("POST", path, body)).status for body in (None, {})] == [200, 200]
+    for nothing in (None, dict[str, Any]()):
+        assert (await call("POST", path, nothing)).status == 200
 
 
 async def test_a_missing_body_is_named(call: Caller) -> None:
