@@ -236,6 +236,11 @@ class KeyState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def of(cls, key: ApiKey) -> "KeyState":
         return cls(expires_at=key.expires_at, revoked_at=key.revoked_at, terms=key.terms, more=key.more)
 
+    @property
+    def ends(self) -> datetime | None:
+        """When the key ends, or would without its suspension."""
+        return self.more.suspended.ends.expires_at if self.more.suspended else self.expires_at
+
 
 class KeyView(msgspec.Struct, frozen=True, kw_only=True):
     """A key as operators see it, without its digest. A `void` key was made with another pepper and never works."""
@@ -275,7 +280,7 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
             status=status,
             created_at=key.created_at,
             not_before=key.more.not_before,
-            expires_at=key.more.suspended.ends.expires_at if key.more.suspended else key.expires_at,
+            expires_at=KeyState.of(key).ends,
             suspended=key.more.suspended,
             revoked_at=key.revoked_at,
             plan=key.more.plan,

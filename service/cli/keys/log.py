@@ -127,15 +127,15 @@ def _difference(change: Change) -> str:
     parts += [f"reason: {change.reason}"] if change.reason is not None else []
     if change.rotated:
         parts.append(f"{'to' if change.what == 'rotated' else 'from'} {change.rotated}")
-    if change.before is None and after.expires_at is not None:
-        parts.append(f"expires {end(after.expires_at)}")
+    if change.before is None and after.ends is not None:
+        parts.append(f"expires {end(after.ends)}")
     if change.plan is not None:
         parts.append(f"plan {change.plan}")
     own = format_terms(after.terms, after.more.plan)
     if change.before is None and own != "-":
         parts.append(own)
-    if before.expires_at != after.expires_at:
-        parts.append(f"expires {end(before.expires_at)} → {end(after.expires_at)}")
+    if before.ends != after.ends:
+        parts.append(f"expires {end(before.ends)} → {end(after.ends)}")
     begins, suspended = after.more.not_before, after.more.suspended
     if change.before is None and begins is not None:
         parts.append(f"begins {end(begins)}")
