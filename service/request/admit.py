@@ -117,6 +117,7 @@ class Admission:
             if limit.rate is not None:
                 decision = self._limiter.try_take(limit.holder, limit.rate) if number == 1 else None
                 if decision is None:
+                    self._begin(request, limits, number)
                     return self._wait_for_rates(request, key, limits, standings, passed, number)
             passed.append(Passed(limit, decision, standing))
             if decision is not None and not decision.allowed:
@@ -151,6 +152,7 @@ class Admission:
             standings.append(standing)
             if refused := self._refused_by_quota(request, key, limits, standings, number):
                 return refused
+            self._begin(request, (limit,), number)
         return await self._wait_for_rates(request, key, limits, standings, [], number)
 
     async def _wait_for_rates(
@@ -267,6 +269,22 @@ class Admission:
             if decision is not None:
                 part.token_lease = lease = self._limiter.token_lease(limit.holder)
                 allowance.until = min(allowance.until, lease.renew_at) if lease is not None else 0.0
+
+    def begin(self, request: Request) -> None:
+        """Notes that the request awaits something, if it was admitted: until `end`, its quotas count it as used."""
+        if request.allowance is not None and request.key is not None:
+            weigh = request.route.weigh if request.route is not None else None
+            self._begin(request, limits_of_key(request.key), weigh(request.query) if weigh is not None else 1)
+
+    def _begin(self, request: Request, limits: tuple[Limit, ...], number: int) -> None:
+        for limit in limits:
+            if limit.quota is not None:
+                self._quotas.begin(limit.holder, id(request), number)
+
+    def end(self, request: Request) -> None:
+        """Notes that the request has been counted, or will not be."""
+        for limit in limits_of_key(request.key) if request.key is not None else ():
+            self._quotas.end(limit.holder, id(request))
 
     def count(self, request: Request, status: int, outcome: str, number: int = 1) -> None:
         """Counts a request that has ended as its key's usage, or `number` of them; and as its partner's, if all keys of

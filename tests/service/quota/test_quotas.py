@@ -22,12 +22,7 @@ TODAY = int(NOON // 86_400)
 
 
 async def state(worker: UsageWorker, quota: Quota = MONTHLY) -> QuotaState:
-    found = worker.quotas.check("a", quota, worker.clock.now)
-    if found is None:
-        await worker.quotas.prime("a")
-        found = worker.quotas.check("a", quota, worker.clock.now)
-    assert found is not None
-    return found
+    return await worker.quotas.standing("a", quota)
 
 
 def count(worker: UsageWorker, times: int = 1) -> None:
@@ -302,7 +297,7 @@ async def test_a_worker_that_never_heard_of_a_key_spends_a_share_of_its_quota(on
 async def test_memory_for_totals_is_bounded(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "_MOST_KNOWN", 3)
     for key_id in "abcd":
-        await usage.quotas.prime(key_id)
+        await usage.quotas.standing(key_id, MANY)
     known = [usage.quotas.check(key_id, MANY, usage.clock.now) is not None for key_id in "abcd"]
     assert known == [False, True, True, True]
 
@@ -326,9 +321,9 @@ async def test_requests_that_go_together_are_taken_from_what_needs_no_question(u
 
 @given(st.integers(1, 100_000), st.integers(1, 90), st.integers(0, 20))
 def test_what_needs_no_other_look_needs_no_warning(size: int, share: int, before: int) -> None:
-    quota, known = Quota(size, "day", warn_at=share / 100), QuotaReading(Totals(TODAY, 0, 0))
+    quota, known = Quota(size, "day", warn_at=share / 100), QuotaReading()
     used = max(0, quota.warn_from - before)
-    known.adopt(quota, TODAY, TODAY + 1)
+    known.adopt(quota, TODAY, TODAY + 1, 1)
     known.good(NOON, size)
     state = known.standing(quota, used, NOON, NOON + 60)
     assert known.spendable <= state.remaining // 1000
@@ -336,9 +331,9 @@ def test_what_needs_no_other_look_needs_no_warning(size: int, share: int, before
 
 
 def test_a_quota_that_changes_warns_from_its_new_share_on() -> None:
-    known = QuotaReading(Totals(TODAY, 0, 0))
+    known = QuotaReading()
     for share in (0.5, 0.2, 0.9):
         quota = Quota(100, "day", warn_at=share)
-        known.adopt(quota, TODAY, TODAY + 1)
+        known.adopt(quota, TODAY, TODAY + 1, 1)
         known.good(NOON, 100)
         assert known.standing(quota, 0, NOON, NOON + 60).warn_from == 100 * share

@@ -38,7 +38,7 @@ async def adding(
 
 
 def reply(call: int, total: int = 1, outcome: int = 1) -> bytes:
-    return b"*6\r\n:%d\r\n:%d\r\n:%d\r\n:1\r\n$2\r\nid\r\n:%d\r\n" % (outcome, total, total, call)
+    return b"*7\r\n:%d\r\n:%d\r\n:%d\r\n:1\r\n$2\r\nid\r\n:0\r\n:%d\r\n" % (outcome, total, total, call)
 
 
 async def test_a_reply_is_that_to_its_call(server: WiredStore) -> None:
@@ -64,7 +64,7 @@ async def test_after_a_reply_that_is_not_to_its_call_nothing_is_believed(server:
 
 async def test_a_refusal_is_of_its_call_alone(server: WiredStore) -> None:
     wire, tasks, (_, second, third) = await adding(server, "a", "b", "c")
-    damaged = reply(second).replace(b"*6\r\n:1", b"*6\r\n:9")
+    damaged = reply(second).replace(b"*7\r\n:1", b"*7\r\n:9")
     wire.arrive(b"-DAMAGED s:{a}\r\n" + damaged + reply(third))
     [refused], [unexpected], [totals] = await asyncio.gather(*tasks)
     assert (refused, totals) == (Refused("DAMAGED s:{a}"), Totals(DAY, 1, 1))
