@@ -46,6 +46,7 @@ WAIT_SECONDS = 0.25
 # When little is left, the other workers see admitted requests after this long; most answers take less. A request that
 # waits for them tries again as often.
 SOON_SECONDS = 0.02
+_LEAST_WAIT_SECONDS = 0.001  # the store does not reply sooner
 # From this age on, a total is read again while requests use it. Usually, a flush has brought a newer one.
 DUE_SECONDS = 0.8
 # After an outage of the store, totals may lack for this long what other workers spent meanwhile. Each stores that
@@ -130,7 +131,7 @@ class QuotaGuard:
             while (state := self.check(key_id, quota, self._clock(), number)) is None:
                 if again and known.is_dry:
                     await asyncio.sleep(min(SOON_SECONDS, deadline - loop.time()))
-                if (seconds := deadline - loop.time()) <= 0:
+                if (seconds := deadline - loop.time()) < _LEAST_WAIT_SECONDS:
                     return known.withheld(quota, self._used(key_id, known), self._clock())
                 await self.prime(key_id, seconds, again=again)
                 again = True

@@ -34,7 +34,7 @@ async def adding(
     tasks = [asyncio.create_task(usage.add("w", [(key_id, batch)], DAY, kept)) for key_id in key_ids]
     await settled()
     [wire] = server.wires
-    return wire, tasks, [int(words[-1]) for words in wire.taken()]
+    return wire, tasks, [int(words[-2]) for words in wire.taken()]
 
 
 def reply(call: int, total: int = 1, outcome: int = 1) -> bytes:
@@ -78,7 +78,7 @@ async def test_batches_that_are_added_together_have_each_its_own_reply(server: W
     task = asyncio.create_task(usage.add("w", [("a", ONE), ("b", ONE)], DAY))
     await settled()
     [wire] = server.wires
-    first, second = (int(words[-1]) for words in wire.taken())
+    first, second = (int(words[-2]) for words in wire.taken())
     wire.arrive(reply(first, 5))
     if ends == "cancelled":
         task.cancel()
