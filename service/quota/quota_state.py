@@ -23,8 +23,8 @@ class QuotaState(msgspec.Struct, frozen=True):
     window: int  # seconds of the whole period
     exhausted: bool
     warn_from: int  # used ones from which answers carry a warning
-    # It is unknown whether the quota is exhausted: other workers hold the rest, or the key store is unreachable and this
-    # worker has spent its share.
+    # It is unknown whether the quota is exhausted: other workers hold the rest, or the key store is unreachable and
+    # this worker has spent its share.
     withheld: bool = False
 
     @property
@@ -49,7 +49,8 @@ class QuotaReading:
     them itself. If `is_held`, the store holds them for this worker (usage.lua).
 
     `base` is the stored total of the period of `quota`: from the day `first` to before the day `end`, or from `begins`
-    to before `ends` in seconds since 1970. `asked` numbers the call that returned it, `claim` is that of the newest call.
+    to before `ends` in seconds since 1970. `asked` numbers the call that returned it; `claim` is that of the newest
+    call.
 
     `most` may be used before the store replies again: this worker's share of what was left. It applies while the worker
     is `cut_off`: the store is unreachable, or was a moment ago.
@@ -92,7 +93,7 @@ class QuotaReading:
         self.most, self.cut_off, self.is_held = 0, False, False
         self.waiting = 0  # how many wait for a grant
         self.is_dry = False  # the last grant was smaller than wanted
-        # Admitted requests that await their answer, by the id of the object: when they were admitted, how many they are.
+        # admitted requests that await their answer, by id(): since when, and how many they count as
         self.under_way: dict[int, tuple[float, int]] = {}
         self._earlier, self._earlier_at = 0, -math.inf  # a `base` for the next `most`, and when it was read
         self._beyond = 0  # the part of `left` beyond `spendable`
@@ -108,8 +109,8 @@ class QuotaReading:
             self.base = self._of_period(self.quota)
 
     def adopt(self, quota: Quota, first: int, end: int, workers: int) -> None:
-        """Sets this quota, in its period from the day `first` to before the day `end`, of which one of the `workers` may
-        use its share. It may be the same quota, decoded again.
+        """Sets this quota, in its period from the day `first` to before the day `end`, for one of the `workers`. It may
+        be the same quota, decoded again.
         """
         is_news = quota != self.quota or (first, end) != (self.first, self.end)
         self.quota, self.warn_from = quota, quota.warn_from

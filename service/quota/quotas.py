@@ -1,25 +1,26 @@
 """How much of its quota a key has used, and how many requests this worker may admit without a call to the store.
 
-The store has the total of all workers, and what each worker holds: requests that it may have admitted and not stored yet
-(usage.lua). Both together are at most the quota, so it is never exceeded. Each call that stores counts of a key or reads
-its total says what the worker carries, and gets a grant of what is left (`QuotaReading.make_claim`). The worker uses its
-grants for TRUST_SECONDS after the call. Flushes renew them for every key in use, so requests of a hot key seldom wait. A
-total that still grows old, as in a loop with thousands of ready connections, where a flush takes a second, is read again
-while requests use it for TRUST_SECONDS more. When little is left, each request calls the store.
+The store has the total of all workers, and what each worker holds: requests that it may have admitted and not stored
+yet (usage.lua). Both together are at most the quota, so it is never exceeded. Each call that stores counts of a key or
+reads its total says what the worker carries, and gets a grant of what is left (`QuotaReading.make_claim`). The worker
+uses its grants for TRUST_SECONDS after the call. Flushes renew them for every key in use, so requests of a hot key
+seldom wait. A total that still grows old, as in a loop with thousands of ready connections, where a flush takes a
+second, is read again while requests use it for TRUST_SECONDS more. When little is left, each request calls the store.
 
 If other workers hold the rest, it is unknown whether they will use it. The request tries again for WAIT_SECONDS, then
 gets a 503. An exhausted quota stays exhausted until the period ends or the terms change.
 
-The bound: a hold ends HOLD_SECONDS after the last call, so a quota may be exceeded by answers that take longer than that,
-less TRUST_SECONDS, if their worker stores nothing of the key meanwhile; and by the holds that the store loses in a failover.
+A hold ends HOLD_SECONDS after the last call. So a quota may be exceeded by answers that take more than a second, if
+their worker stores nothing of the key meanwhile; by the holds that the store loses in a failover; and by requests that
+a worker admits because the store did not reply within WAIT_SECONDS.
 
 While the store is unreachable, each worker spends at most its share of what was left when it last read the total
 (`QuotaReading.share`): all of it, divided by the number of workers of all instances; a share of the whole quota if it
-never read it. Then the key gets a 503, because it is unknown whether its quota is exhausted. A worker gets another share
-only SETTLED_SECONDS after a call or its connection last failed, when all others have stored what they spent. So an outage
-lets a quota be exceeded by requests under way, if all workers read the total in the TRUST_SECONDS before. One that did
-not may add what the others stored since, divided by the number of workers. No request waits longer than WAIT_SECONDS for
-the store, and a key waits again only after TRUST_SECONDS.
+never read it. Then the key gets a 503, because it is unknown whether its quota is exhausted. A worker gets another
+share only SETTLED_SECONDS after a call or its connection last failed, when all others have stored what they spent. So
+an outage lets a quota be exceeded by requests under way, if all workers read the total in the TRUST_SECONDS before. One
+that did not may add what the others stored since, divided by the number of workers. No request waits longer than
+WAIT_SECONDS for the store, and a key waits again only after TRUST_SECONDS.
 """
 
 import asyncio
@@ -28,8 +29,6 @@ import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-
-import msgspec
 
 from service.base.terms import Quota, QuotaPeriod, period_of
 from service.base.timeouts import within

@@ -47,8 +47,8 @@ _SCRIPT = Script("service.quota", "usage.lua", loads=True)
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """What one call says of a key's quota. The store holds `carried` requests for the worker, which it may have admitted
-    and not stored, and as many of the `wanted` ones as are left. The next call replaces this hold.
+    """What one call says of a key's quota. The store holds `carried` requests for the worker, which it may have
+    admitted and not stored, and as many of the `wanted` ones as are left. The next call replaces this hold.
     """
 
     quota: Quota

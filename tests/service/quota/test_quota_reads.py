@@ -32,10 +32,10 @@ class Question(msgspec.Struct):
     async def reply(self, reply: Reply | StoreUnavailable) -> None:
         if isinstance(reply, StoreUnavailable):
             self.answer.set_exception(reply)
-            return await settled()
-        if isinstance(reply, Totals) and self.claim is not None:
-            reply = msgspec.structs.replace(reply, granted=self.claim.wanted, claim=self.claim)
-        self.answer.set_result([reply])
+        else:
+            if isinstance(reply, Totals) and self.claim is not None:
+                reply = msgspec.structs.replace(reply, granted=self.claim.wanted, claim=self.claim)
+            self.answer.set_result([reply])
         await settled()
 
 

@@ -84,13 +84,12 @@ class Workers:
         await asyncio.gather(*(caller(self.workers[at % len(self.workers)]) for at in range(number)))
 
     async def turns(self, number: int) -> None:
-        """One client, which changes the worker for each request and tries again after a 503."""
+        """One client, which changes the worker for each request."""
         for at in range(number):
-            while not await self._request(self.workers[at % len(self.workers)]):
-                await asyncio.sleep(0.5)
+            await self._request(self.workers[at % len(self.workers)])
 
-    async def _request(self, worker: UsageWorker) -> bool:
-        """Returns whether the answer was another than a 503. A 429 before all is used up is a failure."""
+    async def _request(self, worker: UsageWorker) -> None:
+        """Fails if it gets a 429 before all is used up."""
         self.asked += 1
         loop, quotas, weight = asyncio.get_running_loop(), worker.quotas, self.weight
         began = loop.time()
@@ -99,12 +98,12 @@ class Workers:
         self.longest = max(self.longest, loop.time() - began)
         if state.withheld:
             self.withheld += 1
-            return False
+            return
         if state.remaining < weight:
             assert len(self.passed) + weight > self.quota.requests, "a 429 although enough is left"
             await asyncio.sleep(ANSWER_SECONDS)
             worker.counters.count("a", "forecast", "limited")
-            return True
+            return
         quotas.begin("a", id(state), weight)
         await asyncio.sleep(SLOW_SECONDS if self._chance.random() < self.slow else ANSWER_SECONDS)
         if self._chance.random() < self.unbilled:
@@ -113,7 +112,6 @@ class Workers:
             worker.counters.count("a", "forecast", "answered", weight)
             self.passed += [worker.clock()] * weight
         quotas.end("a", id(state))
-        return True
 
     async def stop(self) -> None:
         for worker in self.workers:
