@@ -182,6 +182,7 @@ class Connection:
 
     def _respond(self, pipeline: Pipeline, request: Request, response: Response, now: float) -> None:
         if response is DISPATCH:
+            pipeline.admission.begin(request)
             self._checked = request
             self._parse(request.head)
             self._start_exchange()
@@ -201,10 +202,13 @@ class Connection:
         response = problem("unavailable") if task.cancelled() else task.result()
         self._waits = False
         if self.channel.ends:
+            pipeline.admission.end(request)
             if response.status == 401:  # a scan counts, even if it hangs up
                 pipeline.finish(request, response, b"")
             return
         self._guard(lambda: self._respond(pipeline, request, response, monotonic()))
+        if response is not DISPATCH:
+            pipeline.admission.end(request)
         if self._held.data:
             self._guard(self._continue)
 

@@ -70,6 +70,8 @@ class Entry:
             extra = {"request_id": request.request_id.decode(), "path": request.sent_path}
             log.exception("request failed", extra=extra)
             await problem_of(error)(inner, receive, answer)
+        finally:
+            self.pipeline.admission.end(request)
 
 
 class _Answer:

@@ -126,7 +126,8 @@ class UsageFlusher:
         today = int(self._clock() // DAY_SECONDS)
         counters, lost = self._counters, False
         again: list[tuple[str, UsageBatch]] = []
-        async for (key_id, batch), reply in self._store.add_all(counters.worker_id, pairs, today, counters.kept):
+        calls = self._store.add_all(counters.worker_id, pairs, today, counters.kept, self._quotas.claim)
+        async for (key_id, batch), reply in calls:
             if isinstance(reply, Gap):
                 is_news = self._quotas.store_lacks(key_id, reply, asked)
                 following = counters.to_send_of(key_id)

@@ -8,6 +8,8 @@ The usage of all keys of a partner with a quota is also counted together, under 
                           the key's owner: not in bills or backups, and the only record that expires (HOURS_KEPT_DAYS)
 ``i:{<key id>}:2026-11``  hash of imported counts: ``<generation>:20:forecast:answered`` (restore.py)
 ``s:{<key id>}``          hash: worker id -> last batch and its time
+``s:held:{<key id>}``     hash: worker id -> requests that it may have admitted and not stored, and until when. Only of
+                          keys with a quota, and for a few seconds (usage.lua)
 ``s:store``               hash: which store this is (usage.lua)
 ``u:used``                hash: key id -> minute since 1970 in which a request with the key last counted
 ``u:generation``          the generation of the store itself
@@ -93,6 +95,10 @@ def imported_name(key_id: str, month: str) -> str:
 
 def sequences_name(key_id: str) -> str:
     return f"{SEQUENCES_PREFIX}{{{key_id}}}"
+
+
+def holds_name(key_id: str) -> str:
+    return f"{SEQUENCES_PREFIX}held:{{{key_id}}}"
 
 
 def field_name(day: date, area: str, outcome: str) -> str:

@@ -1,23 +1,26 @@
-"""How much of its quota a key has used, known in the worker without a call to the store for most requests.
+"""How much of its quota a key has used, and how many requests this worker may admit without a call to the store.
 
-A worker has the total of all workers, as last read from the store, and its own counts since then. The total is trusted
-for TRUST_SECONDS, and for as many requests as a quarter of this worker's share of what was left. Then the worker stores
-its counts of the key and reads the total again, in one round trip for all waiting requests. Flushes do the same for
-every key in use. A total that still grows old, as in a loop with thousands of ready connections, where a flush takes a
-second, is read again while requests use it for TRUST_SECONDS more. So requests of a hot key seldom wait. When little is
-left, each request calls the store.
+The store has the total of all workers, and what each worker holds: requests that it may have admitted and not stored
+yet (usage.lua). Both together are at most the quota, so it is never exceeded. Each call that stores counts of a key or
+reads its total says what the worker carries, and gets a grant of what is left (`QuotaReading.make_claim`). The worker
+uses its grants for TRUST_SECONDS after the call. Flushes renew them for every key in use, so requests of a hot key
+seldom wait. A total that still grows old, as in a loop with thousands of ready connections, where a flush takes a
+second, is read again while requests use it for TRUST_SECONDS more. When little is left, each request calls the store.
 
-The bound: a quota is exceeded by at most what all workers answer within TRUST_SECONDS and the time of a call, and by no
-more than a quarter of what was left at the beginning of that time, or one request for each worker if that is more; and
-by requests that are under way. An exhausted quota stays exhausted until the period ends or the terms change. No request
-waits longer than WAIT_SECONDS for the store, and a key waits again only after TRUST_SECONDS.
+If other workers hold the rest, it is unknown whether they will use it. The request tries again for WAIT_SECONDS, then
+gets a 503. An exhausted quota stays exhausted until the period ends or the terms change.
+
+A hold ends HOLD_SECONDS after the last call. So a quota may be exceeded by answers that take more than a second, if
+their worker stores nothing of the key meanwhile; by the holds that the store loses in a failover; and by requests that
+a worker admits because the store did not reply within WAIT_SECONDS.
 
 While the store is unreachable, each worker spends at most its share of what was left when it last read the total
-(quota_state.py): all of it, divided by the number of workers of all instances; a share of the whole quota if it never
-read it. Then the key gets a 503, because it is unknown whether its quota is exhausted. A worker gets another share only
-SETTLED_SECONDS after a call or its connection last failed, when all others have stored what they spent. So an outage
-lets a quota be exceeded by requests under way, if all workers read the total in the TRUST_SECONDS before. One that did
-not may add what the others stored since, divided by the number of workers.
+(`QuotaReading.share`): all of it, divided by the number of workers of all instances; a share of the whole quota if it
+never read it. Then the key gets a 503, because it is unknown whether its quota is exhausted. A worker gets another
+share only SETTLED_SECONDS after a call or its connection last failed, when all others have stored what they spent. So
+an outage lets a quota be exceeded by requests under way, if all workers read the total in the TRUST_SECONDS before. One
+that did not may add what the others stored since, divided by the number of workers. No request waits longer than
+WAIT_SECONDS for the store, and a key waits again only after TRUST_SECONDS.
 """
 
 import asyncio
@@ -27,24 +30,22 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-import msgspec
-
 from service.base.terms import Quota, QuotaPeriod, period_of
 from service.base.timeouts import within
 from service.quota.batch import NO_BATCH, UsageBatch
 from service.quota.names import DAY_SECONDS
-from service.quota.quota_state import TRUST_SECONDS, UNBOUNDED, QuotaReading, QuotaState
+from service.quota.quota_state import TRUST_SECONDS, QuotaReading, QuotaState
 from service.quota.usage import UsageCounters
-from service.quota.usage_store import Gap, Refused, Reply, Totals, UsageStore
+from service.quota.usage_store import Claim, Gap, Refused, Reply, Totals, UsageStore
 from service.redis.errors import StoreUnavailable
 
 log = logging.getLogger("forecast.quota")
 
 WAIT_SECONDS = 0.25
-# When little is left, the other workers see admitted requests after this long; most answers take less.
+# When little is left, the other workers see admitted requests after this long; most answers take less. A request that
+# waits for them tries again as often.
 SOON_SECONDS = 0.02
-# All workers together may admit one in this many of the remaining requests before their next call.
-_PART = 4
+_LEAST_WAIT_SECONDS = 0.001  # the store does not reply sooner
 # From this age on, a total is read again while requests use it. Usually, a flush has brought a newer one.
 DUE_SECONDS = 0.8
 # After an outage of the store, totals may lack for this long what other workers spent meanwhile. Each stores that
@@ -88,13 +89,11 @@ class QuotaGuard:
     def check(self, key_id: str, quota: Quota, now: float, number: int = 1) -> QuotaState | None:
         """Returns the key's state at `now`, in seconds since 1970, if `number` or more requests remain.
 
-        None if the total is too old or used up: `standing` calls the store. Needs a running loop.
+        None if the total is too old, or more must be granted: `standing` calls the store. Needs a running loop.
         """
-        known = self._known.get(key_id)
-        if known is None:
-            return None
+        known = self._remembered(key_id)
         if quota is not known.quota or not known.begins <= now < known.ends:
-            self._adopt(key_id, known, quota, now)
+            known.adopt(quota, *self._period(quota.period, now), self._workers())
         used = self._used(key_id, known)
         due = known.at + DUE_SECONDS
         until = known.until + TRUST_SECONDS if key_id in self._reads else known.until
@@ -104,7 +103,7 @@ class QuotaGuard:
             if known.left < number:
                 if not known.cut_off or used + number <= known.most:
                     return None
-                return msgspec.structs.replace(known.standing(quota, used, now, due), withheld=True)
+                return known.withheld(quota, used, now)
             if not known.spend(number):
                 self._store_soon(key_id)
             if now >= due:
@@ -119,31 +118,57 @@ class QuotaGuard:
         return self._used(key_id, known) / known.quota.requests
 
     async def standing(self, key_id: str, quota: Quota, number: int = 1) -> QuotaState:
-        """Returns the result of `check`, after a call to the store if needed. Never fails; ends within WAIT_SECONDS."""
+        """Returns the result of `check`, after calls to the store if needed. Never fails; ends within WAIT_SECONDS.
+
+        It is withheld if other workers hold the rest until then.
+        """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + WAIT_SECONDS
-        while (state := self.check(key_id, quota, self._clock(), number)) is None:
-            await self.prime(key_id, deadline - loop.time())
-            known = self._remembered(key_id)
-            if number > 1 and not known.cut_off:  # they may exceed this worker's part, but not what is left
-                known.limit(max(number, known.left))
-            if loop.time() >= deadline:
-                # other waiting requests were first, repeatedly
-                known.good(self._clock(), max(number, known.left))
+        known, again = self._remembered(key_id), False
+        known.waiting += number
+        try:
+            while (state := self.check(key_id, quota, self._clock(), number)) is None:
+                if again and known.is_dry:
+                    await asyncio.sleep(min(SOON_SECONDS, deadline - loop.time()))
+                if (seconds := deadline - loop.time()) < _LEAST_WAIT_SECONDS:
+                    return known.withheld(quota, self._used(key_id, known), self._clock())
+                await self.prime(key_id, seconds, again=again)
+                again = True
+        finally:
+            known.waiting -= number
         return state
 
-    async def prime(self, key_id: str, seconds: float = WAIT_SECONDS) -> None:
+    async def prime(self, key_id: str, seconds: float = WAIT_SECONDS, *, again: bool = False) -> None:
         """Reads the key's total, once for all requests that wait for it. If that takes longer, the known total stays in
-        use.
-
-        A `check` right after this succeeds, unless other requests were first and too little is left for all.
+        use; unless the request waited before, so that this read may have begun a moment ago.
         """
         try:
             await within(max(0.0, seconds), asyncio.wait([self._start(key_id)]))
         except TimeoutError:
-            if key_id in self._reads and key_id not in self._overdue:
+            if key_id in self._reads and key_id not in self._overdue and not again:
                 self._overdue.add(key_id)
                 self._extend(key_id)
+
+    def begin(self, key_id: str, request: int, number: int) -> None:
+        """Notes that a request, which counts as `number`, was admitted and awaits its answer. `request` is its id()."""
+        known = self._known.get(key_id)
+        if known is not None:
+            known.under_way[request] = (self._clock(), number)
+
+    def end(self, key_id: str, request: int) -> None:
+        """Notes that it was counted, or will not be. Without this, it is under way for HOLD_SECONDS."""
+        known = self._known.get(key_id)
+        if known is not None:
+            known.under_way.pop(request, None)
+
+    def claim(self, key_id: str, batch: UsageBatch, today: int) -> Claim | None:
+        """Returns what a call says of the key's quota (`Claims`). Its reply must come to `stored`, if there is one."""
+        known = self._known.get(key_id)
+        if known is None or not known.first <= today < known.end:
+            return None
+        used, first, end = self._used(key_id, known), known.first, known.end
+        unsent = self._counters.billable(key_id, first, end) - batch.billable(first, end)
+        return known.make_claim(used, unsent, self._workers(), self._clock())
 
     def number_call(self) -> int:
         """Returns the number of the next call to the store, for `stored`."""
@@ -156,7 +181,6 @@ class QuotaGuard:
         Only keys that were primed, which are those with a quota, are kept.
         """
         known = self._known.get(key_id)
-        spare = 0 if known is None else max(0, known.most - self._used(key_id, known))
         is_news = self._counters.confirm(key_id, batch.number)
         # the reply to the later call includes that to the earlier one
         if known is None or asked < known.asked:
@@ -164,7 +188,11 @@ class QuotaGuard:
         known.learn(totals, asked)
         if known.quota is not None and is_news:
             self._log_level(key_id, known, known.quota, batch)
-        known.good(self._clock(), self._share(key_id, known, spare))
+        # until all have stored what they spent in an outage, the total may lack it
+        known.cut_off = time.monotonic() < max(self._overdue_at, self._store.lost_at) + SETTLED_SECONDS
+        if not known.cut_off:
+            known.share(self._workers(), self._clock())
+        known.take_grant(totals)
 
     def store_lacks(self, key_id: str, gap: Gap, asked: int) -> bool:
         """Queues confirmed batches that the store lost. Returns whether there were any.
@@ -184,18 +212,6 @@ class QuotaGuard:
 
     def _used(self, key_id: str, known: QuotaReading) -> int:
         return known.base + self._counters.billable(key_id, known.first, known.end)
-
-    def _share(self, key_id: str, known: QuotaReading, spare: int = UNBOUNDED) -> int:
-        """Returns how many requests this worker may admit before its next call. `spare`: the rest of its last share."""
-        lost_at = max(self._overdue_at, self._store.lost_at)  # the total may lack what other workers spent
-        known.cut_off = time.monotonic() < lost_at + SETTLED_SECONDS
-        return known.share(self._used(key_id, known), spare, self._workers(), _PART, self._clock())
-
-    def _adopt(self, key_id: str, known: QuotaReading, quota: Quota, now: float) -> None:
-        """Applies these terms, and this period, from now on."""
-        is_news = known.adopt(quota, *self._period(quota.period, now))
-        if is_news and (known.cut_off or known.left < UNBOUNDED // 2):
-            known.limit(self._share(key_id, known))
 
     def _log_level(self, key_id: str, known: QuotaReading, quota: Quota, batch: UsageBatch) -> None:
         """Logs the level that this batch reached. Only one batch of all workers reaches it."""
@@ -229,17 +245,21 @@ class QuotaGuard:
 
     async def _read(self, key_id: str) -> None:
         counters, asked = self._counters, self.number_call()
-        batch = counters.to_send_of(key_id)
+        batch, is_refused = counters.to_send_of(key_id), False
         reply: Reply | StoreUnavailable
         try:
-            [reply] = await self._store.add(counters.worker_id, [(key_id, batch)], self._today(), counters.kept)
+            [reply] = await self._store.add(
+                counters.worker_id, [(key_id, batch)], self._today(), counters.kept, self.claim
+            )
             if isinstance(reply, Refused):  # a store that rejects writes may still reply totals
-                batch = NO_BATCH
+                batch, is_refused = NO_BATCH, True
                 [reply] = await self._store.add("", [(key_id, NO_BATCH)], self._today())
         except StoreUnavailable as error:
             reply = error
         try:
             self._take(key_id, batch, asked, reply)
+            if is_refused:  # the store holds nothing
+                self._extend(key_id, is_lost=False)
         except Exception:  # no request must wait because of a defect
             log.exception("reading the quota of %s failed", key_id)
             self._extend(key_id)
@@ -256,25 +276,27 @@ class QuotaGuard:
             self.stored(key_id, batch, reply, asked)
         else:
             log.debug("quota of %s is assumed unchanged: %s", key_id, reply)
-            self._extend(key_id, cut_off=isinstance(reply, StoreUnavailable))
+            self._extend(key_id, is_lost=isinstance(reply, StoreUnavailable))
 
     def _today(self) -> int:
         return int(self._clock() // DAY_SECONDS)
 
-    def _extend(self, key_id: str, *, cut_off: bool = True) -> None:
-        """Trusts the known total a while longer; if the store is unreachable, within this worker's share."""
+    def _extend(self, key_id: str, *, is_lost: bool = True) -> None:
+        """Trusts the known total a while longer, within this worker's share. `is_lost`: the store is unreachable, so
+        totals may lack what other workers spend meanwhile.
+        """
         known = self._remembered(key_id)
-        if cut_off:
+        if is_lost:
             self._overdue_at = time.monotonic()
-        known.cut_off = cut_off
-        known.good(self._clock(), max(0, known.most - self._used(key_id, known)) if cut_off else UNBOUNDED)
+        known.cut_off = True
+        known.good(self._clock(), max(0, known.most - self._used(key_id, known)))
 
     def _remembered(self, key_id: str) -> QuotaReading:
         known = self._known.get(key_id)
         if known is None:
             while len(self._known) >= _MOST_KNOWN:  # an evicted key is primed again when used
                 del self._known[next(iter(self._known))]
-            known = self._known[key_id] = QuotaReading(Totals(0, 0, 0))
+            known = self._known[key_id] = QuotaReading()
         return known
 
     def _period(self, period: QuotaPeriod, now: float) -> tuple[int, int]:

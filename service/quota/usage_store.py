@@ -1,12 +1,13 @@
 """Adds batches of usage to the key store exactly once, and returns the keys' totals (usage.lua)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
 import msgspec
 
 from service.base.batched import batched
+from service.base.terms import Quota
 from service.quota.batch import BILLABLE, NO_BATCH, UsageBatch
 from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.names import (
@@ -21,6 +22,7 @@ from service.quota.names import (
     date_of,
     day_total,
     field_name,
+    holds_name,
     hour_field,
     hours_name,
     month_of,
@@ -38,15 +40,33 @@ MOST_AT_ONCE = 64
 # forty bytes for each worker and key: a month of them, with workers replaced every day, would outweigh the counts.
 SEQUENCE_SECONDS = 14 * 86_400
 
+# How long the store keeps a hold without a newer call of its worker, at least.
+HOLD_SECONDS = 3
+
 _SCRIPT = Script("service.quota", "usage.lua", loads=True)
 
 
+class Claim(msgspec.Struct, frozen=True):
+    """What one call says of a key's quota. The store holds `carried` requests for the worker, which it may have
+    admitted and not stored, and as many of the `wanted` ones as are left. The next call replaces this hold.
+    """
+
+    quota: Quota
+    carried: int
+    wanted: int
+    at: float  # when it was sent, in seconds since 1970
+
+
 class Totals(msgspec.Struct, frozen=True):
-    """The billable requests that all workers stored for one key, on `day` and in its month."""
+    """The billable requests that all workers stored for one key, on `day` and in its month; and how many the `claim` of
+    the call was granted.
+    """
 
     day: int
     of_day: int
     of_month: int
+    granted: int = 0
+    claim: Claim | None = None
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -63,6 +83,8 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 Reply = Totals | Gap | Refused
+# Makes the claim of a call with this batch and day, just before it is sent; None without a quota.
+Claims = Callable[[str, UsageBatch, int], Claim | None]
 
 
 class UsageStore:
@@ -83,6 +105,7 @@ class UsageStore:
         batches: Sequence[tuple[str, UsageBatch]],
         today: int,
         kept: ConfirmedBatches | None = None,
+        claims: Claims = lambda *_: None,
     ) -> list[Reply]:
         """Adds each (key id, batch) that was not added before; returns the totals of `today` and its month, in order.
 
@@ -93,15 +116,17 @@ class UsageStore:
             StoreUnavailable: it is unknown which were added. Sending the very same batches again is safe.
         """
         kept = kept or ConfirmedBatches()
-        answers = [self._send(worker_id, key_id, batch, today, kept) for key_id, batch in batches]
+        answers = [
+            self._send(worker_id, key_id, batch, today, kept, claims(key_id, batch, today)) for key_id, batch in batches
+        ]
         return [_reply_of(answer) for answer in await gathered(answers)]
 
     def _send(
-        self, worker_id: str, key_id: str, batch: UsageBatch, today: int, kept: ConfirmedBatches
+        self, worker_id: str, key_id: str, batch: UsageBatch, today: int, kept: ConfirmedBatches, claim: Claim | None
     ) -> asyncio.Future[Reply]:
         self._calls = number = self._calls + 1
-        words = _arguments(worker_id, key_id, batch, today, kept, number)
-        return _SCRIPT.send(self._store, words, partial(_read, today, kept, number))
+        words = _arguments(worker_id, key_id, batch, today, kept, number, claim)
+        return _SCRIPT.send(self._store, words, partial(_read, today, kept, number, claim))
 
     async def add_all(
         self,
@@ -109,13 +134,14 @@ class UsageStore:
         batches: Sequence[tuple[str, UsageBatch]],
         today: int,
         kept: ConfirmedBatches | None = None,
+        claims: Claims = lambda *_: None,
     ) -> AsyncIterator[tuple[tuple[str, UsageBatch], Reply]]:
         """Calls `add` for any number of batches, in parts; yields each with its reply.
 
         Raises StoreUnavailable on the way.
         """
         for some in batched(batches, MOST_AT_ONCE):
-            for pair, reply in zip(some, await self.add(worker_id, some, today, kept), strict=True):
+            for pair, reply in zip(some, await self.add(worker_id, some, today, kept, claims), strict=True):
                 yield pair, reply
 
     async def totals(self, key_id: str, today: int) -> Totals:
@@ -135,7 +161,13 @@ def _reply_of(answer: Reply | StoreUnavailable) -> Reply:
 
 
 def _arguments(
-    worker_id: str, key_id: str, batch: UsageBatch, today: int, kept: ConfirmedBatches, call: int
+    worker_id: str,
+    key_id: str,
+    batch: UsageBatch,
+    today: int,
+    kept: ConfirmedBatches,
+    call: int,
+    claim: Claim | None,
 ) -> list[str | int]:
     """Returns the arguments after the script's name.
 
@@ -159,7 +191,13 @@ def _arguments(
     asked = (worker_id, batch.number, SEQUENCE_SECONDS, day_total(date), MONTH_TOTAL)
     before = (kept.newest(key_id), kept.store)
     last_minute = (max((hour for hour, *_ in batch.hours), default=-1) + 1) * MINUTES_IN_AN_HOUR - 1
-    return [len(names), *names, *asked, *texts, HOURS_KEPT_DAYS * DAY_SECONDS, *before, key_id, last_minute, call]
+    rest = (HOURS_KEPT_DAYS * DAY_SECONDS, *before, key_id, last_minute, call)
+    claimed: tuple[int, ...] = (0,)
+    if claim is not None:
+        names.append(holds_name(key_id))
+        total = 4 if claim.quota.period == "day" else 5
+        claimed = (len(names), claim.quota.requests, total, claim.carried, claim.wanted, HOLD_SECONDS)
+    return [len(names), *names, *asked, *texts, *rest, *claimed]
 
 
 def _sums(key_id: str, batch: UsageBatch) -> dict[tuple[str, str], int]:
@@ -174,15 +212,16 @@ def _sums(key_id: str, batch: UsageBatch) -> dict[tuple[str, str], int]:
     return sums
 
 
-def _read(today: int, kept: ConfirmedBatches, call: int, reply: object) -> Reply:
+def _read(today: int, kept: ConfirmedBatches, call: int, claim: Claim | None, reply: object) -> Reply:
     """Raises UnexpectedReplyError if it is not the reply to the call with this number."""
     match reply:
-        case [0 | 1 | 2 as outcome, int(of_day), int(of_month), int(last), bytes(store), int(replied_to)] if (
-            min(of_day, of_month, last) >= 0 and replied_to == call
+        case [0 | 1 | 2 as outcome, int(of_day), int(of_month), int(last), bytes(store), int(granted), int(made)] if (
+            min(of_day, of_month, last, granted) >= 0 and made == call
         ):
             kept.note_store(store.decode("ascii", "backslashreplace"))
-            totals = Totals(today, of_day, of_month)
-            return Gap(last, totals) if outcome == 2 else totals
+            if outcome == 2:
+                return Gap(last, Totals(today, of_day, of_month))
+            return Totals(today, of_day, of_month, granted, claim)
         case [*_, int(replied_to)] if replied_to == call:
             return Refused(f"unexpected reply: {str(reply)[:100]}")
         case _:

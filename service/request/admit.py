@@ -12,7 +12,6 @@ import msgspec
 
 from service.base.tracing import step
 from service.keys.record import ApiKey
-from service.quota.gcra import pace_of
 from service.quota.names import HOUR_SECONDS, partner_id
 from service.quota.quota_state import QuotaState
 from service.quota.quotas import QuotaGuard
@@ -20,7 +19,7 @@ from service.quota.rates import RateLimiter
 from service.quota.usage import UsageCounters, outcome_of
 from service.request.allowance import Allowance, SharedPart
 from service.request.errors import problem
-from service.request.limits import OF_KEY, Limit, Passed, limits_of_key
+from service.request.limits import OF_KEY, Limit, Passed, limits_of_key, most_together
 from service.request.ratelimit import quota_exhausted_headers, rate_limited_headers
 from service.request.request import Request
 from service.request.response import Response
@@ -103,7 +102,7 @@ class Admission:
         if terms.areas is not None and area not in terms.areas:
             return self._refuse(key, area, problem("not_entitled", _NOT_ENTITLED.format(area=area)), _FOR_EVER)
         limits = limits_of_key(key)
-        if limits and number > (most := _most_together(limits)):
+        if limits and number > (most := most_together(limits)):
             return problem("invalid_parameter", _TOO_MANY.format(number=number, most=most), _REPEATED)
         # quotas first: a request that one refuses takes no token of a rate
         standings = self._check_quotas(request, key, limits, number)
@@ -117,6 +116,7 @@ class Admission:
             if limit.rate is not None:
                 decision = self._limiter.try_take(limit.holder, limit.rate) if number == 1 else None
                 if decision is None:
+                    self._begin(request, limits, number)
                     return self._wait_for_rates(request, key, limits, standings, passed, number)
             passed.append(Passed(limit, decision, standing))
             if decision is not None and not decision.allowed:
@@ -151,6 +151,7 @@ class Admission:
             standings.append(standing)
             if refused := self._refused_by_quota(request, key, limits, standings, number):
                 return refused
+            self._begin(request, (limit,), number)
         return await self._wait_for_rates(request, key, limits, standings, [], number)
 
     async def _wait_for_rates(
@@ -268,6 +269,22 @@ class Admission:
                 part.token_lease = lease = self._limiter.token_lease(limit.holder)
                 allowance.until = min(allowance.until, lease.renew_at) if lease is not None else 0.0
 
+    def begin(self, request: Request) -> None:
+        """Notes that the request awaits something, if it was admitted: its quotas hold it until `end`."""
+        if request.allowance is not None and request.key is not None:
+            weigh = request.route and request.route.weigh
+            self._begin(request, limits_of_key(request.key), weigh(request.query) if weigh else 1)
+
+    def _begin(self, request: Request, limits: tuple[Limit, ...], number: int) -> None:
+        for limit in limits:
+            if limit.quota is not None:
+                self._quotas.begin(limit.holder, id(request), number)
+
+    def end(self, request: Request) -> None:
+        """Notes that the request was counted, or will not be."""
+        for limit in limits_of_key(request.key) if request.key is not None else ():
+            self._quotas.end(limit.holder, id(request))
+
     def count(self, request: Request, status: int, outcome: str, number: int = 1) -> None:
         """Counts a request that has ended as its key's usage, or `number` of them; and as its partner's, if all keys of
         that share a quota."""
@@ -297,12 +314,6 @@ def _passed(limits: tuple[Limit, ...], standings: list[QuotaState | None]) -> li
     """Returns what is known of the limits before any rate has decided."""
     known = [*standings, *[None] * (len(limits) - len(standings))]
     return [Passed(limit, None, standing) for limit, standing in zip(limits, known, strict=True)]
-
-
-def _most_together(limits: tuple[Limit, ...]) -> int:
-    """Returns how many requests could ever pass together."""
-    rates = [pace_of(limit.rate).burst for limit in limits if limit.rate is not None]
-    return min([*rates, *(limit.quota.requests for limit in limits if limit.quota is not None)])
 
 
 def _hint_for_too_many(number: int, left: int) -> str | None:

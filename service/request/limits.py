@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from service.base.terms import Quota, Rate
 from service.keys.record import ApiKey
-from service.quota.gcra import Decision
+from service.quota.gcra import Decision, pace_of
 from service.quota.names import partner_id
 from service.quota.quota_state import QuotaState
 
@@ -36,3 +36,9 @@ def limits_of_key(key: ApiKey) -> tuple[Limit, ...]:
         return (own,) if terms.rate is not None or terms.quota is not None else ()
     others = Limit(partner_id(shared.name), OF_PARTNER, shared.terms.rate, shared.terms.quota)
     return tuple(limit for limit in (own, others) if limit.rate is not None or limit.quota is not None)
+
+
+def most_together(limits: tuple[Limit, ...]) -> int:
+    """Returns how many requests could ever pass together."""
+    rates = [pace_of(limit.rate).burst for limit in limits if limit.rate is not None]
+    return min([*rates, *(limit.quota.requests for limit in limits if limit.quota is not None)])

@@ -40,7 +40,7 @@ class Answers:
 
     async def answer(self, request: Request) -> Response:
         """Returns the answer to a request that was checked. Raises ApiError."""
-        return await _answered(request, self.steps)
+        return await _answered(request, self.steps, lambda _: None)
 
 
 class Pipeline:
@@ -64,6 +64,7 @@ class Pipeline:
         self.traces = watch.tracer is not None
         self._watch = watch
         self._tasks: set[asyncio.Task[Response]] = set()
+        self.admission = admission
         self._checks: tuple[Step, ...] = (authenticator.authenticate, router.route, admission.admit)
         self._steps = (*self._checks, *answers.steps)
 
@@ -92,7 +93,7 @@ class Pipeline:
 
     async def check(self, request: Request) -> Response | None:
         """Returns the answer that ends the request before it reaches the application."""
-        response = await _run_all(request, self._checks)
+        response = await _run_all(request, self._checks, self.admission.begin)
         request.is_checked = True
         return response
 
@@ -106,6 +107,7 @@ class Pipeline:
     def _start(
         self, request: Request, outcome: Awaitable[Response | None] | None, steps: Iterator[Step]
     ) -> "asyncio.Task[Response]":
+        self.admission.begin(request)
         # detached: the look-up continues if the client disconnects
         task = asyncio.create_task(self._continue(request, outcome, steps))
         return hold_until_done(task, self._tasks)
@@ -118,24 +120,31 @@ class Pipeline:
             if request.trace is not None:
                 tracing.enter(request.trace)
             response = await outcome if outcome is not None else None
-            return response or await _answered(request, steps)
+            return response or await _answered(request, steps, self.admission.begin)
         except Exception as error:
             return failure_of(error, request.request_id)
 
 
-async def _run_all(request: Request, steps: Iterable[Step]) -> Response | None:
+async def _run_all(request: Request, steps: Iterable[Step], begin: Callable[[Request], None]) -> Response | None:
+    """Calls `begin` before each wait, and at the end, because others run before the answer is counted."""
     if request.trace is not None:
         steps = map(_traced, steps)
+    response: Response | None = None
     for step in steps:
         outcome = step(request)
-        response = outcome if outcome is None or isinstance(outcome, Response) else await outcome
+        if outcome is None or isinstance(outcome, Response):
+            response = outcome
+        else:
+            begin(request)
+            response = await outcome
         if response is not None:
-            return response
-    return None
+            break
+    begin(request)
+    return response
 
 
-async def _answered(request: Request, steps: Iterable[Step]) -> Response:
-    response = await _run_all(request, steps)
+async def _answered(request: Request, steps: Iterable[Step], begin: Callable[[Request], None]) -> Response:
+    response = await _run_all(request, steps, begin)
     if response is None:
         raise LookupError("no step has answered")
     return response

@@ -14,7 +14,17 @@ from service.quota.batch import NO_BATCH, UsageBatch, UsageOutcome
 from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.names import DAY_SECONDS, HOURS_KEPT_DAYS, date_of
 from service.quota.report import UsageReport
-from service.quota.usage_store import SEQUENCE_SECONDS, Gap, Refused, Reply, Totals, UsageStore
+from service.quota.usage_store import (
+    HOLD_SECONDS,
+    SEQUENCE_SECONDS,
+    Claim,
+    Claims,
+    Gap,
+    Refused,
+    Reply,
+    Totals,
+    UsageStore,
+)
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
@@ -25,6 +35,7 @@ from tests.support.usage import UsageWorker, count
 DAY, NEXT_MONTH = 20_777, 20_788
 RECORD = "u:{a}:2026-11"
 HOURS = "u:{a}:2026-11-20"
+HOLDS = "s:held:{a}"
 # The rights that were enough before hours were counted.
 COUNTING = "+evalsha +script|load +hget +hset +hincrby +hdel +time ~u:* ~s:*"
 
@@ -281,6 +292,79 @@ async def test_nothing_that_bills_are_made_of_expires(redis: RedisStore, usage: 
     assert sorted(names) == [b"s:store", b"s:{a}", b"u:{a}:2026-11"]
     for name in names:
         assert await redis.call(lambda client, one=name: client.ttl(one)) == -1  # type: ignore[misc]
+
+
+def claims(carried: int, wanted: int, quota: int = 10) -> Claims:
+    return lambda *_: Claim(Quota(quota, "day"), carried, wanted, 0.0)
+
+
+async def granted(usage: UsageStore, worker: str, carried: int, wanted: int, sent: UsageBatch = NO_BATCH) -> int:
+    [reply] = await usage.add(worker, [("a", sent)], DAY, None, claims(carried, wanted))
+    assert isinstance(reply, Totals)
+    return reply.granted
+
+
+async def test_the_total_and_what_all_workers_hold_are_never_more_than_the_quota(
+    redis: RedisStore, usage: UsageStore
+) -> None:
+    """A hold is absolute: the same call again changes nothing, and the next one replaces it."""
+    assert await granted(usage, "w", 0, 4) == 4
+    assert await granted(usage, "v", 1, 9) == 5
+    assert await granted(usage, "u", 0, 1) == 0
+    for _ in range(2):
+        assert await granted(usage, "w", 1, 2, batch(1, 3)) == 0
+    assert (await fields(redis, HOLDS))["sum"] == "7"
+    assert await granted(usage, "v", 0, 2) == 2
+    assert await granted(usage, "w", 0, 9, batch(2, 1)) == 4
+    assert await granted(usage, "w", 0, 0, batch(3, 4)) == 0
+    assert await granted(usage, "v", 0, 0, batch(1, 2)) == 0
+    assert await granted(usage, "w", 0, 1) == 0
+    assert await fields(redis, HOLDS) == {"sum": "0"}
+    assert await usage.totals("a", DAY) == Totals(DAY, 10, 10)
+
+
+async def test_more_than_the_quota_may_be_carried_but_nothing_is_granted(redis: RedisStore, usage: UsageStore) -> None:
+    """After an outage, or for a smaller quota."""
+    assert await granted(usage, "w", 12, 1) == 0
+    assert (await fields(redis, HOLDS))["sum"] == "12"
+    assert await granted(usage, "v", 0, 1) == 0
+
+
+async def test_holds_that_ended_or_are_damaged_are_dropped_when_something_is_lacking(
+    redis: RedisStore, usage: UsageStore
+) -> None:
+    assert await granted(usage, "w", 0, 8) == 8
+    now = int(time.time())
+    for worker, hold in (("w", f"8:{now - 1}"), ("x", "many"), ("live", f"1:{now + 60}")):
+        await redis.call(lambda client, name=worker, text=hold: client.hset(HOLDS, name, text))  # type: ignore[misc]
+    assert await granted(usage, "v", 0, 2) == 2
+    assert set(await fields(redis, HOLDS)) == {"w", "x", "live", "v", "sum"}
+    assert await granted(usage, "u", 0, 9) == 7
+    assert set(await fields(redis, HOLDS)) == {"live", "u", "v", "sum"}
+    await redis.call(lambda client: client.hset(HOLDS, "sum", "x"))
+    assert await granted(usage, "u", 0, 9) == 7
+
+
+async def test_the_record_of_holds_expires_a_moment_after_the_last(redis: RedisStore, usage: UsageStore) -> None:
+    assert await granted(usage, "w", 0, 8) == 8
+    assert 0 < await redis.call(lambda client: client.ttl(HOLDS)) <= HOLD_SECONDS + 1
+
+
+async def test_a_refused_batch_grants_nothing(redis: RedisStore, usage: UsageStore) -> None:
+    await redis.call(lambda client: client.hset(RECORD, "20:forecast:answered", "many"))
+    [refused] = await usage.add("w", [("a", batch(1))], DAY, None, claims(0, 1))
+    assert isinstance(refused, Refused)
+    await redis.call(lambda client: client.lpush("s:held:{b}", "x"))
+    [refused] = await usage.add("w", [("b", batch(2))], DAY, None, claims(0, 1))
+    assert isinstance(refused, Refused)
+    assert await redis.call(lambda client: client.exists(HOLDS, "u:{b}:2026-11", "s:{b}")) == 0
+
+
+async def test_a_quota_of_a_month_counts_all_its_days(usage: UsageStore) -> None:
+    await usage.add("w", [("a", batch(1, 9, day=DAY - 1))], DAY)
+    assert await granted(usage, "w", 0, 10) == 10
+    month = Claim(Quota(10, "month"), 0, 10, 0.0)
+    assert await usage.add("w", [("a", NO_BATCH)], DAY, None, lambda *_: month) == [Totals(DAY, 0, 9, 1, month)]
 
 
 async def test_a_full_server_refuses_and_changes_nothing(real: Backend) -> None:

@@ -60,7 +60,7 @@ async def test_a_record_of_another_type_stops_no_other(usage: UsageWorker, name:
 
 async def test_an_unexpected_reply_is_no_confirmation(usage: UsageWorker) -> None:
     count(usage)
-    usage.redis.spoiled = lambda replies: replies.replace(b"*6\r\n:1\r\n:1", b"*6\r\n:1\r\n+many")
+    usage.redis.spoiled = lambda replies: replies.replace(b"*7\r\n:1\r\n:1", b"*7\r\n:1\r\n+many")
     assert await usage.flusher.flush()
     assert "unexpected reply" in (usage.flusher.problem or "")
     usage.redis.spoiled = bytes

@@ -13,7 +13,7 @@ from service.quota import quotas
 from service.quota.batch import NO_BATCH, UsageBatch
 from service.quota.quotas import WAIT_SECONDS, QuotaGuard
 from service.quota.usage import UsageCounters
-from service.quota.usage_store import Gap, Refused, Reply, Totals
+from service.quota.usage_store import Claim, Gap, Refused, Reply, Totals
 from service.redis.errors import StoreUnavailable
 from tests.support.usage import NOON, UsageWorker, count, noon, stored
 from tests.support.waiting import eventually, settled
@@ -26,27 +26,33 @@ class Question(msgspec.Struct):
     worker_id: str
     key_id: str
     batch: UsageBatch
+    claim: Claim | None
     answer: "asyncio.Future[list[Reply]]"
 
     async def reply(self, reply: Reply | StoreUnavailable) -> None:
         if isinstance(reply, StoreUnavailable):
             self.answer.set_exception(reply)
         else:
+            if isinstance(reply, Totals) and self.claim is not None:
+                reply = msgspec.structs.replace(reply, granted=self.claim.wanted, claim=self.claim)
             self.answer.set_result([reply])
         await settled()
 
 
 class Store:
-    """Replies when the test does."""
+    """Replies when the test does, and grants all that is wanted."""
 
     lost_at = -math.inf
 
     def __init__(self) -> None:
         self.asked: list[Question] = []
 
-    async def add(self, worker_id: str, batches: list[tuple[str, UsageBatch]], *_: Any) -> list[Reply]:
+    async def add(
+        self, worker_id: str, batches: list[tuple[str, UsageBatch]], today: int, _: Any = None, claims: Any = None
+    ) -> list[Reply]:
         [(key_id, batch)] = batches
-        self.asked.append(Question(worker_id, key_id, batch, asyncio.get_running_loop().create_future()))
+        claim = claims(key_id, batch, today) if claims is not None else None
+        self.asked.append(Question(worker_id, key_id, batch, claim, asyncio.get_running_loop().create_future()))
         return await self.asked[-1].answer
 
 
@@ -81,7 +87,9 @@ class Scene:
 
 @pytest.fixture
 async def scene() -> Scene:
-    return Scene()
+    scene = Scene()
+    assert scene.used is None
+    return scene
 
 
 async def test_all_requests_that_wait_share_one_read_and_go_on_when_it_ends(scene: Scene) -> None:
@@ -145,7 +153,8 @@ async def test_what_waits_is_stored_with_the_question(scene: Scene) -> None:
     await scene.wait("first")
     [question] = scene.store.asked
     assert (question.worker_id, question.batch.billable(TODAY, TODAY + 1)) == (scene.counters.worker_id, 2)
-    scene.guard.stored("a", question.batch, Totals(TODAY, 2, 2), scene.guard.number_call())
+    claim = scene.guard.claim("a", question.batch, TODAY)  # that of a flush
+    scene.guard.stored("a", question.batch, Totals(TODAY, 2, 2, 1, claim), scene.guard.number_call())
     await question.reply(Totals(TODAY, 2, 2))
     assert (scene.used, scene.counters.waits) == (2, 0)
 

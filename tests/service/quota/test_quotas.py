@@ -11,7 +11,7 @@ from service.quota import quotas
 from service.quota.batch import NO_BATCH
 from service.quota.quota_state import TRUST_SECONDS, QuotaReading, QuotaState
 from service.quota.quotas import DUE_SECONDS
-from service.quota.usage_store import Totals
+from service.quota.usage_store import HOLD_SECONDS, Totals
 from tests.support.usage import NOON, UsageWorker, stored
 from tests.support.waiting import eventually
 
@@ -22,12 +22,7 @@ TODAY = int(NOON // 86_400)
 
 
 async def state(worker: UsageWorker, quota: Quota = MONTHLY) -> QuotaState:
-    found = worker.quotas.check("a", quota, worker.clock.now)
-    if found is None:
-        await worker.quotas.prime("a")
-        found = worker.quotas.check("a", quota, worker.clock.now)
-    assert found is not None
-    return found
+    return await worker.quotas.standing("a", quota)
 
 
 def count(worker: UsageWorker, times: int = 1) -> None:
@@ -61,16 +56,16 @@ async def test_what_was_counted_here_is_known_at_once(usage: UsageWorker) -> Non
 
 
 async def test_what_others_counted_is_known_with_the_next_flush(usage: UsageWorker, other: UsageWorker) -> None:
-    assert ((await state(usage)).used, (await state(other)).used) == (0, 0)
+    assert ((await state(usage, MANY)).used, (await state(other, MANY)).used) == (0, 0)
     count(usage, 4)
     await usage.flusher.flush()
     count(other, 1)
     await other.flusher.flush()
-    assert (await state(other)).used == 5
-    assert (await state(usage)).used == 4
+    assert (await state(other, MANY)).used == 5
+    assert (await state(usage, MANY)).used == 4
     count(usage, 1)
     await usage.flusher.flush()
-    assert (await state(usage)).used == 6
+    assert (await state(usage, MANY)).used == 6
 
 
 async def test_a_total_that_is_old_is_read_again(usage: UsageWorker, other: UsageWorker) -> None:
@@ -164,11 +159,49 @@ async def test_what_is_exhausted_stays_so_without_asking(usage: UsageWorker) -> 
 
 async def test_an_answer_that_is_overtaken_is_of_no_use(usage: UsageWorker) -> None:
     """A later question has all that an earlier one has; the earlier answer may come last."""
-    await state(usage)
+    await state(usage, MANY)
     first, second = usage.quotas.number_call(), usage.quotas.number_call()
     usage.quotas.stored("a", NO_BATCH, Totals(TODAY, 7, 7), second)
     usage.quotas.stored("a", NO_BATCH, Totals(TODAY, 5, 5), first)
-    assert (await state(usage)).used == 7
+    assert (await state(usage, MANY)).used == 7
+
+
+async def test_a_grant_of_a_call_that_a_newer_one_has_replaced_is_void(usage: UsageWorker) -> None:
+    """As of a flush and a read at the same moment: the store holds only what the newer call says."""
+    await state(usage, MANY)
+    first = usage.quotas.claim("a", NO_BATCH, TODAY)
+    second = usage.quotas.claim("a", NO_BATCH, TODAY)
+    assert second is not None
+    left = usage.quotas.known("a").left
+    for claim, granted in ((first, 0), (second, 30), (first, 0)):
+        usage.quotas.stored("a", NO_BATCH, Totals(TODAY, 0, 0, 30, claim), usage.quotas.number_call())
+        left += granted
+        assert usage.quotas.known("a").left == left
+
+
+async def test_requests_under_way_are_carried_for_as_long_as_a_hold(usage: UsageWorker) -> None:
+    await state(usage, MANY)
+    usage.quotas.begin("a", 1, 3)
+    usage.quotas.begin("a", 2, 1)
+    usage.quotas.end("a", 1)
+    count(usage, 5)
+    for seconds, carried in ((0.5, 6), (HOLD_SECONDS, 5)):
+        usage.clock.now += seconds
+        claim = usage.quotas.claim("a", NO_BATCH, TODAY)
+        assert claim is not None
+        assert claim.carried - usage.quotas.known("a").left == carried
+
+
+async def test_a_worker_that_was_cut_off_asks_for_no_more_than_the_rest_of_its_share(one_of_two: UsageWorker) -> None:
+    """Until all workers have stored what they spent in the outage."""
+    await state(one_of_two, MANY)
+    one_of_two.redis.away = True
+    assert await spent_alone(one_of_two) == 500
+    one_of_two.redis.away = False
+    await all_stored(one_of_two)
+    claim = one_of_two.quotas.claim("a", NO_BATCH, TODAY)
+    assert claim is not None
+    assert (claim.wanted, claim.carried) == (0, 0)
 
 
 async def test_a_level_is_logged_by_one_worker(
@@ -302,9 +335,9 @@ async def test_a_worker_that_never_heard_of_a_key_spends_a_share_of_its_quota(on
 async def test_memory_for_totals_is_bounded(usage: UsageWorker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "_MOST_KNOWN", 3)
     for key_id in "abcd":
-        await usage.quotas.prime(key_id)
-    known = [usage.quotas.check(key_id, MANY, usage.clock.now) is not None for key_id in "abcd"]
-    assert known == [False, True, True, True]
+        await usage.quotas.standing(key_id, MANY)
+    known = [usage.quotas.check(key_id, MANY, usage.clock.now) is not None for key_id in "bcda"]
+    assert known == [True, True, True, False]
 
 
 async def test_requests_that_go_together_need_as_many_left(usage: UsageWorker) -> None:
@@ -326,9 +359,9 @@ async def test_requests_that_go_together_are_taken_from_what_needs_no_question(u
 
 @given(st.integers(1, 100_000), st.integers(1, 90), st.integers(0, 20))
 def test_what_needs_no_other_look_needs_no_warning(size: int, share: int, before: int) -> None:
-    quota, known = Quota(size, "day", warn_at=share / 100), QuotaReading(Totals(TODAY, 0, 0))
+    quota, known = Quota(size, "day", warn_at=share / 100), QuotaReading()
     used = max(0, quota.warn_from - before)
-    known.adopt(quota, TODAY, TODAY + 1)
+    known.adopt(quota, TODAY, TODAY + 1, 1)
     known.good(NOON, size)
     state = known.standing(quota, used, NOON, NOON + 60)
     assert known.spendable <= state.remaining // 1000
@@ -336,9 +369,9 @@ def test_what_needs_no_other_look_needs_no_warning(size: int, share: int, before
 
 
 def test_a_quota_that_changes_warns_from_its_new_share_on() -> None:
-    known = QuotaReading(Totals(TODAY, 0, 0))
+    known = QuotaReading()
     for share in (0.5, 0.2, 0.9):
         quota = Quota(100, "day", warn_at=share)
-        known.adopt(quota, TODAY, TODAY + 1)
+        known.adopt(quota, TODAY, TODAY + 1, 1)
         known.good(NOON, 100)
         assert known.standing(quota, 0, NOON, NOON + 60).warn_from == 100 * share

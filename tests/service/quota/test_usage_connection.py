@@ -34,11 +34,11 @@ async def adding(
     tasks = [asyncio.create_task(usage.add("w", [(key_id, batch)], DAY, kept)) for key_id in key_ids]
     await settled()
     [wire] = server.wires
-    return wire, tasks, [int(words[-1]) for words in wire.taken()]
+    return wire, tasks, [int(words[-2]) for words in wire.taken()]
 
 
 def reply(call: int, total: int = 1, outcome: int = 1) -> bytes:
-    return b"*6\r\n:%d\r\n:%d\r\n:%d\r\n:1\r\n$2\r\nid\r\n:%d\r\n" % (outcome, total, total, call)
+    return b"*7\r\n:%d\r\n:%d\r\n:%d\r\n:1\r\n$2\r\nid\r\n:0\r\n:%d\r\n" % (outcome, total, total, call)
 
 
 async def test_a_reply_is_that_to_its_call(server: WiredStore) -> None:
@@ -64,7 +64,7 @@ async def test_after_a_reply_that_is_not_to_its_call_nothing_is_believed(server:
 
 async def test_a_refusal_is_of_its_call_alone(server: WiredStore) -> None:
     wire, tasks, (_, second, third) = await adding(server, "a", "b", "c")
-    damaged = reply(second).replace(b"*6\r\n:1", b"*6\r\n:9")
+    damaged = reply(second).replace(b"*7\r\n:1", b"*7\r\n:9")
     wire.arrive(b"-DAMAGED s:{a}\r\n" + damaged + reply(third))
     [refused], [unexpected], [totals] = await asyncio.gather(*tasks)
     assert (refused, totals) == (Refused("DAMAGED s:{a}"), Totals(DAY, 1, 1))
@@ -78,7 +78,7 @@ async def test_batches_that_are_added_together_have_each_its_own_reply(server: W
     task = asyncio.create_task(usage.add("w", [("a", ONE), ("b", ONE)], DAY))
     await settled()
     [wire] = server.wires
-    first, second = (int(words[-1]) for words in wire.taken())
+    first, second = (int(words[-2]) for words in wire.taken())
     wire.arrive(reply(first, 5))
     if ends == "cancelled":
         task.cancel()

@@ -43,6 +43,7 @@ class Answered(msgspec.Struct, frozen=True):
 async def ask(steps: Steps, request: Request) -> Answered:
     response = await steps.answer(request)
     head, body = steps.pipeline.finish(request, response, b"")
+    steps.admission.end(request)
     return Answered(response.status, head.decode(), body)
 
 
@@ -126,6 +127,37 @@ class Held:
         if self.error is not None:
             raise self.error
         return BODY
+
+
+@pytest.mark.parametrize("is_traced", [False, True], ids=["plain", "checked"])
+async def test_a_request_that_awaits_its_look_up_holds_its_part_of_the_quota(steps: Steps, is_traced: bool) -> None:
+    """Whether it is used is unknown until it is answered: meanwhile others get a 503."""
+    limit(steps, Terms(quota=Quota(1, "day")))
+    held = Held(steps)
+    first = request_for()
+    if is_traced:  # as an application checks it
+        steps.begin(first)
+        assert await steps.pipeline.check(first) is None
+    else:
+        asking = asyncio.create_task(ask(steps, first))
+        await eventually(lambda: held.begun == 1)
+    waited = await ask(steps, request_for(query=b"id=2"))
+    assert (waited.status, b"unknown at the moment" in waited.body) == (503, True)
+    if is_traced:
+        steps.admission.count(first, 200, "answered")
+        steps.admission.end(first)
+    else:
+        held.go.set()
+        assert (await asking).status == 200
+    assert (await ask(steps, request_for(query=b"id=2"))).status == 429
+
+
+async def test_a_request_that_ends_without_an_answer_gives_its_part_back(steps: Steps) -> None:
+    limit(steps, Terms(quota=Quota(1, "day")))
+    steps.fill = fail
+    assert (await ask(steps, request_for())).status == 503
+    steps.fill = steps._fill
+    assert (await ask(steps, request_for())).status == 200
 
 
 async def test_requests_for_the_same_share_a_look_up(steps: Steps) -> None:
