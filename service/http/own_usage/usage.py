@@ -146,7 +146,7 @@ class OwnUsage:
         """Returns an encoded Usage. Raises ApiError (400, 429, 503)."""
         today = self._today()
         period = read_days(query, today)
-        shared = None if key.test else key.shared
+        shared = key.shared
         sees_all = shared is not None and PARTNER_USAGE in (key.terms.areas or ())
 
         async def read() -> bytes:

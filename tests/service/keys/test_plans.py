@@ -155,6 +155,12 @@ async def test_a_partner_s_limits_reach_its_keys_trail_and_backups(planned: Scen
     assert [line.partner for line in trail if line.what == "partner-set"] == ["acme"]
 
 
+async def test_a_test_key_has_no_part_in_what_live_keys_share(store: HeldKeyStore) -> None:
+    await named.set_partner(store, "acme", Terms(quota=parse_quota("100/month")), "")
+    found = [await store.find((await store.issue("acme", "", None, test=test))[1].key_id) for test in (False, True)]
+    assert [one.key is not None and one.key.shared is not None for one in found] == [True, False]
+
+
 async def test_a_limit_of_a_partner_below_that_of_its_key_is_refused_both_ways(store: HeldKeyStore) -> None:
     _, key = await issue(store, None, Terms(rate=parse_rate("50/s"), quota=parse_quota("100/day")))
     for lower in (Terms(rate=parse_rate("10/s")), Terms(quota=parse_quota("99/day"))):

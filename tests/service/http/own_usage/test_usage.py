@@ -135,15 +135,14 @@ async def test_a_key_with_partner_usage_sees_all_keys_of_its_partner(usage: Usag
         partners_key(KEY),
         partners_key(key_with(Terms(areas=("forecast",)))),
         partners_key(ALL, listed=False),
-        partners_key(msgspec.structs.replace(ALL, test=True)),
     ],
-    ids=["all areas", "an area", "a lost partner", "a test key"],
+    ids=["all areas", "an area", "a lost partner"],
 )
 async def test_any_other_key_sees_its_own_usage_only(usage: UsageWorker, key: WholeKey) -> None:
     await usage.client.hset(list_of_keys("acme"), mapping={"other": ""})
     body = msgspec.json.decode(await own(usage).by_day(key, b""))
     assert body.keys() - {"shared_limits"} == {"key_id", "partner", "period", "limits", "days"}
-    assert ("shared_limits" in body) == (key.shared is not None and not key.test)
+    assert ("shared_limits" in body) == (key.shared is not None)
 
 
 async def test_all_keys_are_read_once_in_four_seconds(usage: UsageWorker) -> None:
