@@ -53,8 +53,8 @@ def total_figures(connection: duckdb.DuckDBPyConnection) -> None:
     """Creates the other tables and macros that the rules query, from the tables of `pair_releases`."""
     _create_states(connection)
     _create_areas(connection, "area_figures", "(SELECT *, old AS current FROM placed_figures)")
-    for statement in ("drift_of", "losses_of", "figures_by_state", "series_by_state", "moved_figures", "figure_sample"):
-        connection.execute(sql.statement(statement))
+    for name in ("drift_of", "losses_of", "figures_by_state", "series_by_state", "moved_figures", "figure_sample", "county_growth"):
+        connection.execute(sql.statement(name))
 
 
 def pair_baseline(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:

@@ -268,14 +268,6 @@ WITH means AS (
 )
 SELECT figure, share - avg(share) OVER () AS measured, count, format('{:.0f}% of ZIP codes', 100 * share) AS detail FROM means
 
--- name: figures_of_a_part
--- Share of a state's larger ZIP codes whose figure shrank by over 10%, or grew as much.
--- rule: totals limit=0.85
--- finding: figures shrank, or grew, by over 10% in nearly every ZIP code
--- cause: they may be those of one group, such as an age, of all instead of one, or margins of error
-SELECT state, figure, greatest(shrunk, grown) / large AS measured, greatest(shrunk, grown) AS count,
-       format('{} of {} ZIP codes', greatest(shrunk, grown), large) AS detail FROM state_figures WHERE large >= 20
-
 -- name: figures_misplaced
 -- ZIP codes of a state whose figure changed by over a third and is the former one of another ZIP code there, if most such figures are.
 -- rule: totals limit=5
@@ -297,7 +289,27 @@ GROUP BY state, figure HAVING measured > 0.6 * count(*)
 -- finding: figures no longer correlate with their old values
 -- cause: they may be shuffled or shifted among ZIP codes
 SELECT state, figure, 1 - likeness AS measured, pairs AS count, format('likeness {:.2f} over {} ZIP codes', likeness, pairs) AS detail
-FROM state_figures WHERE pairs >= 20
+FROM state_figures WHERE pairs >= 20 AND (greatest(shrunk, grown) < 0.85 * large OR likeness < 0.5)
+
+-- name: figures_of_a_part
+-- Share of a state's larger ZIP codes whose figure shrank by over 10%, or grew as much.
+-- rule: totals limit=0.85
+-- finding: figures shrank, or grew, by over 10% in nearly every ZIP code
+-- cause: they may be those of one group, such as an age, of all instead of one, or margins of error
+SELECT state, figure, greatest(shrunk, grown) / large AS measured, greatest(shrunk, grown) AS count,
+       format('{} of {} ZIP codes', greatest(shrunk, grown), large) AS detail FROM state_figures WHERE large >= 20
+
+-- name: people_left_out
+-- Share of the changed figures that fell, if a fifth of all changed, and 20 or more of them, but not a tenth, fell by over half.
+-- A disaster or a closed base changes few ZIP codes; a revision raises some.
+-- rule: totals limit=0.98 by_state=false
+-- finding: figures fell in many ZIP codes, some by over half, and rose in none
+-- cause: a part of them may be left out, such as people in dormitories, prisons and barracks
+SELECT figure, fell / changed AS measured, fell AS count, format('{:,} of {:,} ZIP codes, {:,} by over half', fell, pairs, halved) AS detail
+FROM (SELECT figure, count(*) AS pairs, count(*) FILTER (new <> old) AS changed, count(*) FILTER (new < old) AS fell,
+             count(*) FILTER (2 * new < old AND old >= 500) AS halved
+      FROM placed_figures WHERE old IS NOT NULL AND new IS NOT NULL GROUP BY figure)
+WHERE 5 * changed > pairs AND halved >= 20 AND 10 * halved < fell
 
 -- name: figures_rewritten
 -- Share of the states in which a figure of a past year changed unevenly, if as many figures did, a later year of people stayed, or it changed by 6% on average.
@@ -336,20 +348,24 @@ SELECT * FROM placed_figures WHERE new = 0 AND old >= 200
 SELECT state, figure, moved / large AS measured, moved AS count, format('{} of {} ZIP codes', moved, large) AS detail
 FROM state_figures WHERE large >= 20
 
+-- name: demand_of_another_year
+-- How much the growth from homes to demand was multiplied in the counties of the country, if nearly all keep their order.
+-- rule: totals limit=0.3 by_state=false
+-- finding: demand grows from homes by the same multiple of its growth before, in every county
+-- cause: it may be that of another year
+SELECT 'est_total_home_demand_2030' AS figure, abs(regr_slope(now, was) - 1) AS measured, sum(places)::BIGINT AS count,
+       format('{:.2f} times the growth', regr_slope(now, was)) AS detail
+FROM county_growth HAVING count(*) >= 20 AND corr(now, was) > 0.95
+
 -- name: demand_growth
 -- Share of a state's larger counties whose growth from homes to demand changed by over three points, if it hardly agrees with the growth before.
--- Coefficient of concordance (Lin 1989), of 2,000 homes or more. In real drops, at most 21%. In territories, rates are uncertain.
+-- Coefficient of concordance (Lin 1989). In real drops, at most 21%. A new model changes most counties of the country, but not their order.
 -- rule: totals limit=0.42 derived=true
 -- finding: demand grows from homes as it did not before
 -- cause: it may lack its growth, or have that of another county or another formula
 SELECT state, 'est_total_home_demand_2030' AS figure, avg((abs(now - was) > 0.03)::INTEGER) AS measured, sum(places)::BIGINT AS count,
        format('{:+.1f}% from homes, was {:+.1f}%', 100 * (exp(median(now)) - 1), 100 * (exp(median(was)) - 1)) AS detail
-FROM (SELECT d.state, count(*) AS places, sum(h.new) AS homes, greatest(-0.2, least(0.2, ln(sum(d.old) / sum(h.old)))) AS was,
-             greatest(-0.2, least(0.2, ln(sum(d.new) / sum(h.new)))) AS now
-      FROM placed_figures d JOIN placed_figures h ON h.zip = d.zip AND h.figure = 'tot_home_available_2023'
-      JOIN known_states s ON s.code = d.state AND s.fips < '60'
-      WHERE d.figure = 'est_total_home_demand_2030' AND least(d.old, d.new, h.old, h.new) > 0 AND d.new + h.new + d.old + h.old IS NOT NULL
-      GROUP BY d.state, d.county HAVING homes >= 2000)
+FROM (SELECT *, median(abs(now - was)) OVER () > 0.015 AND corr(now, was) OVER () > 0.3 AS is_new_model FROM county_growth) WHERE NOT is_new_model
 GROUP BY state HAVING count(*) >= 9
     AND 2 * covar_pop(was, now) < 0.5 * (var_pop(was) + var_pop(now) + pow(avg(was) - avg(now), 2))
 
@@ -375,6 +391,19 @@ SELECT p.state, any_value(p.figure) AS figure, sum(p.old) FILTER (z.fate = 'lost
 FROM placed_figures p JOIN paired_places z ON z.zip = p.zip
 WHERE p.figure = (SELECT max_by(figure, year) FROM known_figures WHERE kind = '0 people' AND NOT open)
 GROUP BY GROUPING SETS ((), (p.state))
+
+-- name: zeros_lost
+-- Share of the figures of 0 that are missing, if at most half as many of those from 1 to 9 are.
+-- Figures under 10 may be hidden for privacy, with 0 or without.
+-- rule: totals limit=0.5 by_state=false few=true
+-- of: coverage
+-- explains: total
+-- finding: figures of 0 are missing
+-- cause: a filter may have left out rows with 0, or 0 was exported as unknown
+SELECT figure, avg((new IS NULL)::INTEGER) FILTER (old = 0) AS measured, count(*) FILTER (old = 0 AND new IS NULL) AS count,
+       format('{:,} of {:,} ZIP codes', count, count(*) FILTER (old = 0)) AS detail
+FROM placed_figures WHERE old < 10 GROUP BY figure
+HAVING count >= 5 AND measured > 2 * coalesce(avg((new IS NULL)::INTEGER) FILTER (old > 0), 0)
 
 -- name: coverage_lost
 -- Share of the ZIP codes with a figure that lost it, while others keep it; four times as many in a state, half of a county.
@@ -470,6 +499,16 @@ FROM state_series WHERE pairs >= 20
 SELECT figure, sum(leaps) AS measured, sum(leaps) AS count,
        format('{} ZIP codes, after {}', sum(leaps)::BIGINT, any_value(before)) AS detail
 FROM state_series WHERE 2 * new_total > old_total AND 2 * old_total > new_total GROUP BY figure
+
+-- name: series_scale
+-- Change of nearly every state's total by the same share from one year to the next; a step back is none.
+-- rule: totals limit=0.1 by_state=false applies=drop derived=true
+-- finding: figures change by the same share from one year to the next in every state
+-- cause: a year may be that of one group, such as men or adults, or in another unit
+SELECT figure, abs(steps[2]) AS measured, count, format('{:+.1f}% after {}', 100 * steps[2], before) AS detail
+FROM (SELECT figure, any_value(before) AS before, sum(pairs)::BIGINT AS count, quantile_cont(new_total / old_total - 1, [0.1, 0.5, 0.9]) AS steps
+      FROM state_series WHERE old_total >= 20000 GROUP BY figure HAVING count(*) >= 5)
+WHERE steps[3] - steps[1] < 0.25 * abs(steps[2]) QUALIFY NOT coalesce(steps[2] * lag(steps[2]) OVER (ORDER BY figure) < -0.01, false)
 
 -- name: series_drift
 -- Change of a state's total from one year to the next in the data, as a share for each calendar year.

@@ -185,6 +185,17 @@ SEMI JOIN (SELECT zip FROM (SELECT DISTINCT state, zip FROM placed_figures WHERE
            QUALIFY row_number() OVER (PARTITION BY state ORDER BY hash(zip)) <= 60) s ON s.zip = p.zip
 WHERE greatest(p.old, p.new) >= 500
 
+-- name: county_growth
+-- The growth from homes to demand of counties with 2,000 homes or more, now and before, as a logarithm of up to 0.2.
+-- Without territories, where rates are uncertain.
+CREATE OR REPLACE TEMP VIEW county_growth AS
+SELECT d.state, count(*) AS places, greatest(-0.2, least(0.2, ln(sum(d.old) / sum(h.old)))) AS was,
+       greatest(-0.2, least(0.2, ln(sum(d.new) / sum(h.new)))) AS now
+FROM placed_figures d JOIN placed_figures h ON h.zip = d.zip AND h.figure = 'tot_home_available_2023'
+JOIN known_states s ON s.code = d.state AND s.fips < '60'
+WHERE d.figure = 'est_total_home_demand_2030' AND least(d.old, d.new, h.old, h.new) > 0 AND d.new + h.new + d.old + h.old IS NOT NULL
+GROUP BY d.state, d.county HAVING sum(h.new) >= 2000
+
 -- name: since_baseline
 -- FROM expression for the figures of the baseline release in its places, beside those of the two other releases.
 (SELECT b.ordinal, f.figure, b.value AS old, p.old AS current, p.new, b.state, b.county
