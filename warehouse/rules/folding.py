@@ -27,7 +27,9 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
         by_rule.setdefault(one.rule, []).append(one)
     causes = {id(one): _cause(one, by_rule) for one in errors}
     # a rule is a consequence itself if all its findings have a cause
-    above = {rule: all(map(causes.get, map(id, found))) and causes[id(found[0])] for rule, found in by_rule.items()}
+    above = {
+        rule: causes[id(found[0])] if all(causes[id(one)] for one in found) else None for rule, found in by_rule.items()
+    }
     folded = {id(one): one for one in findings}
     for one in errors:
         top, passed = causes[id(one)], {one.rule}
@@ -119,21 +121,8 @@ def _with_consequences(cause: Finding, findings: Iterable[Finding]) -> Finding:
     if not consequences:
         return cause
     if all(RULES[one.rule].acceptable for one in consequences):
-        farthest: dict[str, Finding] = {}
-        for one in (cause, *consequences):
-            farthest[one.rule] = _farthest(farthest.get(one.rule, one), one)
-        remedy = cause.remedy.removesuffix(own) + offer(chain.from_iterable(map(accept_options, farthest.values())))
+        options = dict.fromkeys(chain.from_iterable(map(accept_options, (cause, *consequences))))
+        remedy = cause.remedy.removesuffix(own) + offer(options)
     else:
         remedy = cause.remedy.removesuffix(own).removesuffix("; ")
     return msgspec.structs.replace(cause, remedy=remedy or None)
-
-
-def _farthest(one: Finding, other: Finding) -> Finding:
-    """Returns a finding with the larger of two measured values: in each state, if both are in states only."""
-    if one.measured is None or other.measured is None:
-        return one
-    states: dict[str, float] = {}
-    if one.measured_in and other.measured_in:
-        for state, measured in (*one.measured_in.items(), *other.measured_in.items()):
-            states[state] = max(measured, states.get(state, measured))
-    return msgspec.structs.replace(one, measured=max(one.measured, other.measured), measured_in=states)

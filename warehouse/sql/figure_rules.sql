@@ -204,31 +204,20 @@ LEFT JOIN placed_figures c ON c.zip = b.before AND c.ordinal = p.ordinal
 WHERE p.old IS NULL AND (p.new = 0 OR p.new = c.new)
     AND p.figure IN (SELECT figure FROM area_figures WHERE level = 'country' AND old_count > 0)
 
--- name: figures_levelled
--- ZIP codes with different figures that all have the same figure below 1,000 now.
--- In real drops, at most 43 do.
--- rule: cells limit=100
--- finding: figures became the same in many ZIP codes
--- cause: small figures may be replaced by one value, which stands for a range
-SELECT p.* FROM placed_figures p
-SEMI JOIN (SELECT ordinal::BIGINT * 10000000 + new AS key FROM placed_figures WHERE old <> new AND new BETWEEN 1 AND 999
-           GROUP BY key HAVING count(*) > {limit} AND count(DISTINCT old) > 10) r
-    ON r.key = p.ordinal::BIGINT * 10000000 + p.new
-WHERE p.old <> p.new
-
 -- name: repeated_value
--- ZIP codes of a county that share one new figure of 100 or more; in the country, six times as many that share one of 1,000 or more.
--- In real drops, three do, and 16. Figure, number and county are one key: counting by several takes twice as long.
+-- ZIP codes of a county that share one new figure of 100 or more; in the country, six times as many that share one of 1,000 or more, or 100 that shared no smaller one.
+-- In real drops, three do, 16 and 43. Figure, number and county are one key: counting by several takes twice as long.
 -- rule: cells limit=4 applies=drop
 -- finding: many ZIP codes have the same figure
--- cause: they may be a default, an upper bound, or one total copied to all
+-- cause: they may be a default, an upper bound, one value for a range of small figures, or one total copied to all
 WITH keys AS (
     SELECT *, ordinal::BIGINT * 10000000 + new AS key, (county::BIGINT * 16384 + ordinal) * 10000000 + new AS ours
-    FROM placed_figures WHERE new >= 100 AND new IS DISTINCT FROM old
+    FROM placed_figures WHERE new >= 1 AND new IS DISTINCT FROM old
 )
 SELECT * EXCLUDE (key, ours) FROM keys
-WHERE key IN (SELECT key FROM keys WHERE new >= 1000 GROUP BY key HAVING count(*) > 6 * {limit})
-    OR ours IN (SELECT ours FROM keys GROUP BY ours HAVING count(ours) > {limit})
+WHERE key IN (SELECT key FROM keys GROUP BY key
+              HAVING any_value(new) >= 1000 AND count(*) > 6 * {limit} OR count(old) > 100 AND count(DISTINCT old) > 10)
+    OR ours IN (SELECT ours FROM keys WHERE new >= 100 GROUP BY ours HAVING count(ours) > {limit})
 
 -- name: forecasts_flat
 -- Share of a state's larger ZIP codes whose last forecast is the figure of two years ago.

@@ -21,9 +21,9 @@ SELECT DISTINCT ON (zip_code) zip_code, state_code AS state, city_name, county_n
        regexp_replace(lower(strip_accents(city_name)), '[^a-z0-9]', '', 'g') AS city
 FROM {locations}
 
--- name: no_places
--- The locations of a release that does not exist.
-CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM {like} WHERE false
+-- name: no_rows
+-- FROM expression for a release that does not exist, with the columns of one that does.
+(FROM {rows} LIMIT 0)
 
 -- name: fewest_places
 -- The number of locations of the smaller of the releases that have any.
@@ -53,11 +53,6 @@ UNION ALL
 SELECT * FROM (SELECT zip_code::INTEGER AS zip, unnest([{ordinals}]::SMALLINT[]) AS ordinal, unnest([{figures}]) AS value
                FROM {housing})
 WHERE value IS NOT NULL
-
--- name: no_figures_view
--- The figures of a release that does not exist.
-CREATE OR REPLACE TEMP VIEW {view} AS
-SELECT NULL::INTEGER AS zip, NULL::SMALLINT AS ordinal, NULL::BIGINT AS value WHERE false
 
 -- name: figure_ordinals
 -- The numbers of the figures that either release has.
