@@ -53,7 +53,7 @@ def _cause(finding: Finding, errors: Mapping[str, Sequence[Finding]]) -> str | N
 def _explain(found: Sequence[Finding], finding: Finding) -> bool:
     """Returns whether the findings of one rule explain `finding`, of a later rule that looks at the same subject.
 
-    Of two rules on places, the later one explains the earlier if it has more than twice as many rows: the earlier one,
+    Of two rules on places, the later one explains the earlier if it has over four times as many rows: the earlier one,
     which is more specific, then has only a few of them by chance.
     """
     cause, rule = RULES[found[0].rule], RULES[finding.rule]
@@ -61,8 +61,10 @@ def _explain(found: Sequence[Finding], finding: Finding) -> bool:
         return False
     count = sum(one.count for one in found)
     if _RANK[rule.name] < _RANK[cause.name]:
-        return cause.by_state and found[0].table == finding.table in _PLACES and count > 2 * finding.count
+        return cause.by_state and found[0].table == finding.table in _PLACES and count > 4 * finding.count
     states = {state for one in found for state in one.measured_in}
+    if found[0].table in _PLACES and COUNTRY in states:
+        states = set()
     if states and not states.issuperset(finding.measured_in.keys() - {COUNTRY}):
         return False  # it also concerns states that the cause does not
     figures = {figure for one in found for figure in one.figures}

@@ -145,7 +145,7 @@ SELECT count(*) FROM {rows}
 -- another id, and some ids that were removed.
 WITH old AS (SELECT {id} AS id, hash({columns}) AS content FROM {old}), new AS (SELECT {id} AS id, hash({columns}) AS content FROM {new})
 SELECT count(o.id), count(*) FILTER (o.id IS NULL), count(*) FILTER (n.id IS NULL), count(*) FILTER (o.content <> n.content),
-       count(*) FILTER (o.content <> n.content AND n.content IN (SELECT content FROM old)), coalesce(min(o.id, 5) FILTER (n.id IS NULL), [])
+       count(*) FILTER (o.content <> n.content AND n.content IN (SELECT content FROM old GROUP BY content HAVING count(*) = 1)), coalesce(min(o.id, 5) FILTER (n.id IS NULL), [])
 FROM old o FULL JOIN new n ON o.id = n.id
 
 -- name: states_emptied

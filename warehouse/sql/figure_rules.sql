@@ -257,6 +257,18 @@ WITH means AS (
 )
 SELECT figure, share - avg(share) OVER () AS measured, count, format('{:.0f}% of ZIP codes', 100 * share) AS detail FROM means
 
+-- name: people_left_out
+-- Share of the changed figures that fell, if a fifth of all changed, and 20 or more of them, but not a tenth, fell by over half.
+-- A disaster or a closed base changes few ZIP codes; a revision raises some.
+-- rule: totals limit=0.98 by_state=false
+-- finding: figures fell in many ZIP codes, some by over half, and rose in none
+-- cause: a part of them may be left out, such as people in dormitories, prisons and barracks
+SELECT figure, fell / changed AS measured, fell AS count, format('{:,} of {:,} ZIP codes, {:,} by over half', fell, pairs, halved) AS detail
+FROM (SELECT figure, count(*) AS pairs, count(*) FILTER (new <> old) AS changed, count(*) FILTER (new < old) AS fell,
+             count(*) FILTER (2 * new < old AND old >= 500) AS halved
+      FROM placed_figures WHERE old IS NOT NULL AND new IS NOT NULL GROUP BY figure)
+WHERE 5 * changed > pairs AND halved >= 20 AND 10 * halved < fell
+
 -- name: figures_misplaced
 -- ZIP codes of a state whose figure changed by over a third and is the former one of another ZIP code there, if most such figures are.
 -- rule: totals limit=5
@@ -287,18 +299,6 @@ FROM state_figures WHERE pairs >= 20 AND (greatest(shrunk, grown) < 0.85 * large
 -- cause: they may be those of one group, such as an age, of all instead of one, or margins of error
 SELECT state, figure, greatest(shrunk, grown) / large AS measured, greatest(shrunk, grown) AS count,
        format('{} of {} ZIP codes', greatest(shrunk, grown), large) AS detail FROM state_figures WHERE large >= 20
-
--- name: people_left_out
--- Share of the changed figures that fell, if a fifth of all changed, and 20 or more of them, but not a tenth, fell by over half.
--- A disaster or a closed base changes few ZIP codes; a revision raises some.
--- rule: totals limit=0.98 by_state=false
--- finding: figures fell in many ZIP codes, some by over half, and rose in none
--- cause: a part of them may be left out, such as people in dormitories, prisons and barracks
-SELECT figure, fell / changed AS measured, fell AS count, format('{:,} of {:,} ZIP codes, {:,} by over half', fell, pairs, halved) AS detail
-FROM (SELECT figure, count(*) AS pairs, count(*) FILTER (new <> old) AS changed, count(*) FILTER (new < old) AS fell,
-             count(*) FILTER (2 * new < old AND old >= 500) AS halved
-      FROM placed_figures WHERE old IS NOT NULL AND new IS NOT NULL GROUP BY figure)
-WHERE 5 * changed > pairs AND halved >= 20 AND 10 * halved < fell
 
 -- name: figures_rewritten
 -- Share of the states in which a figure of a past year changed unevenly, if as many figures did, a later year of people stayed, or it changed by 6% on average.
