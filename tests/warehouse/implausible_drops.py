@@ -495,6 +495,12 @@ def _middle_of_state(country: Country) -> None:
                 country.places[name][row] = degrees
 
 
+def _statuses_of_ohio(country: Country) -> None:
+    other = {"acceptable": "unacceptable", "unacceptable": "acceptable"}
+    pairs = zip(country.aliases["state_code"], country.aliases["usps_status"], strict=True)
+    country.aliases["usps_status"] = [other.get(status, status) if state == "OH" else status for state, status in pairs]
+
+
 def _aliases_cut(country: Country) -> None:
     pairs = zip(country.aliases["city_name"], country.aliases["usps_status"], strict=True)
     country.aliases["city_name"] = [name[:9] if status == "primary" else name for name, status in pairs]
@@ -767,6 +773,7 @@ ABSENCE = _mistakes(
         "is unacceptable, was acceptable",
         edit_aliases("usps_status", {"acceptable": "unacceptable", "unacceptable": "acceptable"}.__getitem__),
     ),
+    ("statuses-exchanged-in-a-state", "alias-status-changed", "in OH", _statuses_of_ohio),
     ("large-places-hidden", "coverage-lost", "2019", edit(census(2019), lambda one: None if one > 15_000 else one)),
     ("a-year-that-ends-early", "coverage-lost", "population 2020 in CA", _ends_early),
     ("a-year-of-homes-empty", "vanished-figure", "tot_home_available_2021", lose(HOMES[1])),
@@ -988,18 +995,22 @@ WRONG_TOGETHER = (
     (
         "numbers-of-eight-bits",
         "one-city-for-a-state",
-        "a-county-with-two-codes",
         "points-in-whole-degrees",
         "statuses-of-projects-exchanged",
     ),
-    ("years-of-zeros", "aliases-shifted", "a-namesake-in-another-state", "one-county-for-all", "days-for-months"),
+    ("years-of-zeros", "aliases-shifted", "one-county-for-all", "days-for-months"),
     ("an-age-group-for-all", "a-name-for-another-town", "degrees-and-minutes", "one-county-for-a-state"),
     ("everything-less", "aliases-of-another-state", "a-state-at-one-point", "county-codes-of-another-state"),
     ("a-year-in-thousands", "aliases-of-a-status-gone", "points-at-0", "counties-cut-off"),
     ("forecasts-doubled", "aliases-of-a-state-gone", "points-exchanged", "counties-without-their-last-word"),
     ("less-in-every-place", "half-of-the-names-of-a-state-gone", "nan-as-a-name", "points-in-radians"),
-    ("people-for-homes", "statuses-exchanged", "counties-of-a-state-in-full"),
+    ("people-for-homes", "counties-of-a-state-in-full", "projects-numbered-again"),
     ("a-year-interpolated", "one-zip-code-for-each-name", "an-independent-city-joined-by-name"),
+    ("demand-of-2035", "statuses-exchanged", "a-namesake-in-another-state", "a-county-with-two-codes"),
+    ("new-demand-out-of-step", "statuses-exchanged-in-a-state", "county-codes-late-by-one"),
+    ("people-without-group-quarters", "aliases-cut-off", "counties-without-accents"),
+    ("zeros-filtered-out", "boxes-in-the-middle-of-their-state", "counties-in-title-case"),
+    ("a-year-of-men-at-first", "middles-of-counties-at-first", "statuses-exchanged-at-first"),
     ("rounded-to-hundreds", "aliases-multiplied"),
     ("rounded-to-fives", "counties-with-their-state"),
     ("small-figures-as-one", "aliases-with-their-state", "codes-for-county-names"),

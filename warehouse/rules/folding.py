@@ -63,8 +63,6 @@ def _explain(found: Sequence[Finding], finding: Finding) -> bool:
     if _RANK[rule.name] < _RANK[cause.name]:
         return cause.by_state and found[0].table == finding.table in _PLACES and count > 4 * finding.count
     states = {state for one in found for state in one.measured_in}
-    if found[0].table in _PLACES and COUNTRY in states:
-        states = set()
     if states and not states.issuperset(finding.measured_in.keys() - {COUNTRY}):
         return False  # it also concerns states that the cause does not
     figures = {figure for one in found for figure in one.figures}

@@ -493,7 +493,7 @@ FROM state_series WHERE 2 * new_total > old_total AND 2 * old_total > new_total 
 -- Change of nearly every state's total by the same share from one year to the next; a step back is none.
 -- rule: totals limit=0.1 by_state=false applies=drop derived=true
 -- finding: figures change by the same share from one year to the next in every state
--- cause: a year may be that of one group, such as men or adults, or in another unit
+-- cause: a year may be in another unit, or that of one group, such as men or adults
 SELECT figure, abs(steps[2]) AS measured, count, format('{:+.1f}% after {}', 100 * steps[2], before) AS detail
 FROM (SELECT figure, any_value(before) AS before, sum(pairs)::BIGINT AS count, quantile_cont(new_total / old_total - 1, [0.1, 0.5, 0.9]) AS steps
       FROM state_series WHERE old_total >= 20000 GROUP BY figure HAVING count(*) >= 5)

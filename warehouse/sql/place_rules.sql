@@ -336,7 +336,7 @@ FROM new_aliases a JOIN new_places n ON n.zip_code = a.zip_code WHERE a.state <>
 
 -- name: alias_status_changed
 -- Share of the aliases that have another status than before.
--- rule: places limit=0.05 applies=release
+-- rule: places limit=0.05 applies=release state_factor=4
 -- among: old_aliases
 -- of: alias
 -- finding: have another status
@@ -349,7 +349,7 @@ FROM old_aliases o JOIN new_aliases n ON n.zip_code = o.zip_code AND n.city = o.
 -- Of 100 or more. In real drops, 5% are: the Postal Service accepts the names of its post offices.
 -- rule: places limit=0.5 state_factor=2
 -- among: (SELECT a.* FROM new_aliases a SEMI JOIN new_places p ON p.state = a.state AND p.city = a.city WHERE a.status <> 'primary')
--- of: alias
+-- of: alias city
 -- finding: are the city of other ZIP codes, and unacceptable
 -- cause: the statuses acceptable and unacceptable may be exchanged
 SELECT a.state, a.zip_code, 'usps_status' AS "column", format('{} is {}', a.city, a.status) AS value

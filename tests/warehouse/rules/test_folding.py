@@ -168,7 +168,6 @@ def places(rule: str, number: int, *states: str, table: str = "locations") -> Fi
         ((places("name-cut", 20, "TX"), places("renamed-city", 100, "country")), ("renamed-city", None)),
         ((places("name-cut", 30, "TX"), places("renamed-city", 100, "country")), (None, None)),
         ((places("point-filled", 60, "TX"), places("moved-place", 100, "TX", "OH")), (None, None)),
-        ((places("point-filled", 60, "country"), places("moved-place", 100, "TX", "OH")), (None, "point-filled")),
         (
             (places("state-changed", 18, "FM"), places("alias-of-other-state", 59, "FM", table="aliases")),
             (None, "state-changed"),
