@@ -216,7 +216,7 @@ WITH keys AS (
 )
 SELECT * EXCLUDE (key, ours) FROM keys
 WHERE key IN (SELECT key FROM keys GROUP BY key
-              HAVING any_value(new) >= 1000 AND count(*) > 6 * {limit} OR count(old) > 100 AND count(DISTINCT old) > 10)
+              HAVING any_value(new) >= 1000 AND count(*) > 6 * {limit} OR count(old) > 100 AND max(old) - min(old) > 10)
     OR ours IN (SELECT ours FROM keys WHERE new >= 100 GROUP BY ours HAVING count(ours) > {limit})
 
 -- name: forecasts_flat

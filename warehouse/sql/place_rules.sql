@@ -226,11 +226,12 @@ WHERE county <> was_county AND county_name = was_county_name AND county IN (SELE
 -- of: county
 -- finding: have another county name than others with their county code, or another code than others with their name
 -- cause: county names or codes may be shuffled
-SELECT state, zip_code, 'county_fips_code, county_name' AS "column",
-       format('in {} {}, others of {} in {}, of {} in {}', county_name, county, county, usual_name, county_name, usual_code) AS value
-FROM (SELECT n.*, left(county, 2) = s.fips AND right(county, 3) < '510' AS is_county, mode(county_name) OVER (PARTITION BY county) AS usual_name,
-             mode(county) OVER (PARTITION BY state, is_county, county_name) AS usual_code FROM new_places n JOIN known_states s ON s.code = n.state)
-WHERE county_name <> usual_name OR is_county AND county <> usual_code
+WITH own AS (SELECT n.* FROM new_places n JOIN known_states s ON s.code = n.state WHERE left(county, 2) = s.fips AND right(county, 3) < '510')
+SELECT n.state, n.zip_code, 'county_fips_code, county_name' AS "column",
+       concat(format('in {} {}, others of {} in {}', n.county_name, n.county, n.county, name), format(', of {} in {}', n.county_name, code)) AS value
+FROM new_places n LEFT JOIN own USING (zip_code) JOIN (SELECT county, mode(county_name) AS name FROM new_places GROUP BY county) u ON u.county = n.county
+LEFT JOIN (SELECT state, county_name, mode(county) AS code FROM own GROUP BY ALL) c ON c.state = own.state AND c.county_name = own.county_name
+WHERE n.county_name <> name OR own.county <> code
 
 -- name: retired_county
 -- Share of the ZIP codes in a retired county, if others are in a county that replaced it.
