@@ -667,6 +667,12 @@ SCALE = _mistakes(
     ("forecasts-with-the-wrong-sign", "forecast-against-trend", "in CA", _against_the_trend),
     ("a-state-of-another-quarter", "states-apart", "-2.5% in nearly every ZIP code", scale(census(2022), 0.975, "TX")),
     ("a-county-in-tens", "uniform-scale", "CA: -90.0% in nearly every ZIP code", _a_county_in_tens),
+    (
+        "homes-of-a-large-county-tenfold",
+        "uniform-scale",
+        "CT: +899.7% in nearly every",
+        _of_county("09001", lambda one: {HOMES[3]: one[HOMES[3]] and one[HOMES[3]] * 10}),
+    ),
     ("a-total-in-a-county", "repeated-value", "to 41,234", _one_total_for_a_county),
     (
         "demand-that-shrinks",
@@ -920,6 +926,12 @@ PARTS = _mistakes(
         "one value may have been filled in",
         _of_the_first_projects(40, zip_code="90086"),
     ),
+    (
+        "projects-a-day-early",
+        "suspect-records",
+        "a day early",
+        _of_projects("start_date", lambda one: one - timedelta(days=1)),
+    ),
     ("projects-numbered-again", "suspect-records", "numbered again", _projects_numbered_again),
     (
         "statuses-of-projects-exchanged",
@@ -1020,7 +1032,7 @@ WRONG_TOGETHER = (
     ("some-states-of-another-quarter", "demand-shuffled", "a-total-for-many"),
     ("numbers-of-sixteen-bits", "homes-of-a-state-doubled"),
     ("some-a-hundred-times", "years-exchanged-in-a-state", "years-of-a-county-exchanged", "people-of-a-state-gone"),
-    ("a-year-that-ends-early", "unknown-as-99999", "forecasts-shuffled"),
+    ("a-year-that-ends-early", "unknown-as-99999", "forecasts-shuffled", "projects-a-day-early"),
     ("forecasts-from-another-year", "a-state-doubled"),
     ("rows-shuffled-in-a-state", "forecasts-with-the-wrong-sign", "a-default-in-a-county"),
     ("a-year-shuffled", "a-county-in-tens", "a-total-in-a-county"),
@@ -1028,5 +1040,5 @@ WRONG_TOGETHER = (
     ("people-for-the-homes-of-a-county", "forecasts-of-a-state-that-stay"),
     ("a-year-shuffled-at-first", "homes-shuffled-at-first", "a-year-doubled-at-first"),
     ("a-state-in-thousands", "demand-of-a-county-as-0"),
-    ("another-source", "rounded-in-a-county"),
+    ("another-source", "rounded-in-a-county", "homes-of-a-large-county-tenfold"),
 )

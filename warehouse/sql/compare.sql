@@ -163,6 +163,7 @@ WITH moves AS (
 SELECT coalesce(sum(number), 0)::BIGINT AS changed,
        coalesce(list(format('{} to {} ({:,})', coalesce(old, 'null'), coalesce(new, 'null'), number) ORDER BY number DESC, old, new)[:5], []),
        CASE WHEN sum(number) FILTER (new = regexp_replace(old, '^(\d{4})-(\d\d)-(\d\d)$', '\1-\3-\2')) > 0.9 * changed THEN 'day and month may be exchanged'
+            WHEN sum(number) FILTER (TRY_CAST(new AS DATE) = TRY_CAST(old AS DATE) - 1) > 0.9 * changed THEN 'they are a day early; times may have been converted to another zone'
             WHEN sum(number) FILTER ((new, old) IN (SELECT (old, new) FROM moves)) > 0.9 * changed THEN 'two values may be exchanged'
             WHEN '{column}' NOT LIKE '%date' AND count(DISTINCT old) >= 5 AND max(number_of_new) > 0.9 * changed
             THEN 'one value may have been filled in' END,

@@ -9,13 +9,14 @@ WHERE width < 0.5 * abs(ln(1 + share)) AND measured < 0.1 AND staying > 0.2
 
 -- name: figures_multiplied
 -- Share of a state's ZIP codes whose figure became a whole multiple of what it was.
--- Figures of 50 or more, up to twenty times; if all are, they are scaled.
+-- Figures of 50 or more, up to twenty times; if nearly all are, or all by the same number, they are scaled.
 -- rule: totals limit=0.2
 -- finding: figures became multiples of what they were
 -- cause: a join may have multiplied rows before they were added up
 SELECT state, figure, count(*) FILTER (new > old AND new % old = 0 AND new <= 20 * old) AS count, count / count(*) AS measured,
        format('{} of {} ZIP codes', count, count(*)) AS detail
 FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL GROUP BY state, figure HAVING count(*) >= 20 AND measured < 0.95
+    AND count(DISTINCT new // old) FILTER (new > old AND new % old = 0 AND new <= 20 * old) > 1
 
 -- name: uniform_scale
 -- Share by which a figure changed uniformly in nearly every ZIP code of a state; over 15% in a county, while the state stays.
@@ -33,7 +34,7 @@ FROM (SELECT county, ordinal, any_value(state) AS state, any_value(figure) AS fi
       FROM moved_figures WHERE least(old, new) > 0 GROUP BY county, ordinal
       HAVING count(*) >= 4 AND spread[3] - spread[1] < least(0.1, 0.25 * abs(spread[2]))) c
 JOIN placed_figures p ON p.county = c.county AND p.ordinal = c.ordinal
-JOIN state_figures s ON s.state = c.state AND s.figure = c.figure AND s.moved < 0.2 * s.large
+JOIN state_figures s ON s.state = c.state AND s.figure = c.figure AND s.moved < 0.5 * s.large
 WHERE abs(c.share) > 0.15 * (1 + c.open::INTEGER) AND greatest(p.old, p.new) >= 200 AND least(p.old, p.new) > 0
 GROUP BY c.county, c.ordinal HAVING any_value(c.moved) >= 0.8 * count(*)
 
@@ -262,7 +263,7 @@ SELECT figure, share - avg(share) OVER () AS measured, count, format('{:.0f}% of
 -- A disaster or a closed base changes few ZIP codes; a revision raises some.
 -- rule: totals limit=0.98 by_state=false
 -- finding: figures fell in many ZIP codes, some by over half, and rose in none
--- cause: a part of them may be left out, such as people in dormitories, prisons and barracks
+-- cause: a part may be left out, such as people in dormitories, prisons and barracks, or vacant homes
 SELECT figure, fell / changed AS measured, fell AS count, format('{:,} of {:,} ZIP codes, {:,} by over half', fell, pairs, halved) AS detail
 FROM (SELECT figure, count(*) AS pairs, count(*) FILTER (new <> old) AS changed, count(*) FILTER (new < old) AS fell,
              count(*) FILTER (2 * new < old AND old >= 500) AS halved

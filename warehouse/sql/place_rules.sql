@@ -99,8 +99,8 @@ QUALIFY count(*) OVER by_state >= 50 AND max(greatest(abs(latitude) % 1, abs(lon
 
 -- name: point_filled
 -- Share of the ZIP codes that moved to one point together, ten or more from different points, or are at one point with over 500 others.
--- In real drops, 136 are.
--- rule: places limit=0
+-- In real drops, 136 are. The boxes of a large city may all move to its post office.
+-- rule: places limit=0.003
 -- of: point
 -- finding: are at one point together
 -- cause: a default may have been filled in, such as the middle of a county or state, or what a geocoder did not find
@@ -199,7 +199,7 @@ WHERE length(city_name) < length(was_city_name) AND starts_with(was_city_name, c
     OR county_name <> was_county_name AND county_name = regexp_replace(was_county_name, '[^\x00-\x7F]', '', 'g')
 
 -- name: title_case
--- Share of the ZIP codes with a capital S after an apostrophe in their city or county, as in `Prince George'S County`.
+-- Share of the ZIP codes with a capital S after an apostrophe in their city or county, as in Prince George'S County.
 -- rule: places limit=0
 -- of: city county
 -- finding: have a capital S after an apostrophe in a name
