@@ -36,7 +36,7 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
         while top and above[top] and top not in passed:
             passed.add(top)
             top = above[top]
-        if top:
+        if top and top != one.rule:
             folded[id(one)] = msgspec.structs.replace(one, follows=top, remedy=None)
     listed = [folded[id(one)] for one in findings]
     return [_with_consequences(finding, listed) for finding in listed]
