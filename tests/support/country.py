@@ -165,7 +165,7 @@ def _places_of(state: State, number: int, rng: random.Random) -> Iterator[dict[s
     names = [first + last for first in _FIRST for last in _LAST]
     cities = rng.sample(names, len(names))
     south, west, north, east = state.box
-    saint = "Saint " if state.code == "NM" else ""
+    saint, of_county = ("Saint ", "Doña ") if state.code == "NM" else ("", "")
     middle = (0.0, 0.0)
     for at, zip_code in enumerate(zip_codes):
         county = at // ZIP_CODES_OF_A_COUNTY
@@ -176,7 +176,7 @@ def _places_of(state: State, number: int, rng: random.Random) -> Iterator[dict[s
             "zip_code": zip_code,
             "city_name": saint + cities[at * 2 // 3],  # every second city has two ZIP codes
             "state_code": state.code,
-            "county_name": f"City of {cities[-1]}" if is_city else f"{cities[-1 - county]} County",
+            "county_name": f"City of {cities[-1]}" if is_city else f"{of_county}{cities[-1 - county]} County",
             "county_fips_code": f"{state.fips}510" if is_city else f"{state.fips}{2 * county + 1:03}",
             "latitude": round(middle[0] + rng.uniform(-0.2, 0.2), 5),
             "longitude": round(middle[1] + rng.uniform(-0.2, 0.2), 5),
@@ -189,7 +189,7 @@ def _figures_of(place: dict[str, Any], rng: random.Random) -> Figures | None:
         return None
     size = min(60_000.0, math.exp(rng.gauss(8.6, 1.0)))
     if place["state_code"] in ("TX", "CA", "OH") and place["zip_code"][-1] == "7":
-        size /= 2_000  # so few that they may be hidden
+        size /= 3_000  # so few that they may be hidden
     growth = 1 + rng.gauss(0.008, 0.008) + (int(place["county_fips_code"]) // 2 % 5 - 2) * 0.005
     figures = {}
     for year, name in zip(COUNTED_YEARS, COUNTED, strict=True):

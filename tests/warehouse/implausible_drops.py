@@ -461,6 +461,67 @@ def _masked(country: Country) -> None:
     edit(HOMES, lambda homes: round(homes * rng.uniform(0.9, 1.1)))(country)
 
 
+def _county_codes_late(country: Country) -> None:
+    """Each county of California has the code of the next one, and its own name."""
+    codes = country.places["county_fips_code"]
+    rows = country.rows_in("CA")
+    counties = sorted({codes[row] for row in rows})
+    after = dict(zip(counties, [*counties[1:], counties[-1]], strict=True))
+    for row in rows:
+        codes[row] = after[codes[row]]
+
+
+def _households_alone(country: Country) -> None:
+    """In one of fifteen ZIP codes, most people live in a prison or a college; elsewhere, a few do."""
+    for name in (census(2021), census(2022), census(2023)):
+        column = country.figures[name]
+        for row, figure in enumerate(column):
+            if figure is not None:
+                column[row] = figure * 45 // 100 if row % 15 == 0 else figure - figure * (row % 15) // 1_000
+
+
+def _demand_of_2035(country: Country) -> None:
+    """The growth of eleven years instead of six."""
+    pairs = zip(country.figures[HOMES[-1]], country.figures[DEMAND], strict=True)
+    country.figures[DEMAND] = [
+        round(homes * (demand / homes) ** (11 / 6)) if homes and demand else demand for homes, demand in pairs
+    ]
+
+
+def _middle_of_state(country: Country) -> None:
+    for state, point in (("TX", (31.05, -99.07)), ("CA", (37.05, -120.07))):
+        for row in country.rows_in(state)[::5]:
+            for name, degrees in zip(POINT, point, strict=True):
+                country.places[name][row] = degrees
+
+
+def _statuses_of_ohio(country: Country) -> None:
+    other = {"acceptable": "unacceptable", "unacceptable": "acceptable"}
+    pairs = zip(country.aliases["state_code"], country.aliases["usps_status"], strict=True)
+    country.aliases["usps_status"] = [other.get(status, status) if state == "OH" else status for state, status in pairs]
+
+
+def _aliases_cut(country: Country) -> None:
+    pairs = zip(country.aliases["city_name"], country.aliases["usps_status"], strict=True)
+    country.aliases["city_name"] = [name[:9] if status == "primary" else name for name, status in pairs]
+
+
+def _projects_numbered_again(country: Country) -> None:
+    ids = country.projects["project_id"]
+    country.projects["project_id"] = [*ids[1:], ids[0]]
+
+
+def _neighbours_unacceptable(country: Country) -> None:
+    """Each ZIP code of two states has the city of the next one as a further name, but as one that is not acceptable."""
+    for state in ("TX", "CA"):
+        rows = country.rows_in(state)
+        for row, following in itertools.pairwise(rows):
+            values = (country.places["zip_code"][row], state, country.places["city_name"][following], "unacceptable")
+            if values[2] != country.places["city_name"][row]:
+                for name, value in zip(("zip_code", "state_code", "city_name", "usps_status"), values, strict=True):
+                    country.aliases[name].append(value)
+
+
 ORDER = _mistakes(
     ("rows-shuffled-in-a-state", "figures-misplaced", "in TX: population 20", shuffle(PEOPLE, "TX")),
     ("rows-shuffled", "figures-shuffled", "in 7 of 9 states", shuffle(FIGURES)),
@@ -468,6 +529,7 @@ ORDER = _mistakes(
     ("a-year-shuffled", "figures-misplaced", "in TX: population 2017", shuffle(census(2017), "TX")),
     ("forecasts-shuffled", "figures-misplaced", "population 2025", shuffle(FORECAST, "OH")),
     ("demand-shuffled", "figures-misplaced", "est_total_home_demand_2030", shuffle(DEMAND, "CA")),
+    ("new-demand-out-of-step", "figures-shuffled", "in 8 of 9 states", each(noise(DEMAND, 0.02), shift(DEMAND))),
     ("a-few-shuffled", "figures-shuffled", "likeness 0.8", shuffle(PEOPLE, share=0.04)),
     ("years-exchanged", "figures-exchanged", "like the former population 2020", exchange(census(2015), census(2020))),
     (
@@ -495,7 +557,8 @@ ORDER = _mistakes(
     ("places-given-to-a-neighbour", "state-changed", "in NY, was in CT", _border_moved),
     ("states-shuffled", "zip-of-other-state", "first three digits", shuffle("state_code", share=0.1)),
     ("counties-shuffled-in-a-state", "other-county", "FL", shuffle(COUNTY, "FL")),
-    ("county-names-shuffled", "county-name-differs", "CA", shuffle("county_name", "CA")),
+    ("county-names-shuffled", "county-half-moved", "CA", shuffle("county_name", "CA")),
+    ("county-codes-late-by-one", "county-half-moved", "shifted against each other", _county_codes_late),
     ("counties-shuffled", "county-of-other-state", "county code of another state", shuffle(COUNTY)),
     ("points-shuffled-in-a-state", "moved-place", "CA", shuffle(POINT, "CA")),
     ("aliases-shifted", "primary-alias-differs", "aliases or cities may be shuffled", _aliases_shifted),
@@ -508,11 +571,11 @@ ORDER = _mistakes(
     ),
     (
         "a-county-with-two-names",
-        "county-name-differs",
+        "county-differs",
         "another county name",
         _one_row("county_name", "Kerr County", "TX"),
     ),
-    ("a-county-with-two-codes", "county-code-differs", "is 48497, others in", _county_under_another_code),
+    ("a-county-with-two-codes", "county-differs", "48497", _county_under_another_code),
     ("counties-of-two-years", "retired-county", "others in 09110", _half_the_regions),
     ("aliases-of-another-state", "alias-of-other-state", "aliases are in another state", _aliases_like(("FL", "OH"))),
     (
@@ -529,7 +592,7 @@ ORDER = _mistakes(
     ),
     ("homes-for-demand", "figures-exchanged", "looks like the former tot_home_available_2023", copy(HOMES[3], DEMAND)),
     ("latitudes-shuffled-in-a-state", "moved-place", "in OH 37", shuffle("latitude", "OH")),
-    ("cities-for-counties", "county-name-differs", "others of 48001 in", copy("city_name", "county_name")),
+    ("cities-for-counties", "county-differs", "others of 48001 in", copy("city_name", "county_name")),
     ("zip-codes-for-county-codes", "county-of-other-state", "458 of 458", copy("zip_code", "county_fips_code")),
     ("homes-of-a-county-shifted", "figures-misplaced", "tot_home_available_2021", _a_county_shifted),
     (
@@ -568,6 +631,8 @@ SCALE = _mistakes(
     ("rows-joined-twice", "figures-multiplied", "a join may have multiplied rows", _joined_twice),
     ("numbers-of-eight-bits", "figures-wrapped", "too few bits", edit(census(2019), lambda one: one % 256)),
     ("years-of-zeros", "zeros-gained", "became 0", fill((census(2016), census(2017)), 0)),
+    ("people-without-group-quarters", "people-left-out", "dormitories", _households_alone),
+    ("demand-of-2035", "demand-of-another-year", "1.50 times the growth", _demand_of_2035),
     ("an-age-group-for-all", "figures-of-a-part", "one group, such as an age", noise(PEOPLE, 0.35, mean=0.1)),
     ("everything-less", "uniform-scale", "-4.0% in nearly every ZIP code", scale(FIGURES, 0.96)),
     ("a-year-in-thousands", "uniform-scale", "population 2020", scale(census(2020), 0.01)),
@@ -589,8 +654,8 @@ SCALE = _mistakes(
     ("rounded-to-fives", "figures-rounded", "are multiples of 5", edit(HOMES, lambda one: 5 * round(one / 5))),
     (
         "small-figures-as-one",
-        "figures-levelled",
-        "became the same in many",
+        "repeated-value",
+        "one value for a range",
         edit(COUNTED, lambda one: 901 if one < 5_000 else one),
     ),
     (
@@ -602,6 +667,12 @@ SCALE = _mistakes(
     ("forecasts-with-the-wrong-sign", "forecast-against-trend", "in CA", _against_the_trend),
     ("a-state-of-another-quarter", "states-apart", "-2.5% in nearly every ZIP code", scale(census(2022), 0.975, "TX")),
     ("a-county-in-tens", "uniform-scale", "CA: -90.0% in nearly every ZIP code", _a_county_in_tens),
+    (
+        "homes-of-a-large-county-tenfold",
+        "uniform-scale",
+        "CT: +899.7% in nearly every",
+        _of_county("09001", lambda one: {HOMES[3]: one[HOMES[3]] and one[HOMES[3]] * 10}),
+    ),
     ("a-total-in-a-county", "repeated-value", "to 41,234", _one_total_for_a_county),
     (
         "demand-that-shrinks",
@@ -644,12 +715,18 @@ SCALE = _mistakes(
     ("demand-of-a-county-as-0", "zeroed-figure", "est_total_home_demand_2030: 10 ZIP codes", _demand_of_a_county_as_0),
     (
         "units-of-projects-tenfold",
-        "leaping-record",
+        "suspect-records",
         "total_units of 240",
         _of_projects("total_units", lambda one: one * 10),
     ),
 )
 SCALE += _mistakes(
+    (
+        "a-year-of-men-at-first",
+        "series-scale",
+        "-50.6% after population 2023",
+        scale((COUNTED[-1], *FORECAST), 0.49),
+    ),
     ("a-year-doubled-at-first", "series-drift", "in OH", scale(census(2018), 2, "OH")),
     ("homes-of-people-at-first", "people-per-home", "people for each home", scale((*HOMES, DEMAND), 2.25)),
     ("demand-of-people-at-first", "demand-beside-homes", "demand may be another column", scale(DEMAND, 2.25)),
@@ -674,14 +751,15 @@ ABSENCE = _mistakes(
     ("people-of-a-state-gone", "coverage-lost", "in NM: population 20", lose(PEOPLE, "NM")),
     ("a-year-gone-in-places", "coverage-lost", "population 2018", lose(census(2018), share=0.04)),
     ("homes-of-a-county-gone", "coverage-lost", "in Ashton County, TX: 10 of 10", _homes_of_a_county_gone),
+    ("zeros-filtered-out", "zeros-lost", "left out rows with 0", edit(HOMES, lambda homes: homes or None)),
     ("forecasts-gone", "vanished-figure", "population 2025", without_column(*FORECAST)),
     ("a-year-gone", "vanished-figure", "population 2017", without_column(census(2017))),
     ("last-month-again", "delivered-before", "was delivered before", last_month),
     ("people-of-last-month", "delivered-before", "population is that of", _of_last_month(*PEOPLE)),
     ("an-old-export", "older-than-current", "housing: 2026-10-01, after 2026-10-05", _earlier),
     ("a-date-in-the-future", "future-date", "in the future", _next_year),
-    ("counties-gone", "place-value-lost", "lost their county", lose(COUNTY, share=0.5)),
-    ("points-of-a-state-gone", "place-value-lost", "DE 25", lose(POINT, "DE")),
+    ("counties-gone", "place-value-missing", "have no county", lose(COUNTY, share=0.5)),
+    ("points-of-a-state-gone", "place-value-missing", "DE 25", lose(POINT, "DE")),
     ("aliases-of-a-status-gone", "aliases-lost", "aliases are gone", _primary_only),
     (
         "aliases-of-a-state-gone",
@@ -697,10 +775,11 @@ ABSENCE = _mistakes(
     ),
     (
         "statuses-exchanged",
-        "alias-statuses-exchanged",
+        "alias-status-changed",
         "is unacceptable, was acceptable",
         edit_aliases("usps_status", {"acceptable": "unacceptable", "unacceptable": "acceptable"}.__getitem__),
     ),
+    ("statuses-exchanged-in-a-state", "alias-status-changed", "in OH", _statuses_of_ohio),
     ("large-places-hidden", "coverage-lost", "2019", edit(census(2019), lambda one: None if one > 15_000 else one)),
     ("a-year-that-ends-early", "coverage-lost", "population 2020 in CA", _ends_early),
     ("a-year-of-homes-empty", "vanished-figure", "tot_home_available_2021", lose(HOMES[1])),
@@ -722,9 +801,10 @@ ABSENCE += _mistakes(
 NONSENSE = _mistakes(
     ("longitude-without-sign", "place-outside-state", "without a sign", edit("longitude", abs)),
     ("longitude-without-sign-in-a-state", "place-outside-state", "DE 25", edit("longitude", abs, "DE")),
-    ("middles-of-counties", "shared-point", "at the point of another one", _middles_of_counties),
+    ("boxes-in-the-middle-of-their-state", "point-filled", "middle of a county or state", _middle_of_state),
+    ("middles-of-counties", "point-filled", "the middle of a county", _middles_of_counties),
     ("points-in-whole-degrees", "whole-degrees", "whole degrees", edit(POINT, lambda degrees: float(round(degrees)))),
-    ("a-namesake-in-another-state", "point-left-state", "same name in another state", _at_a_namesake),
+    ("a-namesake-in-another-state", "place-outside-state", "those of a namesake", _at_a_namesake),
     ("degrees-and-minutes", "minutes-as-decimals", "in TX 100", edit(POINT, _minutes, "TX")),
     (
         "a-state-at-one-point",
@@ -751,6 +831,13 @@ NONSENSE = _mistakes(
     ("unknown-territory", "unknown-state", "locations.state_code", fill("state_code", "ZZ", share=0.02)),
     ("another-state-nearby", "zip-of-other-state", "in RI", fill("state_code", "RI", "CT", share=0.1)),
     ("names-cut-off", "cut-to-length", "may have been cut off", edit("city_name", lambda name: name[:8])),
+    (
+        "counties-without-accents",
+        "name-cut",
+        "letters with accents",
+        edit("county_name", lambda name: name.encode("ascii", "ignore").decode()),
+    ),
+    ("counties-in-title-case", "title-case", "Prince George'S", fill("county_name", "Prince George'S County", "DE")),
     ("counties-cut-off", "name-cut", "only a part", edit("county_name", lambda name: name[:8])),
     ("counties-without-their-last-word", "name-cut", "lost a word", edit("county_name", lambda name: name.split()[0])),
     ("city-and-county-exchanged", "city-like-county", "named as a county", exchange("city_name", "county_name")),
@@ -791,6 +878,7 @@ NONSENSE = _mistakes(
     ("escaped-names", "garbled-name", "are escaped", edit("city_name", lambda one: f"O&#39;{one}", share=0.02)),
     ("states-for-cities", "renamed-city", "another column", copy("state_code", "city_name")),
     ("one-city-for-a-state", "renamed-city", "in TX 100", fill("city_name", "Dallas", "TX")),
+    ("aliases-cut-off", "alias-cut", "may have been cut off", _aliases_cut),
     (
         "every-alias-primary",
         "alias-status-changed",
@@ -798,7 +886,11 @@ NONSENSE = _mistakes(
         edit_aliases("usps_status", lambda _: "primary"),
     ),
 )
-NONSENSE += _mistakes(("one-point-for-many", "same-place", "one point", added(520, "CA")), first=True)
+NONSENSE += _mistakes(
+    ("one-point-for-many", "point-filled", "at one point together", added(520, "CA")),
+    ("middles-of-counties-at-first", "shared-point", "at the point of another one", _middles_of_counties),
+    first=True,
+)
 
 PARTS = _mistakes(
     (
@@ -835,6 +927,13 @@ PARTS = _mistakes(
         _of_the_first_projects(40, zip_code="90086"),
     ),
     (
+        "projects-a-day-early",
+        "suspect-records",
+        "a day early",
+        _of_projects("start_date", lambda one: one - timedelta(days=1)),
+    ),
+    ("projects-numbered-again", "suspect-records", "numbered again", _projects_numbered_again),
+    (
         "statuses-of-projects-exchanged",
         "suspect-records",
         "two values may be exchanged",
@@ -858,8 +957,9 @@ PARTS += _mistakes(
         "aliases-that-end-early",
         "alias-missing",
         "a part of the aliases",
-        lambda country: country.keep_aliases(lambda zip_code: zip_code < "8"),
+        lambda country: country.keep_aliases(lambda zip_code: zip_code < "5"),
     ),
+    ("statuses-exchanged-at-first", "acceptable-aliases-rejected", "may be exchanged", _neighbours_unacceptable),
     first=True,
 )
 
@@ -907,18 +1007,22 @@ WRONG_TOGETHER = (
     (
         "numbers-of-eight-bits",
         "one-city-for-a-state",
-        "a-county-with-two-codes",
         "points-in-whole-degrees",
         "statuses-of-projects-exchanged",
     ),
-    ("years-of-zeros", "aliases-shifted", "a-namesake-in-another-state", "one-county-for-all", "days-for-months"),
+    ("years-of-zeros", "aliases-shifted", "one-county-for-all", "days-for-months"),
     ("an-age-group-for-all", "a-name-for-another-town", "degrees-and-minutes", "one-county-for-a-state"),
     ("everything-less", "aliases-of-another-state", "a-state-at-one-point", "county-codes-of-another-state"),
     ("a-year-in-thousands", "aliases-of-a-status-gone", "points-at-0", "counties-cut-off"),
     ("forecasts-doubled", "aliases-of-a-state-gone", "points-exchanged", "counties-without-their-last-word"),
     ("less-in-every-place", "half-of-the-names-of-a-state-gone", "nan-as-a-name", "points-in-radians"),
-    ("people-for-homes", "statuses-exchanged", "counties-of-a-state-in-full"),
+    ("people-for-homes", "counties-of-a-state-in-full", "projects-numbered-again"),
     ("a-year-interpolated", "one-zip-code-for-each-name", "an-independent-city-joined-by-name"),
+    ("demand-of-2035", "statuses-exchanged", "a-namesake-in-another-state", "a-county-with-two-codes"),
+    ("new-demand-out-of-step", "statuses-exchanged-in-a-state", "county-codes-late-by-one"),
+    ("people-without-group-quarters", "aliases-cut-off", "counties-without-accents"),
+    ("zeros-filtered-out", "boxes-in-the-middle-of-their-state", "counties-in-title-case"),
+    ("a-year-of-men-at-first", "middles-of-counties-at-first", "statuses-exchanged-at-first"),
     ("rounded-to-hundreds", "aliases-multiplied"),
     ("rounded-to-fives", "counties-with-their-state"),
     ("small-figures-as-one", "aliases-with-their-state", "codes-for-county-names"),
@@ -928,7 +1032,7 @@ WRONG_TOGETHER = (
     ("some-states-of-another-quarter", "demand-shuffled", "a-total-for-many"),
     ("numbers-of-sixteen-bits", "homes-of-a-state-doubled"),
     ("some-a-hundred-times", "years-exchanged-in-a-state", "years-of-a-county-exchanged", "people-of-a-state-gone"),
-    ("a-year-that-ends-early", "unknown-as-99999", "forecasts-shuffled"),
+    ("a-year-that-ends-early", "unknown-as-99999", "forecasts-shuffled", "projects-a-day-early"),
     ("forecasts-from-another-year", "a-state-doubled"),
     ("rows-shuffled-in-a-state", "forecasts-with-the-wrong-sign", "a-default-in-a-county"),
     ("a-year-shuffled", "a-county-in-tens", "a-total-in-a-county"),
@@ -936,5 +1040,5 @@ WRONG_TOGETHER = (
     ("people-for-the-homes-of-a-county", "forecasts-of-a-state-that-stay"),
     ("a-year-shuffled-at-first", "homes-shuffled-at-first", "a-year-doubled-at-first"),
     ("a-state-in-thousands", "demand-of-a-county-as-0"),
-    ("another-source", "rounded-in-a-county"),
+    ("another-source", "rounded-in-a-county", "homes-of-a-large-county-tenfold"),
 )

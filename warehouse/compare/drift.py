@@ -1,9 +1,10 @@
 """Checks the comparison with the current release against the limits of the drift rules."""
 
+import math
 from collections.abc import Iterator
 
 from warehouse.rules.all_rules import RuleLimits, make_finding
-from warehouse.schema.comparison import Comparison
+from warehouse.schema.comparison import Comparison, RecordChanges
 from warehouse.schema.findings import Finding
 
 # A column is not checked if fewer records changed: in a small table, a large share may change in a month.
@@ -12,16 +13,10 @@ _FEWEST_RECORDS = 20
 
 def drift_findings(comparison: Comparison, limits: RuleLimits) -> list[Finding]:
     """Returns findings on columns that vanish and on records, and a one-line summary of all changes."""
-    return [
-        *_vanished(comparison, limits),
-        *_lost_figures(comparison),
-        *_records_lost(comparison, limits),
-        *_records_gained(comparison, limits),
-        *_records_leaping(comparison, limits),
-        *_records_suspect(comparison, limits),
-        *_records_changed(comparison, limits),
-        _summary(comparison),
-    ]
+    found = [*_vanished(comparison, limits), *_lost_figures(comparison)]
+    for name, records in comparison.records.items():
+        found += [*_records_lost_and_gained(name, records, limits), *_records_changed(name, records, limits)]
+    return [*found, _summary(comparison)]
 
 
 def _vanished(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
@@ -52,26 +47,20 @@ def _lost_figures(comparison: Comparison) -> Iterator[Finding]:
         )
 
 
-def _records_lost(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
-    limit = limits["records-lost"]
-    for name, records in comparison.records.items():
-        share = records.lost / records.old_count if records.old_count else 0
-        if share > limit:
-            others = (
-                "; about as many are new, so ids may have changed"
-                if abs(records.gained / records.lost - 1) < 0.1
-                else ""
-            )
-            yield make_finding(
-                "records-lost",
-                f"{records.lost:,} of {records.old_count:,} records of {name} would be lost "
-                f"({share:.1%}, limit {limit:.1%}){others}",
-                table=name,
-                count=records.lost,
-                measured=share,
-                samples=records.lost_samples,
-            )
-            continue
+def _records_lost_and_gained(name: str, records: RecordChanges, limits: RuleLimits) -> Iterator[Finding]:
+    lost, gained = (number / (records.old_count or math.inf) for number in (records.lost, records.gained))
+    if lost > (limit := limits["records-lost"]):
+        others = "; about as many are new, so ids may have changed" if abs(gained / lost - 1) < 0.1 else ""
+        yield make_finding(
+            "records-lost",
+            f"{records.lost:,} of {records.old_count:,} records of {name} would be lost "
+            f"({lost:.1%}, limit {limit:.1%}){others}",
+            table=name,
+            count=records.lost,
+            measured=lost,
+            samples=records.lost_samples,
+        )
+    else:
         for state, number in records.emptied.items():
             yield make_finding(
                 "records-lost",
@@ -81,71 +70,45 @@ def _records_lost(comparison: Comparison, limits: RuleLimits) -> Iterator[Findin
                 measured=1.0,
                 measured_in={state: 1.0},
             )
+    if gained > (limit := limits["records-gained"]):
+        yield make_finding(
+            "records-gained",
+            f"{records.gained:,} records of {name} are new; {records.old_count:,} were there "
+            f"({gained:+.1%}, limit {limit:.1%})",
+            table=name,
+            count=records.gained,
+            measured=gained,
+        )
 
 
-def _records_gained(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
-    limit = limits["records-gained"]
-    for name, records in comparison.records.items():
-        share = records.gained / records.old_count if records.old_count else 0
-        if share > limit:
+def _records_changed(name: str, records: RecordChanges, limits: RuleLimits) -> Iterator[Finding]:
+    for column, suspicion in records.suspicions.items():
+        if (number := records.suspects[column]) > limits["suspect-records"]:
             yield make_finding(
-                "records-gained",
-                f"{records.gained:,} records of {name} are new; {records.old_count:,} were there "
-                f"({share:+.1%}, limit {limit:.1%})",
+                "suspect-records",
+                f"{column} of {number:,} records of {name} changed: {suspicion}",
                 table=name,
-                count=records.gained,
-                measured=share,
+                column=column,
+                count=number,
+                measured=number,
+                samples=records.moves.get(column, ()),
             )
-
-
-def _records_leaping(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
-    for name, records in comparison.records.items():
-        for column, number in records.leaps.items():
-            if number > limits["leaping-record"]:
-                yield make_finding(
-                    "leaping-record",
-                    f"{column} of {number:,} records of {name} grew or shrank more than fivefold; "
-                    "some may be in another unit, multiplied by a join, or exchanged with another column",
-                    table=name,
-                    column=column,
-                    count=number,
-                    measured=number,
-                )
-
-
-def _records_suspect(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
-    for name, records in comparison.records.items():
-        for column, suspicion in records.suspicions.items():
-            if (number := records.columns[column]) > limits["suspect-records"]:
-                yield make_finding(
-                    "suspect-records",
-                    f"{column} of {number:,} records of {name} changed: {suspicion}",
-                    table=name,
-                    column=column,
-                    count=number,
-                    measured=number,
-                    samples=records.moves[column],
-                )
-
-
-def _records_changed(comparison: Comparison, limits: RuleLimits) -> Iterator[Finding]:
     limit = limits["records-changed"]
-    for name, records in comparison.records.items():
-        many = {column: number for column, number in records.columns.items() if number >= _FEWEST_RECORDS}
-        shares = {column: number / records.common for column, number in many.items()}
-        beyond = sorted((column for column in shares if shares[column] > limit), key=lambda column: -shares[column])
-        if beyond:
-            share = f"{shares[beyond[0]]:.0%} of {records.common:,}, limit {limit:.0%}"
-            yield make_finding(
-                "records-changed",
-                f"many records of {name} have another {', '.join(beyond)} ({share}); "
-                "columns may be exchanged, shuffled, coded, emptied or in another unit",
-                table=name,
-                column=beyond[0] if len(beyond) == 1 else None,
-                count=many[beyond[0]],
-                measured=shares[beyond[0]],
-                samples=tuple(f"{column}: {', '.join(records.moves.get(column, ())[:3])}" for column in beyond[:5]),
-            )
+    many = {column: number for column, number in records.columns.items() if number >= _FEWEST_RECORDS}
+    shares = {column: number / records.common for column, number in many.items()}
+    beyond = sorted((column for column in shares if shares[column] > limit), key=lambda column: -shares[column])
+    if beyond:
+        share = f"{shares[beyond[0]]:.0%} of {records.common:,}, limit {limit:.0%}"
+        yield make_finding(
+            "records-changed",
+            f"many records of {name} have another {', '.join(beyond)} ({share}); "
+            "columns may be exchanged, shuffled, coded, emptied or in another unit",
+            table=name,
+            column=beyond[0] if len(beyond) == 1 else None,
+            count=many[beyond[0]],
+            measured=shares[beyond[0]],
+            samples=tuple(f"{column}: {', '.join(records.moves.get(column, ())[:3])}" for column in beyond[:5]),
+        )
 
 
 def _summary(comparison: Comparison) -> Finding:

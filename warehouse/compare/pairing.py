@@ -8,7 +8,7 @@ from warehouse import sql
 from warehouse.releases.files import table_file
 from warehouse.schema.counties import RETIRED_COUNTIES
 from warehouse.schema.states import STATES
-from warehouse.schema.tables import ALIASES, HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION
+from warehouse.schema.tables import ALIASES, HOUSING, HOUSING_FIGURES, LOCATIONS, POPULATION, TABLES
 
 # Ordinals of housing figures begin here (compare.sql). The ordinal of a population is its year.
 _FIRST_HOUSING = 10_000
@@ -21,8 +21,8 @@ def pair_releases(connection: duckdb.DuckDBPyConnection, old: Path | None, new: 
     `old_aliases` and `new_aliases`. Figures of `first_open_year` and later are open: they may still be revised.
     """
     _pair_places(connection, old, new)
-    view_figures(connection, "old_figures", old)
-    view_figures(connection, "new_figures", new)
+    view_figures(connection, "old_figures", _rows(old, new))
+    view_figures(connection, "new_figures", _rows(new, new))
     ordinals = [row[0] for row in connection.execute(sql.statement("figure_ordinals")).fetchall()]
     names = [_figure(ordinal) for ordinal in ordinals]
     listed = ", ".join(f"'{name}'" for name in names or HOUSING_FIGURES)  # an empty ENUM is an error
@@ -30,19 +30,22 @@ def pair_releases(connection: duckdb.DuckDBPyConnection, old: Path | None, new: 
     connection.execute(sql.statement("placed_figures"))
 
 
-def view_figures(connection: duckdb.DuckDBPyConnection, view: str, folder: Path | None) -> None:
-    """Creates the view of the figures of the release in `folder`. Without a folder, the view is empty."""
-    if folder is None:
-        connection.execute(sql.statement("no_figures_view", view=view))
-        return
+def _rows(folder: Path | None, like: Path) -> dict[str, str]:
+    """Returns the FROM expressions for the needed tables in `folder`. Without a folder, they have no rows."""
+    tables = {table.name: sql.rows_of(table_file(folder or like, table.name)) for table in TABLES if table.needed}
+    return tables if folder else {name: sql.statement("no_rows", rows=rows) for name, rows in tables.items()}
+
+
+def view_figures(connection: duckdb.DuckDBPyConnection, view: str, rows: dict[str, str]) -> None:
+    """Creates the view of the figures in `rows`, by table."""
     year = POPULATION.column("year")
     text = sql.statement(
         "figures_view",
         view=view,
-        population=sql.rows_of(table_file(folder, POPULATION.name)),
+        population=rows[POPULATION.name],
         first=str(year.minimum),
         last=str(year.maximum),
-        housing=sql.rows_of(table_file(folder, HOUSING.name)),
+        housing=rows[HOUSING.name],
         ordinals=", ".join(str(_FIRST_HOUSING + number) for number in range(len(HOUSING_FIGURES))),
         figures=", ".join(HOUSING_FIGURES),
     )
@@ -53,15 +56,23 @@ def total_figures(connection: duckdb.DuckDBPyConnection) -> None:
     """Creates the other tables and macros that the rules query, from the tables of `pair_releases`."""
     _create_states(connection)
     _create_areas(connection, "area_figures", "(SELECT *, old AS current FROM placed_figures)")
-    for statement in ("drift_of", "losses_of", "figures_by_state", "series_by_state", "moved_figures", "figure_sample"):
-        connection.execute(sql.statement(statement))
+    for name in (
+        "drift_of",
+        "losses_of",
+        "figures_by_state",
+        "series_by_state",
+        "moved_figures",
+        "figure_sample",
+        "county_growth",
+    ):
+        connection.execute(sql.statement(name))
 
 
 def pair_baseline(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """Creates `baseline_figures` from the release in `folder` and the tables of `pair_releases`."""
-    view_figures(connection, "old_baseline", folder)
-    rows = sql.rows_of(table_file(folder, LOCATIONS.name))
-    _create_areas(connection, "baseline_figures", sql.statement("since_baseline", locations=rows))
+    rows = _rows(folder, folder)
+    view_figures(connection, "old_baseline", rows)
+    _create_areas(connection, "baseline_figures", sql.statement("since_baseline", locations=rows[LOCATIONS.name]))
 
 
 def _create_areas(connection: duckdb.DuckDBPyConnection, table: str, figures: str) -> None:
@@ -82,20 +93,12 @@ def _figure(ordinal: int) -> str:
 
 
 def _pair_places(connection: duckdb.DuckDBPyConnection, old: Path | None, new: Path) -> None:
-    _view_places(connection, "new_places", new)
-    if old is None:
-        connection.execute(sql.statement("no_places", table="old_places", like="new_places"))
-    else:
-        _view_places(connection, "old_places", old)
+    for name, rows in (("old_places", _rows(old, new)), ("new_places", _rows(new, new))):
+        connection.execute(sql.statement("places", table=name, locations=rows[LOCATIONS.name]))
     connection.execute(sql.statement("paired_places"))
     connection.execute(sql.statement("changed_places"))
     for name, folder in (("old_aliases", old), ("new_aliases", new)):
         _view_aliases(connection, name, folder)
-
-
-def _view_places(connection: duckdb.DuckDBPyConnection, name: str, folder: Path) -> None:
-    rows = sql.rows_of(table_file(folder, LOCATIONS.name))
-    connection.execute(sql.statement("places", table=name, locations=rows))
 
 
 def _view_aliases(connection: duckdb.DuckDBPyConnection, name: str, folder: Path | None) -> None:

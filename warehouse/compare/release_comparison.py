@@ -39,6 +39,8 @@ _MAX_SAMPLES = 5
 _MAX_DISTRIBUTIONS = 3
 _MAX_STATES = 100
 _MAX_FIELDS = 8  # in an example
+_LEAPING = "more than fivefold; some may be in another unit, multiplied by a join, or exchanged with another column"
+_RENUMBERED = "they have the values of other ids; rows may have been numbered again"
 _PLACE_FIELDS = ("city_name", "state_code", "county_name", "county_fips_code", "latitude", "longitude")
 
 
@@ -165,32 +167,32 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
         if not table.has_ids or not before.exists() or not after.exists():
             continue
         parts = {"id": table.key[0], "old": _servable(table.name, old), "new": _servable(table.name, new)}
-        text = sql.statement("records_changed", columns=", ".join(table.column_names), **parts)
-        ((count, gained, lost, changed, samples),) = connection.execute(text).fetchall()
-        columns = {
-            name: connection.execute(sql.statement("column_moves", column=name, **parts)).fetchall()[0]
-            for name in (table.column_names if changed else ())
-        }
+        others = ", ".join(name for name in table.column_names if name not in table.key)
+        text = sql.statement("records_changed", columns=others, **parts)
+        ((count, gained, lost, changed, renumbered, samples),) = connection.execute(text).fetchall()
+        columns = {}
+        suspicions: dict[str, tuple[str, int]] = {}
+        for column in table.columns if changed else ():
+            text = sql.statement("column_moves", column=column.name, isnumber=str(column.kind == "integer"), **parts)
+            ((number, moves, suspicion, leaping),) = connection.execute(text).fetchall()
+            columns[column.name] = number, tuple(moves)
+            if suspicion or leaping:
+                suspicions[column.name] = (suspicion, number) if suspicion else (_LEAPING, leaping)
+        if 2 * renumbered > changed:
+            suspicions = {table.key[0]: (_RENUMBERED, renumbered)}
         found[table.name] = RecordChanges(
             old_count=count,
             gained=gained,
             lost=lost,
             changed=changed,
-            columns={name: number for name, (number, _, _) in columns.items() if number},
-            moves={name: tuple(moves) for name, (_, moves, _) in columns.items() if moves},
-            suspicions={name: suspicion for name, (_, _, suspicion) in columns.items() if suspicion},
-            leaps=_count_leaps(connection, table.number_names, **parts) if changed else {},
+            columns={name: number for name, (number, _) in columns.items() if number},
+            moves={name: moves for name, (_, moves) in columns.items() if moves},
+            suspicions={name: why for name, (why, _) in suspicions.items()},
+            suspects={name: number for name, (_, number) in suspicions.items()},
             lost_samples=tuple(samples),
             emptied=dict(connection.execute(sql.statement("states_emptied", **parts)).fetchall()) if lost else {},
         )
     return found
-
-
-def _count_leaps(connection: duckdb.DuckDBPyConnection, names: tuple[str, ...], **parts: str) -> dict[str, int]:
-    """Returns by column the number of records that leap, for columns that have any."""
-    counts = ", ".join(sql.statement("column_leaps", column=name) for name in names)
-    (numbers,) = connection.execute(sql.statement("columns_changed", changes=counts, **parts)).fetchall()
-    return {name: number for name, number in zip(names, numbers, strict=True) if number}
 
 
 def _servable(name: str, folder: Path) -> str:

@@ -38,7 +38,7 @@ def parse_acceptance(words: Sequence[str], reason: str, by: str, at: datetime) -
             continue
         if not bound:
             raise _unbounded(rule)
-        limits[what] = _number(what, rule.unit, bound)
+        limits[what] = max(limits.get(what, 0), _number(what, rule.unit, bound))  # several findings of one rule
     return Acceptance(rules=tuple(dict.fromkeys(names)), limits=limits, reason=reason, by=by, at=at) if names else None
 
 

@@ -41,20 +41,11 @@ DRIFT_RULES: tuple[Rule, ...] = (
         override=True,
     ),
     Rule(
-        name="leaping-record",
-        applies="release",
-        of=("records",),
-        remedy=CHECK_SOURCE,
-        about="Records (projects) whose number of units grew or shrank more than fivefold.",
-        limit=20,
-        unit="rows",
-        override=True,
-    ),
-    Rule(
         name="suspect-records",
         applies="release",
         of=("records",),
-        about="Records (projects) whose day and month were exchanged, or two values, or that all have one value now.",
+        about="Records (projects) with a suspect change: day and month or two values exchanged, one value for all, the "
+        "values of another id, or units that grew or shrank more than fivefold.",
         remedy=CHECK_SOURCE,
         limit=20,
         unit="rows",

@@ -25,16 +25,19 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
     by_rule: dict[str, list[Finding]] = {}
     for one in sorted(errors, key=lambda one: _RANK[one.rule]):
         by_rule.setdefault(one.rule, []).append(one)
-    roots: dict[str, str | None] = {}  # by rule; None if one of its findings has no cause
+    causes = {id(one): _cause(one, by_rule) for one in errors}
+    # a rule is a consequence itself if all its findings have a cause
+    above = {
+        rule: causes[id(found[0])] if all(causes[id(one)] for one in found) else None for rule, found in by_rule.items()
+    }
     folded = {id(one): one for one in findings}
-    for rule, found in by_rule.items():
-        causes = [_cause(one, by_rule) for one in found]
-        # a cause that has a cause itself is not the root
-        tops = [cause and (roots.get(cause) or cause) for cause in causes]
-        roots[rule] = None if None in tops else tops[0]
-        for one, top in zip(found, tops, strict=True):
-            if top:
-                folded[id(one)] = msgspec.structs.replace(one, follows=top, remedy=None)
+    for one in errors:
+        top, passed = causes[id(one)], {one.rule}
+        while top and above[top] and top not in passed:
+            passed.add(top)
+            top = above[top]
+        if top and top != one.rule:
+            folded[id(one)] = msgspec.structs.replace(one, follows=top, remedy=None)
     listed = [folded[id(one)] for one in findings]
     return [_with_consequences(finding, listed) for finding in listed]
 
@@ -48,10 +51,17 @@ def _cause(finding: Finding, errors: Mapping[str, Sequence[Finding]]) -> str | N
 
 
 def _explain(found: Sequence[Finding], finding: Finding) -> bool:
-    """Returns whether the findings of one rule explain `finding`, of a later rule that looks at the same subject."""
+    """Returns whether the findings of one rule explain `finding`, of a later rule that looks at the same subject.
+
+    Of two rules on places, the later one explains the earlier if it has over four times as many rows: the earlier one,
+    which is more specific, then has only a few of them by chance.
+    """
     cause, rule = RULES[found[0].rule], RULES[finding.rule]
-    if _RANK[rule.name] <= _RANK[cause.name] or not {*cause.of, *cause.explains}.intersection(rule.of):
+    if rule is cause or not {*cause.of, *cause.explains}.intersection(rule.of):
         return False
+    count = sum(one.count for one in found)
+    if _RANK[rule.name] < _RANK[cause.name]:
+        return cause.by_state and found[0].table == finding.table in _PLACES and count > 4 * finding.count
     states = {state for one in found for state in one.measured_in}
     if states and not states.issuperset(finding.measured_in.keys() - {COUNTRY}):
         return False  # it also concerns states that the cause does not
@@ -64,11 +74,10 @@ def _explain(found: Sequence[Finding], finding: Finding) -> bool:
         return figures.issuperset(finding.figures)
     elif {found[0].table, finding.table}.difference(_PLACES, (None, found[0].table)):
         return False  # it is on another table
-    count = sum(one.count for one in found)
     if finding.figures and not isinstance(rule, PlausibilityRule) and found[0].table in _PLACES:
         return count >= finding.count  # a figure is missing in every place
-    # a few failing places do not explain many
-    return finding.table not in _PLACES or 2 * count >= finding.count
+    # a few failing places do not explain many; a ZIP code has two aliases on average
+    return finding.table not in _PLACES or (2 if found[0].table == finding.table else 4) * count >= finding.count
 
 
 def _unreadable_cause(finding: Finding, errors: Iterable[Finding]) -> str | None:
@@ -112,21 +121,8 @@ def _with_consequences(cause: Finding, findings: Iterable[Finding]) -> Finding:
     if not consequences:
         return cause
     if all(RULES[one.rule].acceptable for one in consequences):
-        farthest: dict[str, Finding] = {}
-        for one in (cause, *consequences):
-            farthest[one.rule] = _farthest(farthest.get(one.rule, one), one)
-        remedy = cause.remedy.removesuffix(own) + offer(chain.from_iterable(map(accept_options, farthest.values())))
+        options = dict.fromkeys(chain.from_iterable(map(accept_options, (cause, *consequences))))
+        remedy = cause.remedy.removesuffix(own) + offer(options)
     else:
         remedy = cause.remedy.removesuffix(own).removesuffix("; ")
     return msgspec.structs.replace(cause, remedy=remedy or None)
-
-
-def _farthest(one: Finding, other: Finding) -> Finding:
-    """Returns a finding with the larger of two measured values: in each state, if both are in states only."""
-    if one.measured is None or other.measured is None:
-        return one
-    states: dict[str, float] = {}
-    if one.measured_in and other.measured_in:
-        for state, measured in (*one.measured_in.items(), *other.measured_in.items()):
-            states[state] = max(measured, states.get(state, measured))
-    return msgspec.structs.replace(one, measured=max(one.measured, other.measured), measured_in=states)

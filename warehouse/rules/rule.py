@@ -33,7 +33,6 @@ Subject = Literal[
 
 EXPORT_AGAIN = "export it again"
 CHECK_SOURCE = "check the export against its source"
-CORRECT = "correct them in the source and export again"
 
 
 def _nowhere(_: Table) -> Sequence[Column | None]:

@@ -69,8 +69,8 @@ class RecordChanges(msgspec.Struct, frozen=True, kw_only=True):
     changed: int
     columns: dict[str, int] = {}  # by column: rows whose value changed; only columns with changes
     moves: dict[str, tuple[str, ...]] = {}  # by column: its commonest changes, such as "Proposed to Completed (12)"
-    suspicions: dict[str, str] = {}  # by column: what nearly all of its changes suggest
-    leaps: dict[str, int] = {}  # by column of numbers: rows whose value grew or shrank more than fivefold
+    suspicions: dict[str, str] = {}  # by column: what many of its changes suggest
+    suspects: dict[str, int] = {}  # by column: how many do
     lost_samples: tuple[str, ...] = ()
     emptied: dict[str, int] = {}  # by state: rows, all of which are gone
 

@@ -105,5 +105,9 @@ def make_report(findings: Iterable[Finding], comparison: Comparison | None = Non
 
 
 def _gravity(finding: Finding) -> tuple[int, bool]:
-    # the losses of partners come first among the warnings, because they could be overlooked there
-    return SEVERITIES.index(finding.severity), finding.rule not in ("vanished-figure", "lost-figures")
+    # the losses of partners, and old tables, come first among the warnings, because they could be overlooked there
+    return SEVERITIES.index(finding.severity), finding.rule not in (
+        "vanished-figure",
+        "lost-figures",
+        "unchanged-table",
+    )

@@ -58,11 +58,6 @@ class Table(msgspec.Struct, frozen=True):
     def column_names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
-    @property
-    def number_names(self) -> tuple[str, ...]:
-        """The columns of whole numbers."""
-        return tuple(column.name for column in self.columns if column.kind == "integer")
-
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
 

@@ -15,7 +15,7 @@ import msgspec
 from config.text import first_line
 
 _NAME = re.compile(r"^-- name: ([a-z0-9_]+)\s*$", re.MULTILINE)
-_FIELD = re.compile(r"-- (rule|unit|among|of|explains|finding|cause): (.+)")
+_FIELD = re.compile(r"-- (rule|unit|among|of|explains|finding|cause|remedy): (.+)")
 # not str.format, which would take the braces of a regular expression for placeholders
 _PLACEHOLDER = re.compile(r"\{([a-z]+)\}")
 _WRAPPED = re.compile(r'"exception_message":"((?:[^"\\]|\\.)*)"')

@@ -141,28 +141,21 @@ SELECT zip_code FROM paired_places WHERE fate = ? ORDER BY zip_code LIMIT ?
 SELECT count(*) FROM {rows}
 
 -- name: records_changed
--- Records by id: how many there were, and how many were added, removed and changed; some ids that were removed.
+-- Records by id: how many there were, and how many were added, removed and changed, those of them that have the values of
+-- another id, and some ids that were removed.
+WITH old AS (SELECT {id} AS id, hash({columns}) AS content FROM {old}), new AS (SELECT {id} AS id, hash({columns}) AS content FROM {new})
 SELECT count(o.id), count(*) FILTER (o.id IS NULL), count(*) FILTER (n.id IS NULL), count(*) FILTER (o.content <> n.content),
-       coalesce(min(o.id, 5) FILTER (n.id IS NULL), [])
-FROM (SELECT {id} AS id, hash({columns}) AS content FROM {old}) o
-FULL JOIN (SELECT {id} AS id, hash({columns}) AS content FROM {new}) n ON o.id = n.id
+       count(*) FILTER (o.content <> n.content AND n.content IN (SELECT content FROM old GROUP BY content HAVING count(*) = 1)), coalesce(min(o.id, 5) FILTER (n.id IS NULL), [])
+FROM old o FULL JOIN new n ON o.id = n.id
 
 -- name: states_emptied
 -- States with 50 or more records, all of which are gone.
 SELECT o.state_code, count(*) FROM {old} o LEFT JOIN {new} n ON n.{id} = o.{id}
 GROUP BY o.state_code HAVING count(*) >= 50 AND count(n.{id}) = 0 ORDER BY o.state_code
 
--- name: columns_changed
--- For each column, how many records were changed in it.
-SELECT {changes} FROM {old} o JOIN {new} n ON o.{id} = n.{id}
-
--- name: column_leaps
--- How many records had a column of numbers grow or shrink more than fivefold.
-count(*) FILTER (greatest(o.{column}, n.{column}) >= 20 AND greatest(o.{column}, n.{column}) > 5 * least(o.{column}, n.{column}))
-
 -- name: column_moves
--- How many records were changed in a column, its commonest changes, and what nearly all of them suggest: day and month
--- exchanged, two values exchanged, or one value for five others or more.
+-- How many records were changed in a column, its commonest changes, what nearly all of them suggest (day and month exchanged,
+-- two values exchanged, or one value for five others or more), and how many numbers grew or shrank more than fivefold.
 WITH moves AS (
     SELECT o.{column}::VARCHAR AS old, n.{column}::VARCHAR AS new, count(*) AS number
     FROM {old} o JOIN {new} n ON o.{id} = n.{id} WHERE o.{column} IS DISTINCT FROM n.{column} GROUP BY ALL
@@ -170,7 +163,10 @@ WITH moves AS (
 SELECT coalesce(sum(number), 0)::BIGINT AS changed,
        coalesce(list(format('{} to {} ({:,})', coalesce(old, 'null'), coalesce(new, 'null'), number) ORDER BY number DESC, old, new)[:5], []),
        CASE WHEN sum(number) FILTER (new = regexp_replace(old, '^(\d{4})-(\d\d)-(\d\d)$', '\1-\3-\2')) > 0.9 * changed THEN 'day and month may be exchanged'
+            WHEN sum(number) FILTER (TRY_CAST(new AS DATE) = TRY_CAST(old AS DATE) - 1) > 0.9 * changed THEN 'they are a day early; times may have been converted to another zone'
             WHEN sum(number) FILTER ((new, old) IN (SELECT (old, new) FROM moves)) > 0.9 * changed THEN 'two values may be exchanged'
             WHEN '{column}' NOT LIKE '%date' AND count(DISTINCT old) >= 5 AND max(number_of_new) > 0.9 * changed
-            THEN 'one value may have been filled in' END
-FROM (SELECT *, sum(number) FILTER (new IS NOT NULL) OVER (PARTITION BY new) AS number_of_new FROM moves)
+            THEN 'one value may have been filled in' END,
+       coalesce(sum(number) FILTER ({isnumber} AND greatest(was, now) >= 20 AND greatest(was, now) > 5 * least(was, now)), 0)::BIGINT
+FROM (SELECT *, TRY_CAST(old AS BIGINT) AS was, TRY_CAST(new AS BIGINT) AS now,
+             sum(number) FILTER (new IS NOT NULL) OVER (PARTITION BY new) AS number_of_new FROM moves)

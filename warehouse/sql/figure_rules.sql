@@ -9,13 +9,14 @@ WHERE width < 0.5 * abs(ln(1 + share)) AND measured < 0.1 AND staying > 0.2
 
 -- name: figures_multiplied
 -- Share of a state's ZIP codes whose figure became a whole multiple of what it was.
--- Figures of 50 or more, up to twenty times; if all are, they are scaled.
+-- Figures of 50 or more, up to twenty times; if nearly all are, or all by the same number, they are scaled.
 -- rule: totals limit=0.2
 -- finding: figures became multiples of what they were
 -- cause: a join may have multiplied rows before they were added up
 SELECT state, figure, count(*) FILTER (new > old AND new % old = 0 AND new <= 20 * old) AS count, count / count(*) AS measured,
        format('{} of {} ZIP codes', count, count(*)) AS detail
 FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL GROUP BY state, figure HAVING count(*) >= 20 AND measured < 0.95
+    AND count(DISTINCT new // old) FILTER (new > old AND new % old = 0 AND new <= 20 * old) > 1
 
 -- name: uniform_scale
 -- Share by which a figure changed uniformly in nearly every ZIP code of a state; over 15% in a county, while the state stays.
@@ -33,7 +34,7 @@ FROM (SELECT county, ordinal, any_value(state) AS state, any_value(figure) AS fi
       FROM moved_figures WHERE least(old, new) > 0 GROUP BY county, ordinal
       HAVING count(*) >= 4 AND spread[3] - spread[1] < least(0.1, 0.25 * abs(spread[2]))) c
 JOIN placed_figures p ON p.county = c.county AND p.ordinal = c.ordinal
-JOIN state_figures s ON s.state = c.state AND s.figure = c.figure AND s.moved < 0.2 * s.large
+JOIN state_figures s ON s.state = c.state AND s.figure = c.figure AND s.moved < 0.5 * s.large
 WHERE abs(c.share) > 0.15 * (1 + c.open::INTEGER) AND greatest(p.old, p.new) >= 200 AND least(p.old, p.new) > 0
 GROUP BY c.county, c.ordinal HAVING any_value(c.moved) >= 0.8 * count(*)
 
@@ -204,31 +205,20 @@ LEFT JOIN placed_figures c ON c.zip = b.before AND c.ordinal = p.ordinal
 WHERE p.old IS NULL AND (p.new = 0 OR p.new = c.new)
     AND p.figure IN (SELECT figure FROM area_figures WHERE level = 'country' AND old_count > 0)
 
--- name: figures_levelled
--- ZIP codes with different figures that all have the same figure below 1,000 now.
--- In real drops, at most 43 do.
--- rule: cells limit=100
--- finding: figures became the same in many ZIP codes
--- cause: small figures may be replaced by one value, which stands for a range
-SELECT p.* FROM placed_figures p
-SEMI JOIN (SELECT ordinal::BIGINT * 10000000 + new AS key FROM placed_figures WHERE old <> new AND new BETWEEN 1 AND 999
-           GROUP BY key HAVING count(*) > {limit} AND count(DISTINCT old) > 10) r
-    ON r.key = p.ordinal::BIGINT * 10000000 + p.new
-WHERE p.old <> p.new
-
 -- name: repeated_value
--- ZIP codes of a county that share one new figure of 100 or more; in the country, six times as many that share one of 1,000 or more.
--- In real drops, three do, and 16. Figure, number and county are one key: counting by several takes twice as long.
+-- ZIP codes of a county that share one new figure of 100 or more; in the country, six times as many that share one of 1,000 or more, or 100 that shared no smaller one.
+-- In real drops, three do, 16 and 43. Figure, number and county are one key: counting by several takes twice as long.
 -- rule: cells limit=4 applies=drop
 -- finding: many ZIP codes have the same figure
--- cause: they may be a default, an upper bound, or one total copied to all
+-- cause: they may be a default, an upper bound, one value for a range of small figures, or one total copied to all
 WITH keys AS (
     SELECT *, ordinal::BIGINT * 10000000 + new AS key, (county::BIGINT * 16384 + ordinal) * 10000000 + new AS ours
-    FROM placed_figures WHERE new >= 100 AND new IS DISTINCT FROM old
+    FROM placed_figures WHERE new >= 1 AND new IS DISTINCT FROM old
 )
 SELECT * EXCLUDE (key, ours) FROM keys
-WHERE key IN (SELECT key FROM keys WHERE new >= 1000 GROUP BY key HAVING count(*) > 6 * {limit})
-    OR ours IN (SELECT ours FROM keys GROUP BY ours HAVING count(ours) > {limit})
+WHERE key IN (SELECT key FROM keys GROUP BY key
+              HAVING any_value(new) >= 1000 AND count(*) > 6 * {limit} OR count(old) > 100 AND max(old) - min(old) > 10)
+    OR ours IN (SELECT ours FROM keys WHERE new >= 100 GROUP BY ours HAVING count(ours) > {limit})
 
 -- name: forecasts_flat
 -- Share of a state's larger ZIP codes whose last forecast is the figure of two years ago.
@@ -268,13 +258,17 @@ WITH means AS (
 )
 SELECT figure, share - avg(share) OVER () AS measured, count, format('{:.0f}% of ZIP codes', 100 * share) AS detail FROM means
 
--- name: figures_of_a_part
--- Share of a state's larger ZIP codes whose figure shrank by over 10%, or grew as much.
--- rule: totals limit=0.85
--- finding: figures shrank, or grew, by over 10% in nearly every ZIP code
--- cause: they may be those of one group, such as an age, of all instead of one, or margins of error
-SELECT state, figure, greatest(shrunk, grown) / large AS measured, greatest(shrunk, grown) AS count,
-       format('{} of {} ZIP codes', greatest(shrunk, grown), large) AS detail FROM state_figures WHERE large >= 20
+-- name: people_left_out
+-- Share of the changed figures that fell, if a fifth of all changed, and 20 or more of them, but not a tenth, fell by over half.
+-- A disaster or a closed base changes few ZIP codes; a revision raises some.
+-- rule: totals limit=0.98 by_state=false
+-- finding: figures fell in many ZIP codes, some by over half, and rose in none
+-- cause: a part may be left out, such as people in dormitories, prisons and barracks, or vacant homes
+SELECT figure, fell / changed AS measured, fell AS count, format('{:,} of {:,} ZIP codes, {:,} by over half', fell, pairs, halved) AS detail
+FROM (SELECT figure, count(*) AS pairs, count(*) FILTER (new <> old) AS changed, count(*) FILTER (new < old) AS fell,
+             count(*) FILTER (2 * new < old AND old >= 500) AS halved
+      FROM placed_figures WHERE old IS NOT NULL AND new IS NOT NULL GROUP BY figure)
+WHERE 5 * changed > pairs AND halved >= 20 AND 10 * halved < fell
 
 -- name: figures_misplaced
 -- ZIP codes of a state whose figure changed by over a third and is the former one of another ZIP code there, if most such figures are.
@@ -297,7 +291,15 @@ GROUP BY state, figure HAVING measured > 0.6 * count(*)
 -- finding: figures no longer correlate with their old values
 -- cause: they may be shuffled or shifted among ZIP codes
 SELECT state, figure, 1 - likeness AS measured, pairs AS count, format('likeness {:.2f} over {} ZIP codes', likeness, pairs) AS detail
-FROM state_figures WHERE pairs >= 20
+FROM state_figures WHERE pairs >= 20 AND (greatest(shrunk, grown) < 0.85 * large OR likeness < 0.5)
+
+-- name: figures_of_a_part
+-- Share of a state's larger ZIP codes whose figure shrank by over 10%, or grew as much.
+-- rule: totals limit=0.85
+-- finding: figures shrank, or grew, by over 10% in nearly every ZIP code
+-- cause: they may be those of one group, such as an age, of all instead of one, or margins of error
+SELECT state, figure, greatest(shrunk, grown) / large AS measured, greatest(shrunk, grown) AS count,
+       format('{} of {} ZIP codes', greatest(shrunk, grown), large) AS detail FROM state_figures WHERE large >= 20
 
 -- name: figures_rewritten
 -- Share of the states in which a figure of a past year changed unevenly, if as many figures did, a later year of people stayed, or it changed by 6% on average.
@@ -336,20 +338,24 @@ SELECT * FROM placed_figures WHERE new = 0 AND old >= 200
 SELECT state, figure, moved / large AS measured, moved AS count, format('{} of {} ZIP codes', moved, large) AS detail
 FROM state_figures WHERE large >= 20
 
+-- name: demand_of_another_year
+-- How much the growth from homes to demand was multiplied in the counties of the country, if nearly all keep their order.
+-- rule: totals limit=0.3 by_state=false
+-- finding: demand grows from homes by the same multiple of its growth before, in every county
+-- cause: it may be that of another year
+SELECT 'est_total_home_demand_2030' AS figure, abs(regr_slope(now, was) - 1) AS measured, sum(places)::BIGINT AS count,
+       format('{:.2f} times the growth', regr_slope(now, was)) AS detail
+FROM county_growth HAVING count(*) >= 20 AND corr(now, was) > 0.95
+
 -- name: demand_growth
 -- Share of a state's larger counties whose growth from homes to demand changed by over three points, if it hardly agrees with the growth before.
--- Coefficient of concordance (Lin 1989), of 2,000 homes or more. In real drops, at most 21%. In territories, rates are uncertain.
+-- Coefficient of concordance (Lin 1989). In real drops, at most 21%. A new model changes most counties of the country, but not their order.
 -- rule: totals limit=0.42 derived=true
 -- finding: demand grows from homes as it did not before
 -- cause: it may lack its growth, or have that of another county or another formula
 SELECT state, 'est_total_home_demand_2030' AS figure, avg((abs(now - was) > 0.03)::INTEGER) AS measured, sum(places)::BIGINT AS count,
        format('{:+.1f}% from homes, was {:+.1f}%', 100 * (exp(median(now)) - 1), 100 * (exp(median(was)) - 1)) AS detail
-FROM (SELECT d.state, count(*) AS places, sum(h.new) AS homes, greatest(-0.2, least(0.2, ln(sum(d.old) / sum(h.old)))) AS was,
-             greatest(-0.2, least(0.2, ln(sum(d.new) / sum(h.new)))) AS now
-      FROM placed_figures d JOIN placed_figures h ON h.zip = d.zip AND h.figure = 'tot_home_available_2023'
-      JOIN known_states s ON s.code = d.state AND s.fips < '60'
-      WHERE d.figure = 'est_total_home_demand_2030' AND least(d.old, d.new, h.old, h.new) > 0 AND d.new + h.new + d.old + h.old IS NOT NULL
-      GROUP BY d.state, d.county HAVING homes >= 2000)
+FROM (SELECT *, median(abs(now - was)) OVER () > 0.015 AND corr(now, was) OVER () > 0.3 AS is_new_model FROM county_growth) WHERE NOT is_new_model
 GROUP BY state HAVING count(*) >= 9
     AND 2 * covar_pop(was, now) < 0.5 * (var_pop(was) + var_pop(now) + pow(avg(was) - avg(now), 2))
 
@@ -375,6 +381,19 @@ SELECT p.state, any_value(p.figure) AS figure, sum(p.old) FILTER (z.fate = 'lost
 FROM placed_figures p JOIN paired_places z ON z.zip = p.zip
 WHERE p.figure = (SELECT max_by(figure, year) FROM known_figures WHERE kind = '0 people' AND NOT open)
 GROUP BY GROUPING SETS ((), (p.state))
+
+-- name: zeros_lost
+-- Share of the figures of 0 that are missing, if at most half as many of those from 1 to 9 are.
+-- Figures under 10 may be hidden for privacy, with 0 or without.
+-- rule: totals limit=0.5 by_state=false few=true
+-- of: coverage
+-- explains: total
+-- finding: figures of 0 are missing
+-- cause: a filter may have left out rows with 0, or 0 was exported as unknown
+SELECT figure, avg((new IS NULL)::INTEGER) FILTER (old = 0) AS measured, count(*) FILTER (old = 0 AND new IS NULL) AS count,
+       format('{:,} of {:,} ZIP codes', count, count(*) FILTER (old = 0)) AS detail
+FROM placed_figures WHERE old < 10 GROUP BY figure
+HAVING count >= 5 AND measured > 2 * coalesce(avg((new IS NULL)::INTEGER) FILTER (old > 0), 0)
 
 -- name: coverage_lost
 -- Share of the ZIP codes with a figure that lost it, while others keep it; four times as many in a state, half of a county.
@@ -470,6 +489,16 @@ FROM state_series WHERE pairs >= 20
 SELECT figure, sum(leaps) AS measured, sum(leaps) AS count,
        format('{} ZIP codes, after {}', sum(leaps)::BIGINT, any_value(before)) AS detail
 FROM state_series WHERE 2 * new_total > old_total AND 2 * old_total > new_total GROUP BY figure
+
+-- name: series_scale
+-- Change of nearly every state's total by the same share from one year to the next; a step back is none.
+-- rule: totals limit=0.1 by_state=false applies=drop derived=true
+-- finding: figures change by the same share from one year to the next in every state
+-- cause: a year may be in another unit, or that of one group, such as men or adults
+SELECT figure, abs(steps[2]) AS measured, count, format('{:+.1f}% after {}', 100 * steps[2], before) AS detail
+FROM (SELECT figure, any_value(before) AS before, sum(pairs)::BIGINT AS count, quantile_cont(new_total / old_total - 1, [0.1, 0.5, 0.9]) AS steps
+      FROM state_series WHERE old_total >= 20000 GROUP BY figure HAVING count(*) >= 5)
+WHERE steps[3] - steps[1] < 0.25 * abs(steps[2]) QUALIFY NOT coalesce(steps[2] * lag(steps[2]) OVER (ORDER BY figure) < -0.01, false)
 
 -- name: series_drift
 -- Change of a state's total from one year to the next in the data, as a share for each calendar year.

@@ -21,9 +21,9 @@ SELECT DISTINCT ON (zip_code) zip_code, state_code AS state, city_name, county_n
        regexp_replace(lower(strip_accents(city_name)), '[^a-z0-9]', '', 'g') AS city
 FROM {locations}
 
--- name: no_places
--- The locations of a release that does not exist.
-CREATE OR REPLACE TEMP TABLE {table} AS SELECT * FROM {like} WHERE false
+-- name: no_rows
+-- FROM expression for a release that does not exist, with the columns of one that does.
+(FROM {rows} LIMIT 0)
 
 -- name: fewest_places
 -- The number of locations of the smaller of the releases that have any.
@@ -53,11 +53,6 @@ UNION ALL
 SELECT * FROM (SELECT zip_code::INTEGER AS zip, unnest([{ordinals}]::SMALLINT[]) AS ordinal, unnest([{figures}]) AS value
                FROM {housing})
 WHERE value IS NOT NULL
-
--- name: no_figures_view
--- The figures of a release that does not exist.
-CREATE OR REPLACE TEMP VIEW {view} AS
-SELECT NULL::INTEGER AS zip, NULL::SMALLINT AS ordinal, NULL::BIGINT AS value WHERE false
 
 -- name: figure_ordinals
 -- The numbers of the figures that either release has.
@@ -184,6 +179,17 @@ SELECT p.* FROM placed_figures p
 SEMI JOIN (SELECT zip FROM (SELECT DISTINCT state, zip FROM placed_figures WHERE greatest(old, new) >= 500)
            QUALIFY row_number() OVER (PARTITION BY state ORDER BY hash(zip)) <= 60) s ON s.zip = p.zip
 WHERE greatest(p.old, p.new) >= 500
+
+-- name: county_growth
+-- The growth from homes to demand of counties with 2,000 homes or more, now and before, as a logarithm of up to 0.2.
+-- Without territories, where rates are uncertain.
+CREATE OR REPLACE TEMP VIEW county_growth AS
+SELECT d.state, count(*) AS places, greatest(-0.2, least(0.2, ln(sum(d.old) / sum(h.old)))) AS was,
+       greatest(-0.2, least(0.2, ln(sum(d.new) / sum(h.new)))) AS now
+FROM placed_figures d JOIN placed_figures h ON h.zip = d.zip AND h.figure = 'tot_home_available_2023'
+JOIN known_states s ON s.code = d.state AND s.fips < '60'
+WHERE d.figure = 'est_total_home_demand_2030' AND least(d.old, d.new, h.old, h.new) > 0 AND d.new + h.new + d.old + h.old IS NOT NULL
+GROUP BY d.state, d.county HAVING sum(h.new) >= 2000
 
 -- name: since_baseline
 -- FROM expression for the figures of the baseline release in its places, beside those of the two other releases.

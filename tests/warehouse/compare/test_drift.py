@@ -49,6 +49,7 @@ def suspect(number: int) -> dict[str, Any]:
         "columns": {"start_date": number},
         "moves": {"start_date": ("2026-05-10 to 2026-10-05 (1)",)},
         "suspicions": {"start_date": "day and month may be exchanged"},
+        "suspects": {"start_date": number},
     }
 
 
@@ -59,7 +60,6 @@ AT_AND_ABOVE: dict[str, tuple[Comparison, Comparison]] = {
         projects(gained=25, lost=21),
     ),
     "records-gained": (projects(gained=25), projects(gained=26)),
-    "leaping-record": (projects(leaps={"total_units": 20}), projects(leaps={"total_units": 21})),
     "suspect-records": (projects(**suspect(20)), projects(**suspect(21))),
     "records-changed": (
         compared(records={"development_projects": changed_units(25)}),

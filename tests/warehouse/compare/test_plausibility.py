@@ -142,12 +142,29 @@ def test_a_row_that_is_there_twice_counts_once_in_the_comparison(served: Catalog
     assert outcome.report.comparison == once
 
 
-@pytest.mark.parametrize(("name", "rule"), [("city_name", "respelled-city"), ("county_name", "renamed-county")])
-def test_names_that_are_spelled_otherwise_are_a_warning(served: Catalog, made: Made, name: str, rule: str) -> None:
+@pytest.mark.parametrize("name", ["city_name", "county_name"])
+def test_names_that_are_spelled_otherwise_are_a_warning(served: Catalog, made: Made, name: str) -> None:
     """Answers show the new spelling. Queries for a city match both."""
     outcome = checked(served, made(edit(name, str.upper, "VT")))
-    found = finding(outcome, rule)
+    found = finding(outcome, "respelled-name")
     assert (outcome.result, found.severity, found.count) == ("passed", "warning", 30)
+
+
+def test_a_table_of_further_names_may_cover_a_part_of_the_country(served: Catalog, made: Made) -> None:
+    """One with primary names has one for each ZIP code, unless the release before lacks them too."""
+
+    def in_texas(*statuses: str) -> Alter:
+        def alter(country: Country) -> None:
+            pairs = zip(country.aliases["state_code"], country.aliases["usps_status"], strict=True)
+            rows = [row for row, (state, status) in enumerate(pairs) if state == "TX" and status in statuses]
+            country.aliases = {name: [values[row] for row in rows] for name, values in country.aliases.items()}
+
+        return alter
+
+    further, every = made(in_texas("acceptable", "unacceptable")), made(in_texas("primary", "acceptable"))
+    assert errors(checked(served, further, compared=False)) == []
+    assert errors(checked(served, every, compared=False)) == ["alias-missing"]
+    assert errors(checked(served, every)) == ["aliases-lost"]
 
 
 def test_the_country_is_plausible_by_itself(catalog: Catalog, made: Made) -> None:

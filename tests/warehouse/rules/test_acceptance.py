@@ -27,6 +27,10 @@ def test_a_bound_is_a_share_or_a_percentage(word: str, bound: float) -> None:
     assert acceptance(word).limits == {"total-drift": bound}
 
 
+def test_the_farthest_of_several_bounds_counts() -> None:
+    assert acceptance("total-drift=20%", "total-drift=10%").limits == {"total-drift": 0.2}
+
+
 def test_a_bound_may_be_a_count_where_the_limit_is_one() -> None:
     assert acceptance("vanished-figure=11").limits == {"vanished-figure": 11}
 

@@ -120,13 +120,15 @@ def test_a_cause_suggests_to_accept_what_follows_from_it_as_well() -> None:
     )
 
 
-def test_of_several_findings_of_a_rule_the_farthest_bound_is_suggested() -> None:
+def test_the_bounds_of_all_that_follows_are_suggested() -> None:
+    """Of several bounds, the farthest counts."""
     drifts = [make_finding("total-drift", "it moved", table="housing", measured=share) for share in (0.2, 0.1)]
     cause = make_finding("uniform-scale", "all moved alike", measured=0.1, measured_in={"OH": 0.1, "TX": 0.2})
     assert [one.strip() for one in accepting(fold([*drifts, cause])[-1])] == [
         "uniform-scale:OH=10%",
         "uniform-scale:TX=20%",
         "total-drift=20%",
+        "total-drift=10%",
     ]
 
 
@@ -154,21 +156,26 @@ def test_what_goes_further_than_the_states_of_a_cause_stands_for_itself() -> Non
     assert "NY" not in (folded[0].remedy or "")
 
 
-def test_in_each_state_the_farthest_bound_is_suggested() -> None:
-    cause = make_finding("figures-moved", "they moved", table="population", measured=0.2)
-    drifts = [
-        drifting("total-drift", {"TX": 0.1, "CA": 0.02}),
-        drifting("total-drift", {"CA": 0.08, "TX": 0.03}, "housing"),
-    ]
-    assert [one.strip() for one in accepting(fold([cause, *drifts])[0])] == [
-        "figures-moved=20%",
-        "total-drift:CA=8%",
-        "total-drift:TX=10%",
-    ]
+def places(rule: str, number: int, *states: str, table: str = "locations") -> Finding:
+    return make_finding(rule, "", table=table, count=number, measured=0.1, measured_in=dict.fromkeys(states, 0.1))
 
 
-def test_a_bound_for_the_country_is_suggested_if_one_of_the_findings_is_of_the_country() -> None:
-    cause = make_finding("figures-moved", "they moved", table="population", measured=0.2)
-    whole = make_finding("total-drift", "it moved", table="housing", measured=0.08)
-    drifts = [drifting("total-drift", {"TX": 0.1}), whole]
-    assert [one.strip() for one in accepting(fold([cause, *drifts])[0])] == ["figures-moved=20%", "total-drift=10%"]
+@pytest.mark.parametrize(
+    ("findings", "follows"),
+    [
+        ((places("point-filled", 60, "TX"), places("moved-place", 100, "TX")), (None, "point-filled")),
+        ((places("point-filled", 40, "TX"), places("moved-place", 100, "TX")), (None, None)),
+        ((places("name-cut", 20, "TX"), places("renamed-city", 100, "country")), ("renamed-city", None)),
+        ((places("name-cut", 30, "TX"), places("renamed-city", 100, "country")), (None, None)),
+        ((places("point-filled", 60, "TX"), places("moved-place", 100, "TX", "OH")), (None, None)),
+        (
+            (places("state-changed", 18, "FM"), places("alias-of-other-state", 59, "FM", table="aliases")),
+            (None, "state-changed"),
+        ),
+    ],
+)
+def test_a_specific_cause_explains_what_it_has_half_the_rows_of(
+    findings: tuple[Finding, ...], follows: tuple[str | None, ...]
+) -> None:
+    """If it has only a few of them by chance, what is general explains it."""
+    assert tuple(one.follows for one in fold(findings)) == follows

@@ -68,12 +68,10 @@ ELSEWHERE = {
     "slow-loss",
     "unreadable-baseline",
     # in compare/test_plausibility.py, as warnings
-    "respelled-city",
-    "renamed-county",
+    "respelled-name",
     # in compare/test_drift.py, with more projects than others need
     "records-changed",
     "records-gained",
-    "leaping-record",
     "coverage-gained",
     "lost-figures",
     # in publishing/test_history.py
