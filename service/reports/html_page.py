@@ -5,28 +5,17 @@ environment makes every value printable, then escapes it: text of a drop is harm
 """
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from config.text import printable
 from service.reports import charts, wording
-from warehouse.files.atomic import write_atomically
 from warehouse.publishing.outcome import PublishOutcome
 from warehouse.schema.comparison import CHANGE_STEPS, SIZE_STEPS, Comparison, Distribution, FigureChange, StateChange
-from warehouse.schema.errors import CatalogError
 from warehouse.schema.tables import HOUSING, POPULATION
 
 _POPULATION = "population "
-
-
-def write_page(path: Path, outcome: PublishOutcome, drop: str) -> None:
-    """Writes the page about the `outcome` of checking `drop`. Raises CatalogError if it cannot be written."""
-    try:
-        write_atomically(path, render_page(outcome, drop).encode())
-    except OSError as error:
-        raise CatalogError(f"cannot write {path}: {error.strerror}") from None
 
 
 def render_page(outcome: PublishOutcome, drop: str, at: datetime | None = None) -> str:

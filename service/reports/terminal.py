@@ -20,7 +20,7 @@ from rich.text import Text
 from config.text import printable
 from service.reports import wording
 from service.reports.terminal_comparison import print_comparison
-from service.reports.text_table import NARROW, TextTable, plain, text_table
+from service.reports.text_table import NARROW, TextTable, facts_table, plain, text_table
 from warehouse.publishing.outcome import PublishOutcome
 from warehouse.releases.catalog import Manifest, Origin
 from warehouse.releases.pointer import Pointer
@@ -44,12 +44,6 @@ _BEGINS = {
 PUBLISH, CHECK = 1.0, 0.55  # arguments of `progress`
 _COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _TONES = {"good": "bold green", "doubtful": "bold yellow", "bad": "bold red"}
-
-
-def headline(outcome: PublishOutcome) -> str:
-    """Returns the outcome of a drop in one line, with Rich markup."""
-    verdict = wording.drop_verdict(outcome)
-    return f"[{_TONES[verdict.tone]}]{verdict.word}[/]: {verdict.rest}\n"
 
 
 def severity_text(severity: Severity) -> Text:
@@ -105,7 +99,8 @@ def print_report(console: Console, report: ValidationReport) -> None:
 
 def print_drop_outcome(console: Console, outcome: PublishOutcome) -> None:
     """Prints the outcome of a drop, its findings, and how it compares with the current release."""
-    console.print(headline(outcome))
+    verdict = wording.drop_verdict(outcome)
+    console.print(f"[{_TONES[verdict.tone]}]{verdict.word}[/]: {verdict.rest}\n")
     print_report(console, outcome.report)
     if outcome.report.comparison is not None:
         before = None if outcome.result == "published" else outcome.manifest
@@ -156,21 +151,16 @@ def print_manifest(console: Console, place: tuple[str, str], manifest: Manifest,
     state = "  [green]current[/green]" if pointer else ""
     made_up = "  [yellow]illustrative figures[/yellow]" if manifest.illustrative else ""
     console.print(f"[bold]{plain(manifest.id)}[/bold]{state}{made_up}")
-    facts = TextTable.grid(padding=(0, 2, 0, 0))
-    facts.add_column()
-    facts.add_column(overflow="fold")
-    facts.add_row("published", f"{manifest.published_at:%Y-%m-%d %H:%M:%S} UTC")
+    facts: list[tuple[str, RenderableType]] = [("published", f"{manifest.published_at:%Y-%m-%d %H:%M:%S} UTC")]
     if manifest.origin is not None:
-        facts.add_row("", _origin(manifest.origin))
+        facts.append(("", _origin(manifest.origin)))
     if pointer is not None and pointer.by is not None:
-        facts.add_row("current since", f"{pointer.switched_at:%Y-%m-%d %H:%M:%S} UTC by {pointer.by}")
-    facts.add_row(*place)
-    facts.add_row("holds", wording.contents(manifest))
-    facts.add_row("areas", ", ".join(manifest.areas))
+        facts.append(("current since", f"{pointer.switched_at:%Y-%m-%d %H:%M:%S} UTC by {pointer.by}"))
+    facts += [place, ("holds", wording.contents(manifest)), ("areas", ", ".join(manifest.areas))]
     if manifest.acceptance is not None:
-        facts.add_row("accepted", _acceptance(manifest.acceptance))
-    facts.add_row("sources", Group(*(Text(printable(line), overflow="fold") for line in manifest.attribution)))
-    console.print(facts)
+        facts.append(("accepted", _acceptance(manifest.acceptance)))
+    facts.append(("sources", Group(*(Text(printable(line), overflow="fold") for line in manifest.attribution))))
+    console.print(facts_table(facts))
     console.print()
     wide = console.width >= NARROW
     tables = text_table("table", "rows", *(("checksum",) if wide else ()), "from", numeric=("rows",))

@@ -37,6 +37,7 @@ from service.publishing.publisher import make_options, make_origin, publish_and_
 from service.publishing.releases import FolderReleases, open_releases
 from service.reports import terminal
 from warehouse.drops.collection import is_inside
+from warehouse.files.atomic import write_atomically
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.publishing.publish import dry_run
 from warehouse.schema.errors import WarehouseError
@@ -217,9 +218,9 @@ def check_drop(
     with terminal.progress(stderr(), terminal.CHECK) as progress, releases.reading(to_compare=True) as reader:
         outcome = dry_run(reader.catalog, paths, options, progress)
     if html is not None:
-        from service.reports.html_page import write_page  # imports Jinja, which takes a tenth of a second
+        from service.reports.html_page import render_page  # imports Jinja, which takes a tenth of a second
 
-        write_page(html, outcome, " ".join(paths))
+        write_atomically(html, render_page(outcome, " ".join(paths)).encode())
 
     def show() -> None:
         print_outcome(outcome, failures)
