@@ -7,7 +7,6 @@ no drop is lost, and none replaces a newer one unless a person approves that.
 
 import logging
 import time
-from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -15,20 +14,20 @@ from pathlib import Path
 from config.settings import Settings
 from service.base import interruption
 from service.inbox.decisions import list_held, read_held_times
-from service.inbox.folders import Claim, InboxFolder, Look, SettledPlace
+from service.inbox.folders import Claim, InboxFolder, Look, SettledPlace, move
 from service.inbox.report import (
     EventSender,
     InboxEvent,
-    TextOf,
     make_drop_report,
     make_outcome_event,
     mark_already_current,
     read_report,
     report_files,
+    report_text,
     run_command,
 )
-from service.inbox.status import Failing, Retries, StatusFile
-from service.publishing.publisher import Publish, Published, make_inbox_options, make_origin, publish_and_wait
+from service.inbox.status import Retries, StatusFile
+from service.publishing.publisher import Publish, Published, make_inbox_options, make_origin
 from warehouse.publishing.outcome import PublishOutcome
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import make_finding
@@ -83,20 +82,12 @@ class InboxDrops:
     A `Watcher` owns it for its lifetime, so that no event is repeated after a failure.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        inbox: InboxFolder,
-        events: EventSender,
-        text_of: TextOf,
-        publish: Publish = publish_and_wait,
-    ) -> None:
+    def __init__(self, settings: Settings, inbox: InboxFolder, events: EventSender, publish: Publish) -> None:
         self.failure: Exception | None = None  # the first failure of the last round that must be retried
         self.not_published = 0  # drops that were refused or held
         self._settings = settings
         self._inbox = inbox
         self._events = events
-        self._text_of = text_of
         self._publish_drop = publish
         self._look = Look((), (), {})
         self._retries = Retries()
@@ -127,7 +118,7 @@ class InboxDrops:
         self._retries.keep_only(claims)
         self._status.set_failing(self._retries.all())
         handled = False
-        for claim in chain(claims, self._new()):
+        for claim in chain(claims, iter(self._claim_next, None)):
             handled = True
             if not self._try(claim) and not self._retries.may_be_overtaken(claim):
                 break
@@ -143,11 +134,8 @@ class InboxDrops:
         """Returns whether there is a drop that may overtake all failing ones."""
         return self._retries.all_may_be_overtaken() and not set(self._inbox.look().complete) <= set(self._stuck)
 
-    def _new(self) -> Iterator[Claim]:
-        while (claim := self._next()) is not None:
-            yield claim
-
-    def _next(self) -> Claim | None:
+    def _claim_next(self) -> Claim | None:
+        """Claims the oldest complete drop; returns None if there is none."""
         look, before = self._inbox.look(), self._look
         for name in look.arriving:
             if name not in before.arriving:
@@ -201,8 +189,9 @@ class InboxDrops:
             failing = self._retries.get(claim)
             if failing is None or claim.stamp >= newer.stamp:
                 continue
+            why = f"failed {failing.tries} times ({failing.problem}); meanwhile {newer.name}, which is newer, went live"
             try:
-                outcome = refuse_overtaken(self._settings.data_path, failing, newer.name)
+                outcome = refuse(self._settings.data_path, "overtaken", why)
                 self._settle(claim, Published(outcome=outcome))
             except (WarehouseError, OSError) as error:
                 log.error("%s was overtaken and cannot be moved to quarantine: %s", claim.name, error)
@@ -245,7 +234,7 @@ class InboxDrops:
             self._status.count_published(claim.stamp)
         hold = self._settings.inbox_hold
         report = make_drop_report(claim.name, outcome, self._settings.data_path, claim.delivered, hold)
-        self._inbox.settle(claim, folder, report_files(report, self._text_of(outcome)))
+        move(claim.path, folder, report_files(report, report_text(outcome)))
         self._status.count_settled()
         self._events.send_event(make_outcome_event(claim.name, folder, outcome))
         for record in published.behind:
@@ -280,12 +269,6 @@ def raise_if_stopped() -> None:
     """Raises `Stopped` if a signal has arrived. During a query, DuckDB turns `Stopped` into an error of its own."""
     if interruption.received_signal():
         raise Stopped(interruption.received_signal())
-
-
-def refuse_overtaken(data: Path, failing: Failing, newer: str) -> PublishOutcome:
-    """Returns the refusal of a drop that was overtaken by the drop `newer`."""
-    message = f"failed {failing.tries} times ({failing.problem}); meanwhile {newer}, which is newer, went live"
-    return refuse(data, "overtaken", message)
 
 
 def refuse(data: Path, rule: str, message: str, **members: str) -> PublishOutcome:

@@ -29,7 +29,7 @@ from service.cli.output import (
 from service.inbox import decisions
 from service.inbox.decisions import Decided, HeldDrop, current_release, list_held
 from service.inbox.report import InboxEvent, log_event
-from service.inbox.watcher import make_watcher, report_text, stoppable
+from service.inbox.watcher import make_watcher, stoppable
 from service.publishing.releases import open_releases
 from service.reports import terminal
 from service.reports.text_table import plain
@@ -136,9 +136,7 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Out
     settings, inbox = _inbox(folder)
     releases = open_releases(settings)
     with explain_interruption(releases), terminal.progress(stderr(), terminal.PUBLISH) as progress:
-        decided = decisions.approve(
-            settings, inbox, name, _check_reason(reason), report_text, progress, over_newer=over_newer
-        )
+        decided = decisions.approve(settings, inbox, name, _check_reason(reason), progress, over_newer=over_newer)
     published = decided.published
     assert published is not None  # noqa: S101 - an approval publishes, or tries to
     outcome = published.outcome
