@@ -95,6 +95,14 @@ def print_data_folder(settings: Settings) -> None:
     print_dimly(f"data folder {settings.data_path.absolute()}")
 
 
+def print_warnings(sentences: Iterable[str]) -> None:
+    """Prints each on standard error."""
+    from service.reports.text_table import plain  # imported here, because an instance prints none
+
+    for sentence in sentences:
+        stderr().print(f"[yellow]warning[/] {plain(masked(sentence))}", soft_wrap=True)
+
+
 def print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         stdout().print(line)

@@ -11,7 +11,7 @@ from service.cache.contents import read_entry
 from service.cache.entry import CacheEntry, Found
 from service.cache.key import CacheKey, cache_key
 from service.cli.stores import with_cache
-from service.http.area import BatchEndpoint, Endpoint, PartnerArea, Resolved, resolve_in
+from service.http.area import Endpoint, PartnerArea, Resolved, resolve_in
 from service.keys import pepper
 from service.redis.errors import StoreUnavailable
 from service.request.errors import CODES, ApiError
@@ -52,10 +52,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(settings: Settings, area: PartnerArea, endpoint: Endpoint, query_string: bytes) -> Explanation:
-    """Explains a raw query string of a request to `endpoint` of the area.
+    """Explains a raw query string of a request to `endpoint` of the area, which answers no batches.
 
     Raises:
-        ValueError: if `endpoint` answers batches; explain their parts one by one.
         NoReleaseError, CatalogError: if no release is current, or it cannot be read.
         SettingsError: if the cursors' secret, which is part of a page's key, is missing.
     """
@@ -89,8 +88,6 @@ def _resolved(
     """Returns the resolved query. Raises ApiError."""
     if area.name not in manifest.areas:
         raise ApiError("not_found", f"Release {manifest.id} does not have the area {area.name}.")
-    if isinstance(endpoint.resolve, BatchEndpoint):
-        raise ValueError(f"{endpoint.path} takes several queries")  # noqa: TRY004 - no type error for callers
     keys = _data_area(area).keys_in(folder)
     return resolve_in(area, endpoint, keys, query_string, _cursors(settings, endpoint))
 

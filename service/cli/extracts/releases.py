@@ -14,6 +14,7 @@ from service.cli.output import (
     fail,
     load_settings,
     print_dimly,
+    print_warnings,
     printable_message,
     stderr,
     stdout,
@@ -242,11 +243,10 @@ def print_switch(releases: ReleaseOperations, behind: Sequence[InstanceRecord]) 
 
 
 def warn_behind(releases: ReleaseOperations, behind: Iterable[InstanceRecord]) -> None:
-    for record in behind:
-        stderr().print(
-            f"[yellow]warning[/] {plain(record.name)} does not serve it yet, after "
-            f"{releases.served_within:g} s; see {plain(record.operator_url)}/health/ready"
-        )
+    waited = f"{releases.served_within:g} s"
+    print_warnings(
+        f"{one.name} does not serve it yet, after {waited}; see {one.operator_url}/health/ready" for one in behind
+    )
 
 
 def _summary(manifest: Manifest, current: str | None) -> dict[str, object]:

@@ -14,9 +14,8 @@ from config.settings import Settings
 from config.urls import EMBEDDED
 from service.base import interruption
 from service.cli.instances.client import CallError, OperatorsClient
-from service.cli.output import FAILED, fail, print_error, stderr
+from service.cli.output import FAILED, fail, print_error, print_warnings
 from service.redis.errors import StoreUnavailable
-from service.reports.text_table import plain
 from warehouse.releases.instances import InstanceRecord, live_instances
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ def _on_key_store(settings: Settings, *, warns: bool) -> "list[Peer]":
         return interruption.run(ask())
     except StoreUnavailable as error:
         if warns:
-            stderr().print(f"[yellow]warning[/] instances on other data folders are unknown: {plain(str(error))}")
+            print_warnings([f"instances on other data folders are unknown: {error}"])
         return []
 
 

@@ -1,16 +1,14 @@
 """Months and days as people type them, and the range of UTC days that the options select."""
 
-import re
 from calendar import monthrange
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Any
 
 import click
 import msgspec
 
-_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _MOST_DAYS = 3660
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Days(msgspec.Struct, frozen=True):
@@ -20,43 +18,31 @@ class Days(msgspec.Struct, frozen=True):
     last: date  # included
 
 
-class Month(click.ParamType[Days]):
-    """The type of an option that takes ``2026-10``."""
+class UtcDate(click.ParamType[date]):
+    """The type of an option that takes a date in exactly this form: `%Y-%m` (the month's first day) or `%Y-%m-%d`."""
 
-    name = "month"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Days:
-        if isinstance(value, Days):
-            return value
-        try:
-            if not _MONTH.fullmatch(str(value)):
-                raise ValueError
-            return month_with(date.fromisoformat(f"{value}-01"))
-        except ValueError:
-            self.fail(f"{value!r} is not a month; write 2026-10", param, ctx)
-
-
-class Day(click.ParamType[date]):
-    """The type of an option that takes ``2026-10-05``."""
-
-    name = "day"
+    def __init__(self, name: str, form: str, sample: str) -> None:
+        self.name = name
+        self._form = form
+        self._sample = sample
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        if isinstance(value, date):
-            return value
-        try:
-            if not _DAY.fullmatch(str(value)):
-                raise ValueError
-            return date.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a day; write 2026-10-05", param, ctx)
+        with suppress(ValueError):
+            found = datetime.strptime(value, self._form).replace(tzinfo=UTC).date()
+            if f"{found:{self._form}}" == value:  # strptime also takes 2026-1
+                return found
+        raise click.BadParameter(f"{value!r} is not a {self.name}; write {self._sample}", ctx, param)
+
+
+MONTH = UtcDate("month", "%Y-%m", "2026-10")
+DAY = UtcDate("day", "%Y-%m-%d", "2026-10-05")
 
 
 def month_with(day: date) -> Days:
     return Days(day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1]))
 
 
-def days_of(month: Days | None, day: date | None, first: date | None, last: date | None) -> Days:
+def days_of(month: date | None, day: date | None, first: date | None, last: date | None) -> Days:
     """Returns the days that the options select; without options, the current month.
 
     `first` alone selects the days to the end of its month, `last` alone those from the start of its month.
@@ -67,7 +53,7 @@ def days_of(month: Days | None, day: date | None, first: date | None, last: date
     if sum((month is not None, day is not None, first is not None or last is not None)) > 1:
         raise click.UsageError("--month, --day and --from/--to exclude each other")
     if month is not None:
-        return month
+        return month_with(month)
     if day is not None:
         return Days(day, day)
     if first is None and last is None:
