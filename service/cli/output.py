@@ -1,7 +1,6 @@
 """Output of commands: results on standard output; errors, in one line, and all else on standard error."""
 
 import functools
-import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, ParamSpec
@@ -10,7 +9,7 @@ import click
 
 from config import loading
 from config.loading import Loaded
-from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError
+from config.settings import Settings, SettingsError
 from config.streams import STDOUT, AsIs
 from config.text import json_text, printable
 from service.base import interruption
@@ -79,10 +78,6 @@ def printable_message(message: str) -> str:
 
 def load_settings(overrides: dict[str, object] | None = None) -> Loaded:
     return loading.load(overrides=overrides)
-
-
-def default_settings() -> Loaded:
-    return loading.load({name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)})
 
 
 def data_folder_member(settings: Settings) -> dict[str, str]:

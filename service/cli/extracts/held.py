@@ -12,8 +12,7 @@ from config.settings import Settings
 from config.text import in_words, json_text
 from service.base import logs
 from service.base.signals import log_unused
-from service.cli.extracts.outcome import outcome_as_json, print_published, publish_members
-from service.cli.extracts.releases import explain_interruption, print_switch, warn_behind
+from service.cli.extracts.outcome import explain_interruption, print_published, published_as_json, warn_behind
 from service.cli.output import (
     FAILED,
     Output,
@@ -139,21 +138,16 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Out
         decided = decisions.approve(settings, inbox, name, _check_reason(reason), progress, over_newer=over_newer)
     published = decided.published
     assert published is not None  # noqa: S101 - an approval publishes, or tries to
-    outcome = published.outcome
     warn_behind(releases, published.behind)
 
     def show() -> None:
-        print_published(published)
-        if published.is_live:
-            print_switch(releases, published.behind)
+        print_published(releases, published)
         print_data_folder(settings)
 
-    value = (
-        _decided_as_json(decided) | outcome_as_json(outcome) | publish_members(published) | data_folder_member(settings)
-    )
+    value = _decided_as_json(decided) | published_as_json(published) | data_folder_member(settings)
     if decided.to_do is None:
         return Output(value, show)
-    return Output(value, show, f"{decided.drop} stays held: {outcome.report.summary()}; {decided.to_do}")
+    return Output(value, show, f"{decided.drop} stays held: {published.outcome.report.summary()}; {decided.to_do}")
 
 
 @click.command()

@@ -16,7 +16,7 @@ from rich.text import Text
 from config.settings import Settings
 from config.text import printable
 from service.cli.instances.chosen import NONE_RUNS, call_all, targets
-from service.cli.status.screen import facts, hit_rates, parts, side_by_side, traffic_table, verdict_text
+from service.cli.status.screen import facts, figures, parts, verdict_text
 from service.cli.status.several import OverviewResult, fetch_overview
 from service.cli.words import since, time_of_day
 from service.operators.overview import HitRate, Overview, Point, Ranked, Traffic
@@ -117,11 +117,11 @@ def _figures(seen: Overview, console: Console) -> Table:
     """Returns hit rates and traffic; without the last hour if the terminal is too narrow for it."""
     hits = {"1 s": _hits(seen.latest), "1 min": seen.hit_rate_now, "1 h": seen.hit_rate_hour}
     requests = {"1 s": _requests(seen.latest), "1 min": seen.traffic_now, "1 h": seen.traffic_hour}
-    both = side_by_side(hit_rates(hits), traffic_table(requests))
+    both = figures(hits, requests)
     if console.measure(both, options=console.options.update(width=_ANY_WIDTH)).maximum <= console.width:
         return both
     del hits["1 h"], requests["1 h"]
-    return side_by_side(hit_rates(hits), traffic_table(requests))
+    return figures(hits, requests)
 
 
 def hit_rate_of_point(latest: Point) -> float | None:

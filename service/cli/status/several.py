@@ -48,7 +48,8 @@ def overall(results: Sequence[OverviewResult]) -> Overall:
 
 def overall_as_json(results: Sequence[OverviewResult]) -> dict[str, object]:
     together = overall(results)
-    return {"level": together.level, "sentence": together.sentence, "instances": [_as_json(one) for one in results]}
+    instances = [{"url": one.url, "error": one.problem, "overview": one.answer} for one in results]
+    return {"level": together.level, "sentence": together.sentence, "instances": instances}
 
 
 def screen_of_several(results: Sequence[OverviewResult]) -> Group:
@@ -61,10 +62,6 @@ def screen_of_several(results: Sequence[OverviewResult]) -> Group:
     head = Text(together.sentence, STYLES[together.level or "unavailable"])
     verdict = (head, *_reasons(results))
     return Group(*verdict, Text(), table, Text(), *_releases(results), note, *verdict)
-
-
-def _as_json(one: OverviewResult) -> dict[str, object]:
-    return {"url": one.url, "error": one.problem, "overview": one.answer}
 
 
 def _row(seen: Overview | None) -> Iterable[str]:
