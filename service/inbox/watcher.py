@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from config.settings import Settings
 from service.base import interruption
-from service.base.signals import stop_signals
+from service.base.signals import on_stop, stop_signals
 from service.inbox.drops import InboxDrops, Stopped, raise_if_stopped
 from service.inbox.folders import InboxFolder
 from service.inbox.report import EventSender, InboxEvent
@@ -170,21 +170,18 @@ def make_watcher(
 @contextmanager
 def stoppable(on_event: Callable[[InboxEvent], None]) -> Iterator[None]:
     """Lets `stop_signals` abandon an unfinished drop. That is safe at any point: the next watcher publishes it."""
-    numbers = stop_signals()
 
     def stop(number: int, _: FrameType | None) -> None:
         interruption.note_signal(number)
-        for again in numbers:
+        for again in stop_signals():
             signal.signal(again, signal.SIG_IGN)  # a second signal must not disturb the cleanup
         raise Stopped(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, stop) for number in numbers}
     try:
-        yield
+        with on_stop(stop):
+            yield
     except Stopped as stopped:
         message = f"stopped by {stopped}; the next watcher publishes an unfinished drop"
         on_event(InboxEvent(event="stopped", message=message))
     finally:
         interruption.clear()
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -16,8 +16,8 @@ from rich.text import Text
 from config.settings import Settings
 from config.text import printable
 from service.cli.instances.chosen import NONE_RUNS, call_all, targets
+from service.cli.status.command import OverviewResult, fetch_overview
 from service.cli.status.screen import facts, figures, parts, verdict_text
-from service.cli.status.several import OverviewResult, fetch_overview
 from service.cli.words import since, time_of_day
 from service.operators.overview import HitRate, Overview, Point, Ranked, Traffic
 from service.reports.text_table import TextTable
