@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from config.settings import Settings
+from config.text import printable
 from service.base import interruption
 from service.inbox.decisions import list_held, read_held_times
 from service.inbox.folders import Claim, InboxFolder, Look, SettledPlace, move
@@ -26,7 +27,7 @@ from service.inbox.report import (
     report_text,
     run_command,
 )
-from service.inbox.status import Retries, StatusFile
+from service.inbox.status import Failing, StatusFile
 from service.publishing.publisher import Publish, Published, make_inbox_options, make_origin
 from warehouse.publishing.outcome import PublishOutcome
 from warehouse.releases.catalog import Catalog
@@ -36,6 +37,10 @@ from warehouse.schema.findings import make_report
 
 log = logging.getLogger("forecast.inbox")
 
+# After this many failures of a drop, newer ones are tried too. They fail as well if the disk is full, but not if only
+# this drop has a problem.
+_PATIENCE = 3
+_SHOWN = 3  # most problems in one message
 _PLACES: dict[str, SettledPlace] = {"refused": "quarantine", "held": "held"}  # by result; else published
 
 
@@ -90,7 +95,7 @@ class InboxDrops:
         self._events = events
         self._publish_drop = publish
         self._look = Look((), (), {})
-        self._retries = Retries()
+        self._failing: dict[str, Failing] = {}  # claimed drops that failed, by the stamp of their claim
         self._held = HeldWatch(inbox.folder, events)
         self._stuck: dict[str, str] = {}  # complete drops that cannot be claimed, with the errors
         self._claim: Claim | None = None  # the last one that was reported
@@ -98,7 +103,7 @@ class InboxDrops:
     def begin(self, status: StatusFile) -> None:
         """Takes over the state of the last watcher from `status`. Call once this process is the only watcher."""
         self._status = status
-        self._retries = Retries(status.now.failing)
+        self._failing = {one.stamp: one for one in status.now.failing}
         if status.now.untold is not None and Path(status.now.untold[1]).exists():
             self._run_command()  # the last watcher ended before the command did
 
@@ -115,24 +120,27 @@ class InboxDrops:
         self._stuck.clear()
         claims = self._inbox.claims()
         self._held.look(self._status)
-        self._retries.keep_only(claims)
-        self._status.set_failing(self._retries.all())
+        self._failing = {one.stamp: self._failing[one.stamp] for one in claims if one.stamp in self._failing}
+        self._store_failing()
         handled = False
         for claim in chain(claims, iter(self._claim_next, None)):
             handled = True
-            if not self._try(claim) and not self._retries.may_be_overtaken(claim):
+            if not self._try(claim) and self._failing[claim.stamp].tries < _PATIENCE:
                 break
-        if not self._retries.all() and not self._stuck:
+        if not self._failing and not self._stuck:
             self.failure = None  # the failing drop was refused
         return handled
 
     def problems(self) -> list[str]:
         """Returns why drops cannot be published, a line for each drop."""
-        return [*self._retries.problems(), *self._stuck.values()]
+        failing = [f"{one.name}: {one.problem}" for one in self._failing.values()]
+        return [*failing[:_SHOWN], *self._stuck.values()]
 
     def has_new(self) -> bool:
         """Returns whether there is a drop that may overtake all failing ones."""
-        return self._retries.all_may_be_overtaken() and not set(self._inbox.look().complete) <= set(self._stuck)
+        if any(one.tries < _PATIENCE for one in self._failing.values()):
+            return False
+        return not set(self._inbox.look().complete) <= set(self._stuck)
 
     def _claim_next(self) -> Claim | None:
         """Claims the oldest complete drop; returns None if there is none."""
@@ -159,7 +167,7 @@ class InboxDrops:
 
     def _try(self, claim: Claim) -> bool:
         """Publishes a drop; returns whether it was settled or is gone. Records a failure, to be retried."""
-        if claim != self._claim and self._retries.get(claim) is None:
+        if claim != self._claim and claim.stamp not in self._failing:
             self._claim = claim
             self._events.send("publishing", f"publishing {claim.name}", drop=claim.name)
         try:
@@ -174,19 +182,24 @@ class InboxDrops:
             if not expected:
                 log.exception("publishing %s failed", claim.name)
             self.failure = self.failure or error
-            self._retries.record_failure(claim, str(error) if expected else f"{type(error).__name__}: {error}")
-            self._status.set_failing(self._retries.all())
+            tries = self._failing[claim.stamp].tries if claim.stamp in self._failing else 0
+            problem = printable(str(error) if expected else f"{type(error).__name__}: {error}")
+            self._failing[claim.stamp] = Failing(claim.stamp, printable(claim.name), tries + 1, problem)
+            self._store_failing()
             return False
-        self._retries.forget(claim)
+        self._failing.pop(claim.stamp, None)
         if published is not None and published.outcome.result == "published":
             self._refuse_older(claim)
-        self._status.set_failing(self._retries.all())
+        self._store_failing()
         return True
+
+    def _store_failing(self) -> None:
+        self._status.set_failing(tuple(self._failing.values()))
 
     def _refuse_older(self, newer: Claim) -> None:
         """Refuses failing drops that are older than `newer`, so that they cannot replace it."""
         for claim in self._inbox.claims():
-            failing = self._retries.get(claim)
+            failing = self._failing.get(claim.stamp)
             if failing is None or claim.stamp >= newer.stamp:
                 continue
             why = f"failed {failing.tries} times ({failing.problem}); meanwhile {newer.name}, which is newer, went live"
@@ -196,7 +209,7 @@ class InboxDrops:
             except (WarehouseError, OSError) as error:
                 log.error("%s was overtaken and cannot be moved to quarantine: %s", claim.name, error)
             else:
-                self._retries.forget(claim)
+                del self._failing[claim.stamp]
 
     def _publish(self, claim: Claim) -> Published | None:
         """Publishes a drop; returns None if it was removed meanwhile."""
