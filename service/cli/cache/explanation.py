@@ -64,10 +64,17 @@ def explain(settings: Settings, area: PartnerArea, endpoint: Endpoint, query_str
     try:
         found = _resolved(settings, catalog.folder(manifest.id), manifest, area, endpoint, query_string)
     except ApiError as error:
-        if error.code != "no_matching_records":
-            return _error(area, manifest, error)
-        error.headers = policy.headers(manifest.id)
-        return msgspec.structs.replace(_error(area, manifest, error), tier="key set")
+        is_no_match = error.code == "no_matching_records"
+        status, advice = CODES[error.code]
+        return Explanation(
+            area=area.name,
+            release=manifest.id,
+            status=status,
+            outcome=error.code,
+            detail=error.detail or advice,
+            tier="key set" if is_no_match else None,
+            headers=_shown(policy.headers(manifest.id) if is_no_match else error.headers or (NO_STORE,)),
+        )
     key = cache_key(manifest.id, area.name, found.query)
     matched = Explanation(
         area=area.name,
@@ -120,9 +127,9 @@ def _with_cache(matched: Explanation, settings: Settings, key: CacheKey, policy:
     response = policy.found_response(Request(0.0, b""), found)
     known = [header for header in response.headers if header[0] != b"content-length"]
     headers = _shown(header for header in known if entry is not None or header[0] != b"etag")
-    explained = msgspec.structs.replace(matched, tier=tier, headers=headers, problem=problem)
+    explained = msgspec.structs.replace(matched, tier=tier, headers=headers, problem=problem, shared="away")
     if held is None:
-        return msgspec.structs.replace(explained, shared="away")
+        return explained
     return msgspec.structs.replace(
         explained,
         shared="damaged" if held.damaged else "miss" if entry is None else "hit",
@@ -130,18 +137,6 @@ def _with_cache(matched: Explanation, settings: Settings, key: CacheKey, policy:
         entry_bytes=held.size or None,
         body_bytes=None if entry is None else len(entry.body),
         counted=held.counted and held.size > 0,
-    )
-
-
-def _error(area: PartnerArea, manifest: Manifest, error: ApiError) -> Explanation:
-    status, advice = CODES[error.code]
-    return Explanation(
-        area=area.name,
-        release=manifest.id,
-        status=status,
-        outcome=error.code,
-        detail=error.detail or advice,
-        headers=_shown(error.headers or (NO_STORE,)),
     )
 
 

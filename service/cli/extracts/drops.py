@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -64,39 +65,43 @@ for _command in (rules, statuses, contract):
     extracts.add_command(_command)
 
 
-drop_table_option = click.option(
-    "--drop-table",
-    "withdrawn",
-    multiple=True,
-    metavar="TABLE",
-    help="Withdraw an optional table instead of keeping the current one. Repeatable.",
-)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-strict_option = click.option("--strict", is_flag=True, help="Refuse the drop for warnings as well.")
-
-failures_option = click.option(
-    "--failures",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Write all failing rows to DIR, outside the drop, one Parquet file for each rule. Replaces the files of an "
-    "earlier run.",
-)
+def _drop_options(command: F) -> F:
+    """Adds PATHS, and the options that `publish` and `check` share."""
+    for option in (
+        click.option(
+            "--failures",
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="Write all failing rows to DIR, outside the drop, one Parquet file for each rule. Replaces the files "
+            "of an earlier run.",
+        ),
+        click.option("--strict", is_flag=True, help="Refuse the drop for warnings as well."),
+        click.option(
+            "--accept",
+            "accepted",
+            multiple=True,
+            metavar="RULE[:STATE][=LIMIT]",
+            help="Accept errors of RULE (in STATE only, up to LIMIT); to publish, needs --reason. Repeatable.",
+        ),
+        click.option(
+            "--drop-table",
+            "withdrawn",
+            multiple=True,
+            metavar="TABLE",
+            help="Withdraw an optional table instead of keeping the current one. Repeatable.",
+        ),
+        click.argument("paths", nargs=-1, required=True),
+    ):
+        command = option(command)
+    return command
 
 
 @extracts.command(name="publish")
-@click.argument("paths", nargs=-1, required=True)
-@drop_table_option
-@click.option(
-    "--accept",
-    "accepted",
-    multiple=True,
-    metavar="RULE[:STATE][=LIMIT]",
-    help="Publish despite errors of RULE (in STATE only, up to LIMIT); needs --reason. Repeatable.",
-)
+@_drop_options
 @click.option("--reason", default="", help="The reason for --accept; stored in the release's manifest.")
-@strict_option
-@failures_option
 @click.option(
     "--leave-behind",
     is_flag=True,
@@ -149,16 +154,7 @@ def publish_drop(
 
 
 @extracts.command(name="check")
-@click.argument("paths", nargs=-1, required=True)
-@drop_table_option
-@click.option(
-    "--accept",
-    "accepted",
-    multiple=True,
-    metavar="RULE[:STATE][=LIMIT]",
-    help="Check as if errors of RULE (in STATE only, up to LIMIT) were accepted. Repeatable.",
-)
-@strict_option
+@_drop_options
 @click.option(
     "--html",
     "html",
@@ -166,7 +162,6 @@ def publish_drop(
     metavar="FILE",
     help="Also write a page with map and charts to FILE (.html or .htm), outside the drop. Replaces FILE.",
 )
-@failures_option
 @click.option(
     "--no-release",
     "alone",
