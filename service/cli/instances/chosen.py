@@ -30,25 +30,22 @@ T = TypeVar("T")
 InstanceCall = Callable[[OperatorsClient], T]
 
 
-class InstanceUrl(click.ParamType[str]):
+def _listener_url(text: str) -> str:
     """The type of `--url`: the URL of an operators' listener."""
-
-    name = "url"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            parts = urlsplit(str(value))
-            valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
-        except ValueError:
-            valid = False
-        if not valid or "@" in parts.netloc or parts.query or parts.fragment:
-            self.fail("give the URL of an operators' listener, like http://127.0.0.1:8001", param, ctx)
-        return str(value).rstrip("/")
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid or "@" in parts.netloc or parts.query or parts.fragment:
+        raise click.BadParameter("give the URL of an operators' listener, like http://127.0.0.1:8001")
+    return text.rstrip("/")
 
 
 url_option = click.option(
     "--url",
-    type=InstanceUrl(),
+    type=_listener_url,
+    metavar="URL",
     help="Call the operators' listener at URL (default: all on the data folder or the key store).",
 )
 

@@ -16,8 +16,9 @@ import msgspec
 from service.cli.keys.opened import checked_id
 from service.cli.output import FAILED, print_error, stderr, wants_json, with_json
 from service.cli.stores import with_key_store
+from service.cli.usage import periods
 from service.cli.usage.formats import BillingRow, Format, writer
-from service.cli.usage.periods import DAY, MONTH, Days, days_of
+from service.cli.usage.periods import Days, days_of
 from service.keys.errors import KeyStoreError
 from service.keys.plan_history import read_plan_history
 from service.keys.reader import every_key
@@ -40,10 +41,10 @@ class _Owner(msgspec.Struct, frozen=True):
 
 
 @click.command()
-@click.option("--month", type=MONTH, help="A month: 2026-10. Default: the current one.")
-@click.option("--day", type=DAY, help="One day: 2026-10-05.")
-@click.option("--from", "first", type=DAY, help="First day. Without --to: until the end of its month.")
-@click.option("--to", "last", type=DAY, help="Last day, included. Without --from: from the start of its month.")
+@click.option("--month", type=periods.month, help="A month: 2026-10. Default: the current one.")
+@click.option("--day", type=periods.day, help="One day: 2026-10-05.")
+@click.option("--from", "first", type=periods.day, help="First day. Without --to: until the end of its month.")
+@click.option("--to", "last", type=periods.day, help="Last day, included. Without --from: from the start of its month.")
 @click.option("--partner", help="Only keys of this partner.")
 @click.option("--key", "key_id", metavar="KEY_ID", help="Only this key.")
 @click.option(

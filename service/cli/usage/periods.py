@@ -3,7 +3,6 @@
 from calendar import monthrange
 from contextlib import suppress
 from datetime import UTC, date, datetime
-from typing import Any
 
 import click
 import msgspec
@@ -18,24 +17,22 @@ class Days(msgspec.Struct, frozen=True):
     last: date  # included
 
 
-class UtcDate(click.ParamType[date]):
-    """The type of an option that takes a date in exactly this form: `%Y-%m` (the month's first day) or `%Y-%m-%d`."""
-
-    def __init__(self, name: str, form: str, sample: str) -> None:
-        self.name = name
-        self._form = form
-        self._sample = sample
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        with suppress(ValueError):
-            found = datetime.strptime(value, self._form).replace(tzinfo=UTC).date()
-            if f"{found:{self._form}}" == value:  # strptime also takes 2026-1
-                return found
-        raise click.BadParameter(f"{value!r} is not a {self.name}; write {self._sample}", ctx, param)
+def month(text: str) -> date:
+    """The type of an option that takes ``2026-10``; returns the first day."""
+    return _date(text, "%Y-%m", "a month; write 2026-10")
 
 
-MONTH = UtcDate("month", "%Y-%m", "2026-10")
-DAY = UtcDate("day", "%Y-%m-%d", "2026-10-05")
+def day(text: str) -> date:
+    """The type of an option that takes ``2026-10-05``."""
+    return _date(text, "%Y-%m-%d", "a day; write 2026-10-05")
+
+
+def _date(text: str, form: str, what: str) -> date:
+    with suppress(ValueError):
+        found = datetime.strptime(text, form).replace(tzinfo=UTC).date()
+        if f"{found:{form}}" == text:  # strptime also takes 2026-1
+            return found
+    raise click.BadParameter(f"{text!r} is not {what}")
 
 
 def month_with(day: date) -> Days:
