@@ -48,39 +48,6 @@ class Stopped(BaseException):
     """A signal stops the watcher. It can be raised at any point; let it propagate."""
 
 
-class HeldWatch:
-    """The held drops of one inbox from look to look. `InboxDrops` owns it."""
-
-    def __init__(self, inbox: Path, events: EventSender) -> None:
-        self._inbox = inbox
-        self._events = events
-        self._held: dict[str, datetime] = {}  # since when, by id
-
-    def look(self, status: StatusFile) -> None:
-        """Reports drops that are no longer held, and updates the figures in `status`. Raises InboxError."""
-        before, self._held = self._held, read_held_times(self._inbox)
-        for drop in before:
-            if drop not in self._held:
-                self._events.send_event(self._make_event(drop))
-        status.set_held(list(self._held.values()))
-
-    def _make_event(self, drop: str) -> InboxEvent:
-        for place in ("published", "quarantine"):
-            folder = self._inbox / place / drop
-            report = read_report(folder)
-            if report is not None and report.decision is not None:
-                decision = report.decision
-                return InboxEvent(
-                    event=decision.what,
-                    message=f"{report.drop} was {decision.what} by {decision.by}: {decision.reason}",
-                    drop=report.drop,
-                    release=report.release,
-                    place=str(folder / report.drop),
-                    report=str(folder / "report.txt"),
-                )
-        return InboxEvent(event="gone", message=f"{drop} was removed from held/", drop=drop)
-
-
 class InboxDrops:
     """The drops of one inbox, published for one data folder.
 
@@ -96,7 +63,7 @@ class InboxDrops:
         self._publish_drop = publish
         self._look = Look((), (), {})
         self._failing: dict[str, Failing] = {}  # claimed drops that failed, by the stamp of their claim
-        self._held = HeldWatch(inbox.folder, events)
+        self._held: dict[str, datetime] = {}  # held drops at the last look, by id, with the time since when
         self._stuck: dict[str, str] = {}  # complete drops that cannot be claimed, with the errors
         self._claim: Claim | None = None  # the last one that was reported
 
@@ -119,7 +86,7 @@ class InboxDrops:
         self.failure = None
         self._stuck.clear()
         claims = self._inbox.claims()
-        self._held.look(self._status)
+        self._look_at_held()
         self._failing = {one.stamp: self._failing[one.stamp] for one in claims if one.stamp in self._failing}
         self._store_failing()
         handled = False
@@ -130,6 +97,14 @@ class InboxDrops:
         if not self._failing and not self._stuck:
             self.failure = None  # the failing drop was refused
         return handled
+
+    def _look_at_held(self) -> None:
+        """Reports drops that are no longer held, and updates the figures of the others. Raises InboxError."""
+        before, self._held = self._held, read_held_times(self._inbox.folder)
+        for drop in before:
+            if drop not in self._held:
+                self._events.send_event(_decided_event(self._inbox.folder, drop))
+        self._status.set_held(list(self._held.values()))
 
     def problems(self) -> list[str]:
         """Returns why drops cannot be published, a line for each drop."""
@@ -254,7 +229,7 @@ class InboxDrops:
             log.warning("%s does not serve the release yet", record.name)
         if place != "published":
             self.not_published += 1
-            self._held.look(self._status)
+            self._look_at_held()
             self._run_command()
 
     def _unless_held_already(self, outcome: PublishOutcome) -> PublishOutcome:
@@ -276,6 +251,24 @@ class InboxDrops:
                 message = f"the command for {untold[0]} failed: {failure}"
                 self._events.send("command_failed", message, drop=untold[0])
         self._status.note_command(None)
+
+
+def _decided_event(inbox: Path, drop: str) -> InboxEvent:
+    """Returns the event of a drop that is no longer held, by its id."""
+    for place in ("published", "quarantine"):
+        folder = inbox / place / drop
+        report = read_report(folder)
+        if report is not None and report.decision is not None:
+            decision = report.decision
+            return InboxEvent(
+                event=decision.what,
+                message=f"{report.drop} was {decision.what} by {decision.by}: {decision.reason}",
+                drop=report.drop,
+                release=report.release,
+                place=str(folder / report.drop),
+                report=str(folder / "report.txt"),
+            )
+    return InboxEvent(event="gone", message=f"{drop} was removed from held/", drop=drop)
 
 
 def raise_if_stopped() -> None:

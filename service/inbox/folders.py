@@ -150,9 +150,10 @@ class InboxFolder:
             raise unusable(self.folder, error) from None
         return Look(tuple(complete), tuple(arriving), foreign)
 
+    @property
     def is_settling(self) -> bool:
-        """Returns whether a drop of the last look has its marker and is complete soon."""
-        return self._arrivals.is_settling()
+        """Whether a drop of the last look has its marker and is complete soon."""
+        return self._arrivals.is_settling
 
     def marker_hint(self, name: str) -> str:
         """Returns the end of a message, which names the marker that an arriving drop lacks; empty if it needs none."""

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
@@ -47,14 +47,19 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def watched(data: Path) -> Iterator[None]:
-    """Marks this data folder as watched until the block or the process ends."""
-    descriptor = open_lock(data / _WATCHED)
+def _locked(path: Path) -> Iterator[None]:
+    """Holds the lock at `path` until the block or the process ends. Waits while another process has it."""
+    descriptor = open_lock(path)
     try:
-        flock(descriptor, LOCK_EX)  # waits only while another process checks whether it is watched
+        flock(descriptor, LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def watched(data: Path) -> AbstractContextManager[None]:
+    """Marks this data folder as watched. Waits only while another process checks whether it is watched."""
+    return _locked(data / _WATCHED)
 
 
 def _is_watched(data: Path) -> bool:
@@ -153,9 +158,5 @@ class StatusFile:
     @contextmanager
     def _alone(self) -> Iterator[Status]:
         """Yields the stored status while other processes cannot change it."""
-        descriptor = open_lock(self._data / _LOCK)
-        try:
-            flock(descriptor, LOCK_EX)  # waits only while another process writes
+        with _locked(self._data / _LOCK):
             yield read_status(self._data)
-        finally:
-            os.close(descriptor)

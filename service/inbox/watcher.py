@@ -67,7 +67,7 @@ class Watcher:
                 raise BusyError(f"another watcher is at work on {self._inbox.folder} or {self._settings.data_dir}")
             self._drops.begin(status)
             self._drops.round()
-            while self._drops.failure is None and self._inbox.is_settling():
+            while self._drops.failure is None and self._inbox.is_settling:
                 self._sleep(_LOOK_SECONDS)
                 self._drops.round()
             if self._drops.failure is not None:
