@@ -124,7 +124,7 @@ def purge(yes: bool, url: str | None) -> Output:
             asked.append(call_one(settings, target, _purge))
             answer = asked[-1].answer
             reached |= set(answer.reached) if answer is not None else set()
-    done = [{"url": one.url, "purged": one.answer, "error": one.problem} for one in asked]
+    done = [{"url": one.url, "purged": one.answer, "error": one.error} for one in asked]
     lines = [plain(_described(one.name, one.answer)) for one in asked if one.answer is not None]
     return Output({"instances": done}, lambda: print_lines(lines), code=print_failed_calls(asked))
 

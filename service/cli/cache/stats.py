@@ -121,7 +121,7 @@ def _as_json(
 def _near_as_json(one: InstanceReply[Overview]) -> dict[str, object]:
     workers = () if one.answer is None else one.answer.workers
     caches = [{"pid": each.pid, "entries": each.near_entries, "bytes": each.near_bytes} for each in workers]
-    return {"url": one.url, "error": one.problem, "workers": caches}
+    return {"url": one.url, "error": one.error, "workers": caches}
 
 
 def other_caches(settings: Settings, instances: list[InstanceRecord]) -> list[str]:

@@ -131,13 +131,11 @@ def _free_port(host: str, wanted: int, taken: set[int], say: Say) -> int:
 
 
 def _is_free(host: str, port: int) -> bool:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except (OSError, TypeError, ValueError) as error:
-            # any other problem is reported when the service binds the port
-            return not isinstance(error, OSError) or error.errno != errno.EADDRINUSE
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except (OSError, TypeError, ValueError) as error:
+        # any other problem is reported when the service binds the port
+        return not isinstance(error, OSError) or error.errno != errno.EADDRINUSE
     return True
 
 

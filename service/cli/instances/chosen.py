@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from config.settings import Settings
+from config.text import printable
 from config.urls import EMBEDDED
 from service.base import interruption
 from service.cli.instances.client import CallError, OperatorsClient
@@ -56,12 +57,7 @@ class InstanceReply(msgspec.Struct, Generic[T], frozen=True):
     name: str  # for a person: "instance 3f9c20d1 on web-1"
     url: str
     answer: T | None
-    error: CallError | None = None
-
-    @property
-    def problem(self) -> str | None:
-        """The error's message."""
-        return None if self.error is None else str(self.error)
+    error: str | None = None
 
 
 class InstanceTarget(msgspec.Struct, frozen=True):
@@ -104,11 +100,11 @@ def call_all(settings: Settings, found: Sequence[InstanceTarget], call: Instance
 def call_one(settings: Settings, target: InstanceTarget, call: InstanceCall[T]) -> InstanceReply[T]:
     if target.elsewhere is not None:
         problem = f"it listens only on {target.url} of {target.elsewhere}: {_SAY_WHERE}"
-        return InstanceReply(target.name, target.url, None, CallError(problem))
+        return InstanceReply(target.name, target.url, None, printable(problem))
     try:
         return InstanceReply(target.name, target.url, call(OperatorsClient(target.url, settings)))
     except CallError as error:
-        return InstanceReply(target.name, target.url, None, error)
+        return InstanceReply(target.name, target.url, None, str(error))
 
 
 def print_failed_calls(asked: Iterable[InstanceReply[Any]]) -> int:
@@ -128,15 +124,11 @@ def _on_key_store(settings: Settings, *, warns: bool) -> "list[Peer]":
         return []
 
     from service.instance.registry import peers_in  # these imports take a tenth of a second
-    from service.redis.primary import found, open_store
+    from service.redis.primary import found_store
 
     async def ask() -> "list[Peer]":
-        async with found(settings.keys_url) as primary:
-            store = open_store("key store", primary, timeout=_STORE_SECONDS)
-            try:
-                return await peers_in(store)
-            finally:
-                await store.stop()
+        async with found_store("key store", settings.keys_url, _STORE_SECONDS) as store:
+            return await peers_in(store)
 
     try:
         return interruption.run(ask())

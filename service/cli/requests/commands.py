@@ -95,7 +95,7 @@ def sample(rate: float, url: str | None) -> Output:
     settings = load_settings().settings
     found = targets_or_fail(settings, url)
     asked = call_all(settings, found, lambda client: client.post("/log/sampling", Sampling(rate), Sampling))
-    value = [{"url": one.url, "rate": one.answer and one.answer.rate, "error": one.problem} for one in asked]
+    value = [{"url": one.url, "rate": one.answer and one.answer.rate, "error": one.error} for one in asked]
     rates = ((plain(one.name), one.answer.rate) for one in asked if one.answer is not None)
     lines = [f"{name} now logs {percent(rate)} of its requests." for name, rate in rates]
     return Output(value, lambda: print_lines(lines), code=print_failed_calls(asked))

@@ -89,7 +89,7 @@ def overall(results: Sequence[OverviewResult]) -> Overall:
 
 def overall_as_json(results: Sequence[OverviewResult]) -> dict[str, object]:
     together = overall(results)
-    instances = [{"url": one.url, "error": one.problem, "overview": one.answer} for one in results]
+    instances = [{"url": one.url, "error": one.error, "overview": one.answer} for one in results]
     return {"level": together.level, "sentence": together.sentence, "instances": instances}
 
 

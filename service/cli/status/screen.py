@@ -24,7 +24,7 @@ def screen(seen: Overview, listener: str) -> Group:
     # one column if the instance has run for less than a minute
     hits = {span(one.seconds): one for one in (seen.hit_rate_now, seen.hit_rate_hour)}
     traffic = {span(one.seconds): one for one in (seen.traffic_now, seen.traffic_hour)}
-    return Group(first, facts(identity(seen)), "", figures(hits, traffic), "", facts(parts(seen)), last)
+    return Group(first, facts_table(identity(seen)), "", figures(hits, traffic), "", facts_table(parts(seen)), last)
 
 
 def verdict_text(found: Verdict, now: float, listener: str | None = None) -> Text:
@@ -183,10 +183,6 @@ def _keys(seen: Overview) -> Text:
     if soon is None or later is None:
         return Text(UNKNOWN)
     return Text(f"{soon:,} expire within 7 days", "yellow" if soon else "").append(f", {later:,} within 30")
-
-
-def facts(rows: Iterator[tuple[str, RenderableType]]) -> Table:
-    return facts_table(rows, 12)
 
 
 def _columns(names: Iterable[str]) -> Table:
