@@ -154,7 +154,6 @@ class Watcher:
 
 def make_watcher(
     settings: Settings,
-    folder: str,
     on_event: Callable[[InboxEvent], None],
     on_problem: Callable[[str | None], None] = lambda _: None,
     *,
@@ -162,7 +161,7 @@ def make_watcher(
 ) -> Watcher:
     quiet = math.inf if settings.inbox_quiet == "never" else settings.inbox_quiet
     inbox = InboxFolder(
-        Path(folder), marker=settings.inbox_marker, quiet=quiet, settle=settings.inbox_settle, by_age=once
+        Path(settings.inbox or ""), marker=settings.inbox_marker, quiet=quiet, settle=settings.inbox_settle, by_age=once
     )
     return Watcher(settings, inbox, on_event, on_problem)
 

@@ -34,7 +34,7 @@ _PURGE_SECONDS = 60.0
 _QUESTION = "DuckDB answers partners, more slowly, until the caches fill again. Continue?"
 
 
-@click.group()
+@click.group(commands=[stats, explain_query])
 def cache() -> None:
     """Warm, show, explain and purge the caches.
 
@@ -47,10 +47,6 @@ def cache() -> None:
       forecast cache stats
       forecast cache explain 'zip_code=90210'
     """
-
-
-for _command in (stats, explain_query):
-    cache.add_command(_command)
 
 
 @cache.command(name="warm")

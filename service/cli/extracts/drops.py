@@ -42,7 +42,11 @@ from warehouse.schema.errors import WarehouseError
 from warehouse.sql import connections
 
 
-@click.group()
+_FOR_RELEASES = (list_releases, show, rollback, diff, retire_releases)
+_FOR_INBOX = (watch, held, approve, discard)
+
+
+@click.group(commands=[*_FOR_RELEASES, *_FOR_INBOX, rules, statuses, contract])
 def extracts() -> None:
     """Check and publish drops; compare and roll back releases.
 
@@ -57,12 +61,6 @@ def extracts() -> None:
       forecast extracts rollback
     """
     interruption.call_on_signal(connections.interrupt)
-
-
-for _command in (list_releases, show, rollback, diff, retire_releases, watch, held, approve, discard):
-    extracts.add_command(_command)
-for _command in (rules, statuses, contract):
-    extracts.add_command(_command)
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -63,7 +63,7 @@ def watch(folder: str | None, once: bool) -> None:
       forecast extracts watch /drops/inbox
       forecast extracts watch /drops/inbox --once
     """
-    settings, inbox = _inbox(folder)
+    settings, _ = _inbox(folder)
     logs.configure(settings.log_format, settings.log_level)
     log_unused()
 
@@ -72,7 +72,7 @@ def watch(folder: str | None, once: bool) -> None:
         if wants_json():
             click.echo(json_text(event))
 
-    watcher = make_watcher(settings, str(inbox), report, once=once)
+    watcher = make_watcher(settings, report, once=once)
     watcher.prepare()  # a mistyped folder is an error; if the folder vanishes later, the watcher waits for it
     with stoppable(report):
         if not once:
