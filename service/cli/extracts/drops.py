@@ -41,7 +41,6 @@ from warehouse.publishing.publish import dry_run
 from warehouse.schema.errors import WarehouseError
 from warehouse.sql import connections
 
-
 _FOR_RELEASES = (list_releases, show, rollback, diff, retire_releases)
 _FOR_INBOX = (watch, held, approve, discard)
 
