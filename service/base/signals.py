@@ -2,6 +2,8 @@
 
 import logging
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 log = logging.getLogger("forecast.signals")
@@ -18,6 +20,17 @@ def stop_signals() -> tuple[signal.Signals, ...]:
     """
     heeded = (n for n in (signal.SIGHUP, signal.SIGQUIT) if signal.getsignal(n) is not signal.SIG_IGN)
     return (signal.SIGTERM, signal.SIGINT, *heeded)
+
+
+@contextmanager
+def on_stop(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Calls `handler` for each of the `stop_signals`, until the block ends."""
+    before = {number: signal.signal(number, handler) for number in stop_signals()}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 def log_unused() -> None:

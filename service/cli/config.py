@@ -1,16 +1,19 @@
 """forecast config"""
 
+import os
 from collections.abc import Iterable
 
 import click
 
 from config import settings as configuration
-from config.loading import Loaded
+from config.loading import Loaded, load
 from config.resources import lookup_memory, memory_source, near_cache_bytes, processors_source, worker_count
 from config.urls import HIDDEN
-from service.cli.output import Output, default_settings, load_settings, stdout, with_json
+from service.cli.output import Output, stdout, with_json
 from service.keys import pepper
 from service.reports.text_table import plain
+
+_PREFIX = configuration.ENVIRONMENT_PREFIX
 
 
 @click.command()
@@ -28,7 +31,8 @@ def config(defaults: bool) -> Output:
       forecast config
       FORECAST_WORKERS=4 forecast config --json
     """
-    loaded = default_settings() if defaults else load_settings()
+    unset = {name: value for name, value in os.environ.items() if not name.startswith(_PREFIX)}
+    loaded = load(unset if defaults else None)
     rows = [(name, *_in_force(loaded, name), configuration.describe_setting(name)) for name in configuration.names()]
     members = ("name", "value", "source", "description")
     value = [dict(zip(members, row, strict=True)) | {"variable": _variable(row[0])} for row in rows]
@@ -59,7 +63,7 @@ def _in_force(loaded: Loaded, name: str) -> tuple[object, str]:
 
 
 def _variable(name: str) -> str:
-    return f"{configuration.ENVIRONMENT_PREFIX}{name.upper()}"
+    return f"{_PREFIX}{name.upper()}"
 
 
 def _text(value: object) -> str:

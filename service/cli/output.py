@@ -1,7 +1,6 @@
 """Output of commands: results on standard output; errors, in one line, and all else on standard error."""
 
 import functools
-import os
 import sys
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, ParamSpec
@@ -10,7 +9,7 @@ import click
 
 from config import loading
 from config.loading import Loaded
-from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError
+from config.settings import Settings, SettingsError
 from config.streams import STDOUT, AsIs
 from config.text import json_text, printable
 from service.base import interruption
@@ -81,10 +80,6 @@ def load_settings(overrides: dict[str, object] | None = None) -> Loaded:
     return loading.load(overrides=overrides)
 
 
-def default_settings() -> Loaded:
-    return loading.load({name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)})
-
-
 def data_folder_member(settings: Settings) -> dict[str, str]:
     """Returns the JSON member of commands that act on the data folder."""
     return {"data_folder": str(settings.data_path.absolute())}
@@ -93,6 +88,14 @@ def data_folder_member(settings: Settings) -> dict[str, str]:
 def print_data_folder(settings: Settings) -> None:
     """Prints the data folder, because a missing FORECAST_DATA_DIR is a common mistake."""
     print_dimly(f"data folder {settings.data_path.absolute()}")
+
+
+def print_warnings(sentences: Iterable[str]) -> None:
+    """Prints each on standard error."""
+    from service.reports.text_table import plain  # imported here, because an instance prints none
+
+    for sentence in sentences:
+        stderr().print(f"[yellow]warning[/] {plain(masked(sentence))}", soft_wrap=True)
 
 
 def print_lines(lines: Iterable[str]) -> None:

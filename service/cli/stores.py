@@ -88,11 +88,17 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begi
 
 async def _add_cause(store: RedisStore, error: StoreRefused) -> StoreRefused:
     """Adds the server's problems to the error of a full server."""
+    problems = await server_problems(store) if error.why == "full" else []
+    return StoreRefused("; ".join([str(error), *problems]), error.why) if problems else error
+
+
+async def server_problems(store: RedisStore) -> list[str]:
+    """Returns why the server of a key store may lose keys; empty if that is unknown."""
     try:
-        server = await read_server_facts(store) if error.why == "full" else None
+        facts = await read_server_facts(store)
     except StoreUnavailable:
-        server = None
-    return error if server is None else StoreRefused("; ".join([str(error), *wrong_for_keys(server)]), error.why)
+        return []
+    return [] if facts is None else wrong_for_keys(facts)
 
 
 def with_cache(settings: Settings, work: Callable[[CacheStore], Awaitable[T]]) -> T:

@@ -51,7 +51,7 @@ class Arrivals:
         self._clock = clock
         self._file_clock = file_clock
         self._seen: dict[str, tuple[_Sight, float]] = {}
-        self._settling = False
+        self.is_settling = False  # at the last look, a drop was incomplete only because its marker is new
 
     def look(self, drops: Iterable[Path]) -> tuple[list[str], list[str]]:
         """Returns the names of the complete drops, and of the others, each oldest first."""
@@ -60,16 +60,12 @@ class Arrivals:
         ordered = sorted(sights, key=lambda name: (sights[name].changed, name))
         complete = [name for name in ordered if self._is_complete(name)]
         arriving = [name for name in ordered if name not in complete]
-        self._settling = any(sights[name].marked_last for name in arriving)
+        self.is_settling = any(sights[name].marked_last for name in arriving)
         return complete, arriving
 
     def forget(self, name: str) -> None:
         """Forgets a drop that was moved: the next one with this name is another drop."""
         self._seen.pop(name, None)
-
-    def is_settling(self) -> bool:
-        """Returns whether a drop that was incomplete at the last look has to settle: its marker is its newest file."""
-        return self._settling
 
     def _is_complete(self, name: str) -> bool:
         sight, since = self._seen[name]

@@ -22,11 +22,11 @@ from service.inbox.folders import SettledPlace, drop_in, free_path, move, unusab
 from service.inbox.report import (
     DropDecision,
     DropReport,
-    TextOf,
     make_drop_report,
     mark_already_current,
     read_report,
     report_files,
+    report_text,
 )
 from service.inbox.status import StatusFile
 from service.publishing.publisher import Publish, Published, make_inbox_options, make_origin, publish_and_wait
@@ -113,9 +113,8 @@ def find_held(inbox: Path, name: str) -> HeldDrop:
     Raises:
         InboxError: if there is none, or several drops have this name.
     """
-    found = [held for held in list_held(inbox) if held.id == name] or [
-        held for held in list_held(inbox) if held.name == name
-    ]
+    every = list_held(inbox)
+    found = [held for held in every if held.id == name] or [held for held in every if held.name == name]
     if not found:
         raise InboxError(f"no drop {printable(name)} is held in {inbox}: `forecast extracts held` lists the held drops")
     if len(found) > 1:
@@ -186,7 +185,6 @@ def approve(
     inbox: Path,
     name: str,
     reason: str,
-    text_of: TextOf,
     progress: ProgressCallback,
     *,
     over_newer: bool = False,
@@ -218,10 +216,10 @@ def approve(
         outcome = _adjust_outcome(held, report, published.outcome)
         published = msgspec.structs.replace(published, outcome=outcome)
         if outcome.result in ("held", "refused"):
-            to_do = _hold_again(settings, held, report, outcome, text_of)
+            to_do = _hold_again(settings, held, report, outcome)
             return Decided(drop=held.name, place=held.path.parent, published=published, to_do=to_do)
         written = make_drop_report(held.name, outcome, settings.data_path, held.delivered, report.hold, decision)
-        place = _settle(inbox, held, "published", report_files(written, text_of(outcome)))
+        place = _settle(inbox, held, "published", report_files(written, report_text(outcome)))
         _count(settings, inbox, StatusFile.count_approved)
         return Decided(drop=held.name, place=place, published=published)
 
@@ -286,9 +284,7 @@ def _adjust_outcome(held: HeldDrop, report: DropReport, outcome: PublishOutcome)
     return msgspec.structs.replace(outcome, result=result, report=found)
 
 
-def _hold_again(
-    settings: Settings, held: HeldDrop, before: DropReport, outcome: PublishOutcome, text_of: TextOf
-) -> str:
+def _hold_again(settings: Settings, held: HeldDrop, before: DropReport, outcome: PublishOutcome) -> str:
     """Replaces the reports of a drop that stays held, unless its contents changed; returns the remedy."""
     report = make_drop_report(held.name, outcome, settings.data_path, held.delivered, before.hold)
     over = " with --over-newer" if "overtaken" in report.rules() else ""
@@ -297,7 +293,7 @@ def _hold_again(
     if outcome.tables != before.tables:
         return to_do
     try:
-        write_reports(held.path.parent, report_files(report, text_of(outcome), to_do))
+        write_reports(held.path.parent, report_files(report, report_text(outcome), to_do))
     except OSError as error:
         raise InboxError(f"the reports of {held.id} cannot be written: {error.strerror or error}") from None
     return to_do

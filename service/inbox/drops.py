@@ -7,28 +7,28 @@ no drop is lost, and none replaces a newer one unless a person approves that.
 
 import logging
 import time
-from collections.abc import Iterator
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
 from config.settings import Settings
+from config.text import printable
 from service.base import interruption
 from service.inbox.decisions import list_held, read_held_times
-from service.inbox.folders import Claim, InboxFolder, Look, SettledPlace
+from service.inbox.folders import Claim, InboxFolder, Look, SettledPlace, move
 from service.inbox.report import (
     EventSender,
     InboxEvent,
-    TextOf,
     make_drop_report,
     make_outcome_event,
     mark_already_current,
     read_report,
     report_files,
+    report_text,
     run_command,
 )
-from service.inbox.status import Failing, Retries, StatusFile
-from service.publishing.publisher import Publish, Published, make_inbox_options, make_origin, publish_and_wait
+from service.inbox.status import Failing, StatusFile
+from service.publishing.publisher import Publish, Published, make_inbox_options, make_origin
 from warehouse.publishing.outcome import PublishOutcome
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import make_finding
@@ -37,44 +37,15 @@ from warehouse.schema.findings import make_report
 
 log = logging.getLogger("forecast.inbox")
 
+# After this many failures of a drop, newer ones are tried too. They fail as well if the disk is full, but not if only
+# this drop has a problem.
+_PATIENCE = 3
+_SHOWN = 3  # most problems in one message
 _PLACES: dict[str, SettledPlace] = {"refused": "quarantine", "held": "held"}  # by result; else published
 
 
 class Stopped(BaseException):
     """A signal stops the watcher. It can be raised at any point; let it propagate."""
-
-
-class HeldWatch:
-    """The held drops of one inbox from look to look. `InboxDrops` owns it."""
-
-    def __init__(self, inbox: Path, events: EventSender) -> None:
-        self._inbox = inbox
-        self._events = events
-        self._held: dict[str, datetime] = {}  # since when, by id
-
-    def look(self, status: StatusFile) -> None:
-        """Reports drops that are no longer held, and updates the figures in `status`. Raises InboxError."""
-        before, self._held = self._held, read_held_times(self._inbox)
-        for drop in before:
-            if drop not in self._held:
-                self._events.send_event(self._make_event(drop))
-        status.set_held(list(self._held.values()))
-
-    def _make_event(self, drop: str) -> InboxEvent:
-        for place in ("published", "quarantine"):
-            folder = self._inbox / place / drop
-            report = read_report(folder)
-            if report is not None and report.decision is not None:
-                decision = report.decision
-                return InboxEvent(
-                    event=decision.what,
-                    message=f"{report.drop} was {decision.what} by {decision.by}: {decision.reason}",
-                    drop=report.drop,
-                    release=report.release,
-                    place=str(folder / report.drop),
-                    report=str(folder / "report.txt"),
-                )
-        return InboxEvent(event="gone", message=f"{drop} was removed from held/", drop=drop)
 
 
 class InboxDrops:
@@ -83,31 +54,23 @@ class InboxDrops:
     A `Watcher` owns it for its lifetime, so that no event is repeated after a failure.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        inbox: InboxFolder,
-        events: EventSender,
-        text_of: TextOf,
-        publish: Publish = publish_and_wait,
-    ) -> None:
+    def __init__(self, settings: Settings, inbox: InboxFolder, events: EventSender, publish: Publish) -> None:
         self.failure: Exception | None = None  # the first failure of the last round that must be retried
         self.not_published = 0  # drops that were refused or held
         self._settings = settings
         self._inbox = inbox
         self._events = events
-        self._text_of = text_of
         self._publish_drop = publish
         self._look = Look((), (), {})
-        self._retries = Retries()
-        self._held = HeldWatch(inbox.folder, events)
+        self._failing: dict[str, Failing] = {}  # claimed drops that failed, by the stamp of their claim
+        self._held: dict[str, datetime] = {}  # held drops at the last look, by id, with the time since when
         self._stuck: dict[str, str] = {}  # complete drops that cannot be claimed, with the errors
         self._claim: Claim | None = None  # the last one that was reported
 
     def begin(self, status: StatusFile) -> None:
         """Takes over the state of the last watcher from `status`. Call once this process is the only watcher."""
         self._status = status
-        self._retries = Retries(status.now.failing)
+        self._failing = {one.stamp: one for one in status.now.failing}
         if status.now.untold is not None and Path(status.now.untold[1]).exists():
             self._run_command()  # the last watcher ended before the command did
 
@@ -123,31 +86,39 @@ class InboxDrops:
         self.failure = None
         self._stuck.clear()
         claims = self._inbox.claims()
-        self._held.look(self._status)
-        self._retries.keep_only(claims)
-        self._status.set_failing(self._retries.all())
+        self._look_at_held()
+        self._failing = {one.stamp: self._failing[one.stamp] for one in claims if one.stamp in self._failing}
+        self._store_failing()
         handled = False
-        for claim in chain(claims, self._new()):
+        for claim in chain(claims, iter(self._claim_next, None)):
             handled = True
-            if not self._try(claim) and not self._retries.may_be_overtaken(claim):
+            if not self._try(claim) and self._failing[claim.stamp].tries < _PATIENCE:
                 break
-        if not self._retries.all() and not self._stuck:
+        if not self._failing and not self._stuck:
             self.failure = None  # the failing drop was refused
         return handled
 
+    def _look_at_held(self) -> None:
+        """Reports drops that are no longer held, and updates the figures of the others. Raises InboxError."""
+        before, self._held = self._held, read_held_times(self._inbox.folder)
+        for drop in before:
+            if drop not in self._held:
+                self._events.send_event(_decided_event(self._inbox.folder, drop))
+        self._status.set_held(list(self._held.values()))
+
     def problems(self) -> list[str]:
         """Returns why drops cannot be published, a line for each drop."""
-        return [*self._retries.problems(), *self._stuck.values()]
+        failing = [f"{one.name}: {one.problem}" for one in self._failing.values()]
+        return [*failing[:_SHOWN], *self._stuck.values()]
 
     def has_new(self) -> bool:
         """Returns whether there is a drop that may overtake all failing ones."""
-        return self._retries.all_may_be_overtaken() and not set(self._inbox.look().complete) <= set(self._stuck)
+        if any(one.tries < _PATIENCE for one in self._failing.values()):
+            return False
+        return not set(self._inbox.look().complete) <= set(self._stuck)
 
-    def _new(self) -> Iterator[Claim]:
-        while (claim := self._next()) is not None:
-            yield claim
-
-    def _next(self) -> Claim | None:
+    def _claim_next(self) -> Claim | None:
+        """Claims the oldest complete drop; returns None if there is none."""
         look, before = self._inbox.look(), self._look
         for name in look.arriving:
             if name not in before.arriving:
@@ -171,7 +142,7 @@ class InboxDrops:
 
     def _try(self, claim: Claim) -> bool:
         """Publishes a drop; returns whether it was settled or is gone. Records a failure, to be retried."""
-        if claim != self._claim and self._retries.get(claim) is None:
+        if claim != self._claim and claim.stamp not in self._failing:
             self._claim = claim
             self._events.send("publishing", f"publishing {claim.name}", drop=claim.name)
         try:
@@ -186,28 +157,34 @@ class InboxDrops:
             if not expected:
                 log.exception("publishing %s failed", claim.name)
             self.failure = self.failure or error
-            self._retries.record_failure(claim, str(error) if expected else f"{type(error).__name__}: {error}")
-            self._status.set_failing(self._retries.all())
+            tries = self._failing[claim.stamp].tries if claim.stamp in self._failing else 0
+            problem = printable(str(error) if expected else f"{type(error).__name__}: {error}")
+            self._failing[claim.stamp] = Failing(claim.stamp, printable(claim.name), tries + 1, problem)
+            self._store_failing()
             return False
-        self._retries.forget(claim)
+        self._failing.pop(claim.stamp, None)
         if published is not None and published.outcome.result == "published":
             self._refuse_older(claim)
-        self._status.set_failing(self._retries.all())
+        self._store_failing()
         return True
+
+    def _store_failing(self) -> None:
+        self._status.set_failing(tuple(self._failing.values()))
 
     def _refuse_older(self, newer: Claim) -> None:
         """Refuses failing drops that are older than `newer`, so that they cannot replace it."""
         for claim in self._inbox.claims():
-            failing = self._retries.get(claim)
+            failing = self._failing.get(claim.stamp)
             if failing is None or claim.stamp >= newer.stamp:
                 continue
+            why = f"failed {failing.tries} times ({failing.problem}); meanwhile {newer.name}, which is newer, went live"
             try:
-                outcome = refuse_overtaken(self._settings.data_path, failing, newer.name)
+                outcome = refuse(self._settings.data_path, "overtaken", why)
                 self._settle(claim, Published(outcome=outcome))
             except (WarehouseError, OSError) as error:
                 log.error("%s was overtaken and cannot be moved to quarantine: %s", claim.name, error)
             else:
-                self._retries.forget(claim)
+                del self._failing[claim.stamp]
 
     def _publish(self, claim: Claim) -> Published | None:
         """Publishes a drop; returns None if it was removed meanwhile."""
@@ -245,14 +222,14 @@ class InboxDrops:
             self._status.count_published(claim.stamp)
         hold = self._settings.inbox_hold
         report = make_drop_report(claim.name, outcome, self._settings.data_path, claim.delivered, hold)
-        self._inbox.settle(claim, folder, report_files(report, self._text_of(outcome)))
+        move(claim.path, folder, report_files(report, report_text(outcome)))
         self._status.count_settled()
         self._events.send_event(make_outcome_event(claim.name, folder, outcome))
         for record in published.behind:
             log.warning("%s does not serve the release yet", record.name)
         if place != "published":
             self.not_published += 1
-            self._held.look(self._status)
+            self._look_at_held()
             self._run_command()
 
     def _unless_held_already(self, outcome: PublishOutcome) -> PublishOutcome:
@@ -276,16 +253,28 @@ class InboxDrops:
         self._status.note_command(None)
 
 
+def _decided_event(inbox: Path, drop: str) -> InboxEvent:
+    """Returns the event of a drop that is no longer held, by its id."""
+    for place in ("published", "quarantine"):
+        folder = inbox / place / drop
+        report = read_report(folder)
+        if report is not None and report.decision is not None:
+            decision = report.decision
+            return InboxEvent(
+                event=decision.what,
+                message=f"{report.drop} was {decision.what} by {decision.by}: {decision.reason}",
+                drop=report.drop,
+                release=report.release,
+                place=str(folder / report.drop),
+                report=str(folder / "report.txt"),
+            )
+    return InboxEvent(event="gone", message=f"{drop} was removed from held/", drop=drop)
+
+
 def raise_if_stopped() -> None:
     """Raises `Stopped` if a signal has arrived. During a query, DuckDB turns `Stopped` into an error of its own."""
     if interruption.received_signal():
         raise Stopped(interruption.received_signal())
-
-
-def refuse_overtaken(data: Path, failing: Failing, newer: str) -> PublishOutcome:
-    """Returns the refusal of a drop that was overtaken by the drop `newer`."""
-    message = f"failed {failing.tries} times ({failing.problem}); meanwhile {newer}, which is newer, went live"
-    return refuse(data, "overtaken", message)
 
 
 def refuse(data: Path, rule: str, message: str, **members: str) -> PublishOutcome:

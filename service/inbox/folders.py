@@ -140,7 +140,7 @@ class InboxFolder:
                 for entry in entries:
                     if entry.name.startswith(_HIDDEN) or entry.name in PLACES:
                         continue
-                    why = _foreign(entry) or self._never_complete(entry)
+                    why = _foreign(entry, needs_marker=self._marker_only)
                     if why is None:
                         drops.append(Path(entry.path))
                     else:
@@ -150,9 +150,10 @@ class InboxFolder:
             raise unusable(self.folder, error) from None
         return Look(tuple(complete), tuple(arriving), foreign)
 
+    @property
     def is_settling(self) -> bool:
-        """Returns whether a drop of the last look has its marker and is complete soon."""
-        return self._arrivals.is_settling()
+        """Whether a drop of the last look has its marker and is complete soon."""
+        return self._arrivals.is_settling
 
     def marker_hint(self, name: str) -> str:
         """Returns the end of a message, which names the marker that an arriving drop lacks; empty if it needs none."""
@@ -207,15 +208,6 @@ class InboxFolder:
         name = os.fsencode(claim.name)[:_LONGEST_NAME].decode(errors="ignore")
         return free_path(self.folder / place / f"{name}-{self._now():%Y%m%dT%H%M%SZ}")
 
-    def settle(self, claim: Claim, destination: Path, reports: Mapping[str, bytes]) -> None:
-        """Moves a drop and its reports to `destination`, in one rename. Raises InboxError."""
-        move(claim.path, destination, reports)
-
-    def _never_complete(self, entry: "os.DirEntry[str]") -> str | None:
-        if self._marker_only and not entry.is_dir(follow_symlinks=False):
-            return "it is one file, which cannot hold a marker: put it into a folder"
-        return None
-
     def _time_of_files(self) -> int:
         """Returns the file system's clock in ns; on a network it is not this machine's."""
         self._lock.touch()
@@ -264,7 +256,7 @@ def write_reports(folder: Path, reports: Mapping[str, bytes]) -> None:
         write_atomically(folder / name, text)
 
 
-def _foreign(entry: "os.DirEntry[str]") -> str | None:
+def _foreign(entry: "os.DirEntry[str]", *, needs_marker: bool) -> str | None:
     """Returns why an entry of the inbox cannot be a drop; None if it can."""
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in entry.name):
         return "its name is not text"  # control characters, or bytes that are not UTF-8
@@ -276,4 +268,4 @@ def _foreign(entry: "os.DirEntry[str]") -> str | None:
         return None
     if not entry.is_file(follow_symlinks=False) or not entry.name.lower().endswith(_PARQUET):
         return "it is neither a folder nor a .parquet file"
-    return None
+    return "it is one file, which cannot hold a marker: put it into a folder" if needs_marker else None

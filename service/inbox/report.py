@@ -1,6 +1,7 @@
 """Writes the reports beside a drop that went through the inbox, and sends the events of the inbox."""
 
 import contextlib
+import io
 import logging
 import os
 import shlex
@@ -14,12 +15,12 @@ from typing import Annotated, Literal
 import msgspec
 
 from config.settings import ENVIRONMENT_PREFIX, is_secret, names
+from service.reports import terminal
+from service.reports.text_table import WIDTH, HarmlessConsole
 from warehouse.files.reading import read_struct
 from warehouse.publishing.outcome import PublishOutcome
 from warehouse.schema.comparison import Comparison
 from warehouse.schema.findings import Finding, make_report
-
-TextOf = Callable[[PublishOutcome], str]
 
 
 class DropDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +106,13 @@ def mark_already_current(outcome: PublishOutcome) -> PublishOutcome:
     return msgspec.structs.replace(outcome, result="already_current", report=report)
 
 
+def report_text(outcome: PublishOutcome) -> str:
+    """Returns the output of `forecast extracts publish` for a drop, without colours."""
+    written = io.StringIO()
+    terminal.print_drop_outcome(HarmlessConsole(file=written, width=WIDTH, color_system=None), outcome)
+    return written.getvalue()
+
+
 def report_files(report: DropReport, text: str, to_do: str | None = None) -> dict[str, bytes]:
     """Returns the content of the report files by name. `text` is for people; `to_do` is the remedy."""
     lines = [f"{report.drop}, {_time(report.at)}"]
@@ -156,10 +164,6 @@ _LEVELS: dict[EventKind, int] = {
 }
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class InboxEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An event in the inbox. `message` is complete, for people; the other fields are for programs."""
 
@@ -169,7 +173,7 @@ class InboxEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     release: str | None = None
     place: str | None = None  # path of the drop now
     report: str | None = None  # path of its report.txt
-    time: datetime = msgspec.field(default_factory=_now)
+    time: datetime = msgspec.field(default_factory=lambda: datetime.now(UTC))
 
 
 class EventSender:

@@ -2,26 +2,20 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
 from pathlib import Path
 
 import msgspec
 
-from config.text import printable
-from service.inbox.folders import Claim
 from warehouse.files.atomic import clear_aside, open_lock, write_atomically
 from warehouse.files.reading import read_struct
 
 _FILE = "inbox.json"
 _LOCK = "inbox.json.lock"
 _WATCHED = "inbox.watched"
-# After this many failures of a drop, newer ones are tried too. They fail as well if the disk is full, but not if only
-# this drop has a problem.
-PATIENCE = 3
-_SHOWN = 3  # most problems in one message
 
 
 class Failing(msgspec.Struct, frozen=True):
@@ -52,51 +46,20 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         return max(0.0, time.time() - self.held_since) if self.held_since is not None else 0.0
 
 
-class Retries:
-    """The claimed drops that failed. `InboxDrops` owns it; a restarted watcher rebuilds it from the status file."""
-
-    def __init__(self, failing: Iterable[Failing] = ()) -> None:
-        self._failing = {one.stamp: one for one in failing}
-
-    def all(self) -> tuple[Failing, ...]:
-        """Returns the failing drops, oldest first."""
-        return tuple(self._failing[stamp] for stamp in sorted(self._failing))
-
-    def get(self, claim: Claim) -> Failing | None:
-        return self._failing.get(claim.stamp)
-
-    def record_failure(self, claim: Claim, problem: str) -> None:
-        tries = self._failing[claim.stamp].tries if claim.stamp in self._failing else 0
-        self._failing[claim.stamp] = Failing(claim.stamp, printable(claim.name), tries + 1, printable(problem))
-
-    def forget(self, claim: Claim) -> None:
-        self._failing.pop(claim.stamp, None)
-
-    def keep_only(self, claims: Sequence[Claim]) -> None:
-        """Forgets drops that are not among `claims`, because they were removed."""
-        present = {claim.stamp for claim in claims}
-        self._failing = {stamp: one for stamp, one in self._failing.items() if stamp in present}
-
-    def may_be_overtaken(self, claim: Claim) -> bool:
-        failing = self.get(claim)
-        return failing is not None and failing.tries >= PATIENCE
-
-    def all_may_be_overtaken(self) -> bool:
-        return all(one.tries >= PATIENCE for one in self._failing.values())
-
-    def problems(self) -> list[str]:
-        return [f"{one.name}: {one.problem}" for one in self.all()[:_SHOWN]]
-
-
 @contextmanager
-def watched(data: Path) -> Iterator[None]:
-    """Marks this data folder as watched until the block or the process ends."""
-    descriptor = open_lock(data / _WATCHED)
+def _locked(path: Path) -> Iterator[None]:
+    """Holds the lock at `path` until the block or the process ends. Waits while another process has it."""
+    descriptor = open_lock(path)
     try:
-        flock(descriptor, LOCK_EX)  # waits only while another process checks whether it is watched
+        flock(descriptor, LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def watched(data: Path) -> AbstractContextManager[None]:
+    """Marks this data folder as watched. Waits only while another process checks whether it is watched."""
+    return _locked(data / _WATCHED)
 
 
 def _is_watched(data: Path) -> bool:
@@ -195,9 +158,5 @@ class StatusFile:
     @contextmanager
     def _alone(self) -> Iterator[Status]:
         """Yields the stored status while other processes cannot change it."""
-        descriptor = open_lock(self._data / _LOCK)
-        try:
-            flock(descriptor, LOCK_EX)  # waits only while another process writes
+        with _locked(self._data / _LOCK):
             yield read_status(self._data)
-        finally:
-            os.close(descriptor)

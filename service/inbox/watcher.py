@@ -1,6 +1,5 @@
 """Watches an inbox as its only watcher, round after round, with back-off after failures."""
 
-import io
 import logging
 import math
 import signal
@@ -11,20 +10,15 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-import msgspec
-
 from config.settings import Settings
 from service.base import interruption
-from service.base.signals import stop_signals
+from service.base.signals import on_stop, stop_signals
 from service.inbox.drops import InboxDrops, Stopped, raise_if_stopped
 from service.inbox.folders import InboxFolder
-from service.inbox.report import EventSender, InboxEvent, TextOf
+from service.inbox.report import EventSender, InboxEvent
 from service.inbox.status import StatusFile, watched
 from service.publishing.publisher import Publish, make_inbox_options, publish_and_wait
-from service.reports import terminal
-from service.reports.text_table import WIDTH, HarmlessConsole
 from warehouse.files.atomic import exclusive
-from warehouse.publishing.outcome import PublishOutcome
 from warehouse.schema.errors import BusyError, CatalogError, InboxError, WarehouseError
 
 log = logging.getLogger("forecast.inbox")
@@ -35,25 +29,28 @@ _FIRST_BACKOFF_SECONDS = 1.0
 _LONGEST_BACKOFF_SECONDS = 60.0
 
 
-class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
-    """The callbacks of one watcher."""
-
-    on_event: Callable[[InboxEvent], None]
-    text_of: TextOf
-    on_problem: Callable[[str | None], None] = lambda _: None  # gets the current problem; None once it is solved
-    publish: Publish = publish_and_wait
-    sleep: Callable[[float], None] = time.sleep
-
-
 class Watcher:
-    """Watches one inbox for one data folder. One per process; it lives until the process stops."""
+    """Watches one inbox for one data folder. One per process; it lives until the process stops.
 
-    def __init__(self, settings: Settings, inbox: InboxFolder, callbacks: Callbacks) -> None:
+    `on_problem` gets the current problem, and None once it is solved.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        inbox: InboxFolder,
+        on_event: Callable[[InboxEvent], None],
+        on_problem: Callable[[str | None], None] = lambda _: None,
+        *,
+        publish: Publish = publish_and_wait,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._settings = settings
         self._inbox = inbox
-        self._callbacks = callbacks
-        self._events = EventSender(callbacks.on_event)
-        self._drops = InboxDrops(settings, inbox, self._events, callbacks.text_of, callbacks.publish)
+        self._on_problem = on_problem
+        self._sleep = sleep
+        self._events = EventSender(on_event)
+        self._drops = InboxDrops(settings, inbox, self._events, publish)
         self._problem: str | None = None
         self._backoff = 0.0  # seconds
 
@@ -70,8 +67,8 @@ class Watcher:
                 raise BusyError(f"another watcher is at work on {self._inbox.folder} or {self._settings.data_dir}")
             self._drops.begin(status)
             self._drops.round()
-            while self._drops.failure is None and self._inbox.is_settling():
-                self._callbacks.sleep(_LOOK_SECONDS)
+            while self._drops.failure is None and self._inbox.is_settling:
+                self._sleep(_LOOK_SECONDS)
                 self._drops.round()
             if self._drops.failure is not None:
                 raise self._drops.failure
@@ -88,7 +85,7 @@ class Watcher:
                         self._attend(status)
                 self._events.send_once("standby", "another watcher is at work here; taking over when it ends")
                 self._report_problem(None)
-                self._callbacks.sleep(_LOOK_SECONDS)
+                self._sleep(_LOOK_SECONDS)
             except (WarehouseError, OSError) as error:
                 raise_if_stopped()
                 self._failed(str(error))
@@ -112,7 +109,7 @@ class Watcher:
             try:
                 handled = self._drops.round()
             except BusyError:
-                self._callbacks.sleep(_BUSY_SECONDS)
+                self._sleep(_BUSY_SECONDS)
                 continue
             if self._drops.failure is not None:
                 self._failed("; ".join(self._drops.problems()), self._drops.has_new)
@@ -120,7 +117,7 @@ class Watcher:
             self._backoff = 0.0
             self._report_problem(None)
             if not handled:
-                self._callbacks.sleep(_LOOK_SECONDS)
+                self._sleep(_LOOK_SECONDS)
 
     @contextmanager
     def _alone(self) -> Iterator[StatusFile | None]:
@@ -146,18 +143,17 @@ class Watcher:
         self._events.send("failed", f"{problem}; trying again in {self._backoff:g} s")
         left = self._backoff
         while left > 0 and not (wake and wake()):
-            self._callbacks.sleep(min(left, _LOOK_SECONDS))
+            self._sleep(min(left, _LOOK_SECONDS))
             left -= _LOOK_SECONDS
 
     def _report_problem(self, problem: str | None) -> None:
         if problem != self._problem:
             self._problem = problem
-            self._callbacks.on_problem(problem)
+            self._on_problem(problem)
 
 
 def make_watcher(
     settings: Settings,
-    folder: str,
     on_event: Callable[[InboxEvent], None],
     on_problem: Callable[[str | None], None] = lambda _: None,
     *,
@@ -165,37 +161,26 @@ def make_watcher(
 ) -> Watcher:
     quiet = math.inf if settings.inbox_quiet == "never" else settings.inbox_quiet
     inbox = InboxFolder(
-        Path(folder), marker=settings.inbox_marker, quiet=quiet, settle=settings.inbox_settle, by_age=once
+        Path(settings.inbox or ""), marker=settings.inbox_marker, quiet=quiet, settle=settings.inbox_settle, by_age=once
     )
-    return Watcher(settings, inbox, Callbacks(on_event=on_event, text_of=report_text, on_problem=on_problem))
-
-
-def report_text(outcome: PublishOutcome) -> str:
-    """Returns the output of `forecast extracts publish` for a drop, without colours."""
-    written = io.StringIO()
-    console = HarmlessConsole(file=written, width=WIDTH, color_system=None)
-    terminal.print_drop_outcome(console, outcome)
-    return written.getvalue()
+    return Watcher(settings, inbox, on_event, on_problem)
 
 
 @contextmanager
 def stoppable(on_event: Callable[[InboxEvent], None]) -> Iterator[None]:
     """Lets `stop_signals` abandon an unfinished drop. That is safe at any point: the next watcher publishes it."""
-    numbers = stop_signals()
 
     def stop(number: int, _: FrameType | None) -> None:
         interruption.note_signal(number)
-        for again in numbers:
+        for again in stop_signals():
             signal.signal(again, signal.SIG_IGN)  # a second signal must not disturb the cleanup
         raise Stopped(signal.Signals(number).name)
 
-    before = {number: signal.signal(number, stop) for number in numbers}
     try:
-        yield
+        with on_stop(stop):
+            yield
     except Stopped as stopped:
         message = f"stopped by {stopped}; the next watcher publishes an unfinished drop"
         on_event(InboxEvent(event="stopped", message=message))
     finally:
         interruption.clear()
-        for number, handler in before.items():
-            signal.signal(number, handler)

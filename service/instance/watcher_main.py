@@ -20,7 +20,7 @@ def _watch(control: Control) -> None:
     settings = orders.settings
     logs.configure("json" if orders.log_json else "text", settings.log_level)
     with stoppable(log_event):
-        make_watcher(settings, settings.inbox or "", log_event, control.report).watch()
+        make_watcher(settings, log_event, control.report).watch()
 
 
 def main() -> None:

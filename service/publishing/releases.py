@@ -144,17 +144,13 @@ def note_in_trail(settings: Settings, release: str, what: str, by: str, reason: 
     # here, because checks need no client of Redis, which takes a tenth of a second to import
     from service.keys.audit import Change, describe_change, note
     from service.redis.errors import StoreUnavailable
-    from service.redis.primary import found, open_store
+    from service.redis.primary import found_store
 
     change = Change(what=what, by=by, release=release, reason=reason)
 
     async def write(url: str) -> None:
-        async with found(url) as primary:
-            store = open_store("key store", primary, timeout=_NOTE_SECONDS)
-            try:
-                await note(store, change)
-            finally:
-                await store.stop()
+        async with found_store("key store", url, _NOTE_SECONDS) as store:
+            await note(store, change)
 
     began = time.monotonic()
 

@@ -7,7 +7,7 @@ from config.server_lists import ServerList, server_list
 from service.redis.client import RedisStore
 from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreUnavailable
-from service.redis.primary import Primary, found, open_store
+from service.redis.primary import Primary, found_store, open_store
 
 CacheStore = RedisStore | ClusterStore
 
@@ -50,12 +50,8 @@ async def opened(name: str, url: str, seconds: float) -> AsyncIterator[CacheStor
     """
     place = cache_place(url)
     if isinstance(place, Primary):
-        async with found(url) as primary:
-            store = open_store(name, primary, timeout=seconds)
-            try:
-                yield store
-            finally:
-                await store.stop()
+        async with found_store(name, url, seconds) as store:
+            yield store
         return
     cluster = ClusterStore(name, place.listed, seconds)
     try:

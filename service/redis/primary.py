@@ -167,6 +167,20 @@ async def found(url: str) -> AsyncIterator[Primary]:
         await primary.stop()
 
 
+@asynccontextmanager
+async def found_store(name: str, url: str, seconds: float) -> AsyncIterator[RedisStore]:
+    """Yields a store at the primary of `url`, for one piece of work. Raises as `found`.
+
+    Each command takes at most about `seconds`.
+    """
+    async with found(url) as primary:
+        store = open_store(name, primary, timeout=seconds)
+        try:
+            yield store
+        finally:
+            await store.stop()
+
+
 def open_store(name: str, primary: Primary, *, timeout: float, retries: int = 0) -> RedisStore:
     """Returns a store at `primary`, even after a failover; not connected yet. `timeout`, in seconds, is for one try."""
 

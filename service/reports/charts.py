@@ -35,9 +35,10 @@ class Bar(msgspec.Struct, frozen=True):
     share: float  # of the longest bar in the chart
 
 
-def bars(
-    figures: Mapping[str, Sequence[int | None]], kinds: tuple[str, ...] = ("old", "new")
-) -> dict[str, tuple[Bar, ...]]:
+Bars = dict[str, tuple[Bar, ...]]
+
+
+def bars(figures: Mapping[str, Sequence[int | None]], kinds: tuple[str, ...] = ("old", "new")) -> Bars:
     """Returns the bars of each name: one for each of `kinds`."""
     most = max((value for values in figures.values() for value in values if value), default=1)
     return {

@@ -5,22 +5,14 @@ from contextlib import contextmanager
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from config.text import printable
 from service.reports import wording
 from service.reports.terminal_comparison import print_comparison
-from service.reports.text_table import NARROW, TextTable, plain, text_table
+from service.reports.text_table import NARROW, TextTable, facts_table, plain, text_table
 from warehouse.publishing.outcome import PublishOutcome
 from warehouse.releases.catalog import Manifest, Origin
 from warehouse.releases.pointer import Pointer
@@ -30,26 +22,8 @@ from warehouse.schema.progress import ProgressCallback
 
 _FILES = 3  # most file names shown for a table
 _SAMPLES = 5  # most samples shown for a finding; the page and --json have all
-# The share of a publish that is done when a step begins; measured with a drop of the whole country.
-_BEGINS = {
-    "reading": 0.08,
-    "validating": 0.18,
-    "writing": 0.22,
-    "comparing": 0.32,
-    "encoding": 0.55,
-    "uploading": 0.9,
-    "switching": 0.97,
-    "waiting": 0.98,
-}
-PUBLISH, CHECK = 1.0, 0.55  # arguments of `progress`
 _COLOURS = {"error": "bold red", "warning": "yellow", "info": "dim"}
 _TONES = {"good": "bold green", "doubtful": "bold yellow", "bad": "bold red"}
-
-
-def headline(outcome: PublishOutcome) -> str:
-    """Returns the outcome of a drop in one line, with Rich markup."""
-    verdict = wording.drop_verdict(outcome)
-    return f"[{_TONES[verdict.tone]}]{verdict.word}[/]: {verdict.rest}\n"
 
 
 def severity_text(severity: Severity) -> Text:
@@ -57,21 +31,15 @@ def severity_text(severity: Severity) -> Text:
 
 
 @contextmanager
-def progress(console: Console, whole: float | None = None) -> Iterator[ProgressCallback]:
-    """Shows the step under way, in a terminal only. `whole`: for a publish, or a part of it, what share it is."""
+def progress(console: Console) -> Iterator[ProgressCallback]:
+    """Shows the step under way and the time since the first, in a terminal only."""
     if not console.is_terminal:
         yield lambda _step, /: None
         return
-    shown = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        *((BarColumn(), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn()) if whole else ()),
-        console=console,
-        transient=True,
-    )
-    with shown:
-        task = shown.add_task("starting", total=whole)
-        yield lambda step, /: shown.update(task, description=plain(step), completed=_BEGINS.get(step.split()[0]))
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("starting", total=None)
+        yield lambda step, /: shown.update(task, description=plain(step))
 
 
 def print_report(console: Console, report: ValidationReport) -> None:
@@ -105,7 +73,8 @@ def print_report(console: Console, report: ValidationReport) -> None:
 
 def print_drop_outcome(console: Console, outcome: PublishOutcome) -> None:
     """Prints the outcome of a drop, its findings, and how it compares with the current release."""
-    console.print(headline(outcome))
+    verdict = wording.drop_verdict(outcome)
+    console.print(f"[{_TONES[verdict.tone]}]{verdict.word}[/]: {verdict.rest}\n")
     print_report(console, outcome.report)
     if outcome.report.comparison is not None:
         before = None if outcome.result == "published" else outcome.manifest
@@ -156,21 +125,16 @@ def print_manifest(console: Console, place: tuple[str, str], manifest: Manifest,
     state = "  [green]current[/green]" if pointer else ""
     made_up = "  [yellow]illustrative figures[/yellow]" if manifest.illustrative else ""
     console.print(f"[bold]{plain(manifest.id)}[/bold]{state}{made_up}")
-    facts = TextTable.grid(padding=(0, 2, 0, 0))
-    facts.add_column()
-    facts.add_column(overflow="fold")
-    facts.add_row("published", f"{manifest.published_at:%Y-%m-%d %H:%M:%S} UTC")
+    facts: list[tuple[str, RenderableType]] = [("published", f"{manifest.published_at:%Y-%m-%d %H:%M:%S} UTC")]
     if manifest.origin is not None:
-        facts.add_row("", _origin(manifest.origin))
+        facts.append(("", _origin(manifest.origin)))
     if pointer is not None and pointer.by is not None:
-        facts.add_row("current since", f"{pointer.switched_at:%Y-%m-%d %H:%M:%S} UTC by {pointer.by}")
-    facts.add_row(*place)
-    facts.add_row("holds", wording.contents(manifest))
-    facts.add_row("areas", ", ".join(manifest.areas))
+        facts.append(("current since", f"{pointer.switched_at:%Y-%m-%d %H:%M:%S} UTC by {pointer.by}"))
+    facts += [place, ("holds", wording.contents(manifest)), ("areas", ", ".join(manifest.areas))]
     if manifest.acceptance is not None:
-        facts.add_row("accepted", _acceptance(manifest.acceptance))
-    facts.add_row("sources", Group(*(Text(printable(line), overflow="fold") for line in manifest.attribution)))
-    console.print(facts)
+        facts.append(("accepted", _acceptance(manifest.acceptance)))
+    facts.append(("sources", Group(*(Text(printable(line), overflow="fold") for line in manifest.attribution))))
+    console.print(facts_table(facts))
     console.print()
     wide = console.width >= NARROW
     tables = text_table("table", "rows", *(("checksum",) if wide else ()), "from", numeric=("rows",))

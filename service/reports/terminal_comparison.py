@@ -65,9 +65,7 @@ def _totals(comparison: Comparison, width: int) -> Table:
     )
     figures = [figure for figure in wording.changed_figures(comparison) if figure.old_count and figure.new_count]
     most = sorted(figures, key=lambda figure: -figure.moved_share)[:_MOST_TOTALS]
-    for figure in figures:
-        if figure not in most:
-            continue
+    for figure in (one for one in figures if one in most):
         totals = (wording.number(figure.old_total), wording.number(figure.new_total))
         change = wording.relative_change(figure.old_total, figure.new_total)
         zip_codes = (

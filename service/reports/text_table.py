@@ -16,6 +16,7 @@ WIDTH = 100
 # Below this width, tables leave out details, and findings are printed under their rule.
 NARROW = 84
 NARROWEST = 40
+_NAMES = 12  # columns of the names of facts, so that tables below each other are aligned
 
 
 class HarmlessConsole(Console):
@@ -50,10 +51,10 @@ def text_table(*columns: str, numeric: tuple[str, ...] = (), whole: tuple[str, .
     return table
 
 
-def facts_table(rows: Iterable[tuple[str, RenderableType]], width: int | None = None) -> Table:
+def facts_table(rows: Iterable[tuple[str, RenderableType]]) -> Table:
     """Returns a table with a name and its facts on each line."""
     table = TextTable.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True, style="dim", min_width=width)
+    table.add_column(no_wrap=True, style="dim", min_width=_NAMES)
     table.add_column(overflow="fold")
     for row in rows:
         table.add_row(*row)

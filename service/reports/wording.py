@@ -14,8 +14,7 @@ from warehouse.schema.tables import LOCATIONS, TABLES
 
 _STATES = 12  # most states listed in a line
 _LOSSES = 8  # most lines about figures that some ZIP codes lose
-SAMPLES_IN_A_ROW = 16  # characters; longer samples get a line each
-NOT_COMPARED = "Not compared: there is no comparable release, or a required table is missing."
+_SHORT_SAMPLE = 16  # characters; longer samples get a line each
 
 Tone = Literal["good", "doubtful", "bad"]
 
@@ -32,9 +31,7 @@ def drop_verdict(outcome: PublishOutcome) -> DropVerdict:
     summary, manifest = outcome.report.summary(), outcome.manifest
     if outcome.result in ("refused", "held"):
         kept = f"{manifest.id} stays current" if manifest else "nothing is published"
-        if outcome.result == "held":
-            return DropVerdict("bad", "Held for approval", f"{summary}; {kept}.")
-        return DropVerdict("bad", "Refused", f"{summary}; {kept}.")
+        return DropVerdict("bad", "Held for approval" if outcome.result == "held" else "Refused", f"{summary}; {kept}.")
     doubt = _doubt(outcome.report)
     tone: Tone = "doubtful" if doubt else "good"
     if outcome.result == "already_current":
@@ -86,8 +83,11 @@ def contents(manifest: Manifest) -> str:
     return f"{manifest.zip_codes:,} ZIP codes, {manifest.cities:,} cities{''.join(records)}"
 
 
-def number(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
+def number(value: str | float | None) -> str:
+    """Returns a number with separators; a text stays as it is."""
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else f"{value:,}"
 
 
 def share(value: float) -> str:
@@ -248,13 +248,6 @@ def before_now(old: int | None, new: int | None) -> str:
     return number(new) if old == new else f"{number(old)} → {number(new)}"
 
 
-def value(value: str | float | None) -> str:
-    """Returns a field of an answer."""
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else f"{value:,}"
-
-
 def place_of(mover: Mover) -> str:
     return ", ".join(part for part in (mover.city_name, mover.state) if part)
 
@@ -283,4 +276,4 @@ def samples_of(finding: Finding) -> list[str]:
 
 def in_a_row(samples: Iterable[str]) -> bool:
     """Whether samples are short enough for one line."""
-    return all(len(sample) <= SAMPLES_IN_A_ROW for sample in samples)
+    return all(len(sample) <= _SHORT_SAMPLE for sample in samples)

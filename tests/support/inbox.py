@@ -9,7 +9,7 @@ from config.settings import Settings
 from service.inbox.drops import Stopped
 from service.inbox.folders import InboxFolder
 from service.inbox.report import InboxEvent
-from service.inbox.watcher import Callbacks, Watcher
+from service.inbox.watcher import Watcher
 from service.publishing.publisher import Publish, Published
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.rules.all_rules import make_finding
@@ -70,14 +70,14 @@ class Site:
         )
 
     def watcher(self, publish: Publish | None = None) -> Watcher:
-        callbacks = Callbacks(
-            on_event=self.events.append,
-            text_of=text_of,
-            on_problem=self.problems.append,
+        return Watcher(
+            self.settings,
+            InboxFolder(self.inbox, marker="_SUCCESS", quiet=self.quiet),
+            self.events.append,
+            self.problems.append,
             publish=publish or self.publish,
             sleep=self._sleep,
         )
-        return Watcher(self.settings, InboxFolder(self.inbox, marker="_SUCCESS", quiet=self.quiet), callbacks)
 
     def hold(self, name: str, answer: Published = HELD) -> None:
         """Puts a drop that a watcher holds."""
@@ -116,10 +116,6 @@ class Site:
     def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
         self.on_sleep(len(self.slept))
-
-
-def text_of(outcome: PublishOutcome) -> str:
-    return f"in words: {outcome.report.summary()}"
 
 
 def stop() -> None:

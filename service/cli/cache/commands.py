@@ -4,12 +4,10 @@ import os
 import time
 
 import click
-import msgspec
 
-from config.settings import Settings
 from service.cache.warm import WarmError
 from service.cli.cache.explain import explain_query
-from service.cli.cache.stats import stats, warn
+from service.cli.cache.stats import stats
 from service.cli.instances.chosen import call_one, print_failed_calls, targets_or_fail, url_option
 from service.cli.instances.client import NO_WRITE_TOKEN, OperatorsClient
 from service.cli.output import (
@@ -19,6 +17,7 @@ from service.cli.output import (
     load_settings,
     print_data_folder,
     print_lines,
+    print_warnings,
     stderr,
     stdout,
     with_json,
@@ -35,16 +34,7 @@ _PURGE_SECONDS = 60.0
 _QUESTION = "DuckDB answers partners, more slowly, until the caches fill again. Continue?"
 
 
-class WarmedCache(msgspec.Struct, frozen=True):
-    """The result of one run."""
-
-    release: str
-    answers: int
-    seconds: float
-    warnings: tuple[str, ...]
-
-
-@click.group()
+@click.group(commands=[stats, explain_query])
 def cache() -> None:
     """Warm, show, explain and purge the caches.
 
@@ -57,10 +47,6 @@ def cache() -> None:
       forecast cache stats
       forecast cache explain 'zip_code=90210'
     """
-
-
-for _command in (stats, explain_query):
-    cache.add_command(_command)
 
 
 @cache.command(name="warm")
@@ -93,14 +79,15 @@ def warm_cache() -> Output:
     now = catalog.current().id
     if now != manifest.id:
         warnings.append(f"{now} became current meanwhile; publishing warmed it, unless it printed a warning")
-    done = WarmedCache(manifest.id, warmed.stored, round(time.monotonic() - started, 1), tuple(warnings))
-    warn(warnings)
-    return Output(msgspec.structs.asdict(done) | data_folder_member(settings), lambda: _print_warmed(settings, done))
+    seconds = round(time.monotonic() - started, 1)
+    print_warnings(warnings)
 
+    def show() -> None:
+        stdout().print(f"{warmed.stored:,} answers of release {manifest.id} are in the cache ({seconds:g} s).")
+        print_data_folder(settings)
 
-def _print_warmed(settings: Settings, done: WarmedCache) -> None:
-    stdout().print(f"{done.answers:,} answers of release {done.release} are in the cache ({done.seconds:g} s).")
-    print_data_folder(settings)
+    value = {"release": manifest.id, "answers": warmed.stored, "seconds": seconds, "warnings": warnings}
+    return Output(value | data_folder_member(settings), show)
 
 
 @cache.command()
@@ -130,15 +117,15 @@ def purge(yes: bool, url: str | None) -> Output:
     asked, reached = [], set[str]()
     for target in found:
         if target.instance not in reached:  # else another instance forwarded the purge to it
-            asked.append(call_one(settings, target, _order))
+            asked.append(call_one(settings, target, _purge))
             answer = asked[-1].answer
             reached |= set(answer.reached) if answer is not None else set()
-    done = [{"url": one.url, "purged": one.answer, "error": one.problem} for one in asked]
+    done = [{"url": one.url, "purged": one.answer, "error": one.error} for one in asked]
     lines = [plain(_described(one.name, one.answer)) for one in asked if one.answer is not None]
     return Output({"instances": done}, lambda: print_lines(lines), code=print_failed_calls(asked))
 
 
-def _order(client: OperatorsClient) -> Purged:
+def _purge(client: OperatorsClient) -> Purged:
     return client.post("/caches/purge", {}, Purged, _PURGE_SECONDS)
 
 

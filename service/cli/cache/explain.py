@@ -9,8 +9,8 @@ import msgspec
 from config.settings import Settings
 from config.text import in_words
 from service.cli.cache.explanation import Explanation, explain
-from service.cli.cache.stats import other_caches, warn
-from service.cli.output import Output, data_folder_member, load_settings, stdout, with_json
+from service.cli.cache.stats import other_caches
+from service.cli.output import Output, data_folder_member, load_settings, print_warnings, stdout, with_json
 from service.cli.words import many
 from service.http.area import BatchEndpoint, Endpoint, PartnerArea
 from service.http.areas import AREAS
@@ -46,7 +46,7 @@ def explain_query(query: str, area: str | None) -> Output:
     settings = load_settings().settings
     found = explain(settings, chosen, endpoint, query_string)
     instances = live_instances(settings.data_path)
-    warn([*_behind(found.release, instances), *other_caches(settings, instances)])
+    print_warnings([*_behind(found.release, instances), *other_caches(settings, instances)])
     value = msgspec.structs.asdict(found) | data_folder_member(settings)
     return Output(value, lambda: _print(found, settings, instances))
 

@@ -11,7 +11,7 @@ from service.cache.contents import read_entry
 from service.cache.entry import CacheEntry, Found
 from service.cache.key import CacheKey, cache_key
 from service.cli.stores import with_cache
-from service.http.area import BatchEndpoint, Endpoint, PartnerArea, Resolved, resolve_in
+from service.http.area import Endpoint, PartnerArea, Resolved, resolve_in
 from service.keys import pepper
 from service.redis.errors import StoreUnavailable
 from service.request.errors import CODES, ApiError
@@ -52,10 +52,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(settings: Settings, area: PartnerArea, endpoint: Endpoint, query_string: bytes) -> Explanation:
-    """Explains a raw query string of a request to `endpoint` of the area.
+    """Explains a raw query string of a request to `endpoint` of the area, which answers no batches.
 
     Raises:
-        ValueError: if `endpoint` answers batches; explain their parts one by one.
         NoReleaseError, CatalogError: if no release is current, or it cannot be read.
         SettingsError: if the cursors' secret, which is part of a page's key, is missing.
     """
@@ -65,10 +64,17 @@ def explain(settings: Settings, area: PartnerArea, endpoint: Endpoint, query_str
     try:
         found = _resolved(settings, catalog.folder(manifest.id), manifest, area, endpoint, query_string)
     except ApiError as error:
-        if error.code != "no_matching_records":
-            return _error(area, manifest, error)
-        error.headers = policy.headers(manifest.id)
-        return msgspec.structs.replace(_error(area, manifest, error), tier="key set")
+        is_no_match = error.code == "no_matching_records"
+        status, advice = CODES[error.code]
+        return Explanation(
+            area=area.name,
+            release=manifest.id,
+            status=status,
+            outcome=error.code,
+            detail=error.detail or advice,
+            tier="key set" if is_no_match else None,
+            headers=_shown(policy.headers(manifest.id) if is_no_match else error.headers or (NO_STORE,)),
+        )
     key = cache_key(manifest.id, area.name, found.query)
     matched = Explanation(
         area=area.name,
@@ -89,8 +95,6 @@ def _resolved(
     """Returns the resolved query. Raises ApiError."""
     if area.name not in manifest.areas:
         raise ApiError("not_found", f"Release {manifest.id} does not have the area {area.name}.")
-    if isinstance(endpoint.resolve, BatchEndpoint):
-        raise ValueError(f"{endpoint.path} takes several queries")  # noqa: TRY004 - no type error for callers
     keys = _data_area(area).keys_in(folder)
     return resolve_in(area, endpoint, keys, query_string, _cursors(settings, endpoint))
 
@@ -123,9 +127,9 @@ def _with_cache(matched: Explanation, settings: Settings, key: CacheKey, policy:
     response = policy.found_response(Request(0.0, b""), found)
     known = [header for header in response.headers if header[0] != b"content-length"]
     headers = _shown(header for header in known if entry is not None or header[0] != b"etag")
-    explained = msgspec.structs.replace(matched, tier=tier, headers=headers, problem=problem)
+    explained = msgspec.structs.replace(matched, tier=tier, headers=headers, problem=problem, shared="away")
     if held is None:
-        return msgspec.structs.replace(explained, shared="away")
+        return explained
     return msgspec.structs.replace(
         explained,
         shared="damaged" if held.damaged else "miss" if entry is None else "hit",
@@ -133,18 +137,6 @@ def _with_cache(matched: Explanation, settings: Settings, key: CacheKey, policy:
         entry_bytes=held.size or None,
         body_bytes=None if entry is None else len(entry.body),
         counted=held.counted and held.size > 0,
-    )
-
-
-def _error(area: PartnerArea, manifest: Manifest, error: ApiError) -> Explanation:
-    status, advice = CODES[error.code]
-    return Explanation(
-        area=area.name,
-        release=manifest.id,
-        status=status,
-        outcome=error.code,
-        detail=error.detail or advice,
-        headers=_shown(error.headers or (NO_STORE,)),
     )
 
 

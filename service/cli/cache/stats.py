@@ -1,16 +1,15 @@
 """forecast cache stats"""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
 from config.settings import Settings
 from config.text import in_words
 from config.urls import address
-from service.base.masking import masked
 from service.cache.contents import Contents, survey
 from service.cli.instances.chosen import InstanceReply, call_all, targets
-from service.cli.output import Output, data_folder_member, load_settings, stderr, stdout, with_json
+from service.cli.output import Output, data_folder_member, load_settings, print_warnings, stderr, stdout, with_json
 from service.cli.stores import with_cache
 from service.cli.words import many, size
 from service.operators.overview import Overview
@@ -45,7 +44,7 @@ def stats(seconds: float) -> Output:
             settings, lambda store: survey(store, seconds, lambda names: progress(f"counting: {names:,} entries"))
         )
     near = call_all(settings, targets(settings, None), lambda client: client.get("/overview", Overview))
-    warn(other_caches(settings, live_instances(settings.data_path)))
+    print_warnings(other_caches(settings, live_instances(settings.data_path)))
     states, problem = _states(settings, found)
     value = _as_json(settings, found, states, near) | data_folder_member(settings)
     return Output(value, lambda: _print(settings, found, states, near), problem)
@@ -122,15 +121,10 @@ def _as_json(
 def _near_as_json(one: InstanceReply[Overview]) -> dict[str, object]:
     workers = () if one.answer is None else one.answer.workers
     caches = [{"pid": each.pid, "entries": each.near_entries, "bytes": each.near_bytes} for each in workers]
-    return {"url": one.url, "error": one.problem, "workers": caches}
+    return {"url": one.url, "error": one.error, "workers": caches}
 
 
 def other_caches(settings: Settings, instances: list[InstanceRecord]) -> list[str]:
     """Returns a warning for each of the `instances` that uses another cache than this command."""
     others = find_other_caches(address(settings.cache_url), instances)
     return [f"{one.name} uses another cache, {one.cache}: set FORECAST_CACHE_URL to the same URL" for one in others]
-
-
-def warn(sentences: Iterable[str]) -> None:
-    for sentence in sentences:
-        stderr().print(f"[yellow]warning[/] {plain(masked(sentence))}", soft_wrap=True)

@@ -1,7 +1,9 @@
 """forecast demo"""
 
 import shlex
+import sys
 from functools import partial
+from pathlib import Path
 
 import click
 import msgspec
@@ -9,7 +11,7 @@ from rich.console import Console
 
 from service.base import interruption, logs
 from service.base.sockets import StartError
-from service.cli.demo.site import DemoLines, program_name, run_demo
+from service.cli.demo.site import DemoLines, run_demo, shell_path
 from service.cli.output import fail, load_settings, print_json, stderr, stdout, wants_json, with_json
 from service.reports.text_table import plain
 from warehouse.sql import connections
@@ -27,7 +29,7 @@ def demo() -> None:
     It writes to the data folder (FORECAST_DATA_DIR). If that already has a release, the demo serves it. If a port is
     busy, it uses the next free one.
 
-    Exit codes: 0 stopped, 1 it could not start, 2 wrong usage.
+    Exit codes: 0 stopped, 1 it could not start, 2 wrong usage, 3 another publisher is at work.
 
     \b
     Examples:
@@ -50,7 +52,7 @@ def demo() -> None:
             log_json=log_json,
             say=lambda step: console.print(f"[dim]· {plain(step)}[/dim]"),
             on_ready=print_json if wants_json() else _print_lines,
-            program=f"{prefix}{program_name()}",
+            program=f"{prefix}{shell_path(Path(sys.argv[0]))}",
         )
     except StartError as error:
         fail(str(error))

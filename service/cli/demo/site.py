@@ -3,8 +3,6 @@
 import errno
 import shlex
 import socket
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,10 +23,9 @@ from warehouse.publishing.illustrative import make_drops
 from warehouse.publishing.outcome import PublishOptions
 from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog, Manifest
-from warehouse.schema.errors import BusyError, NoReleaseError, WarehouseError
+from warehouse.schema.errors import NoReleaseError, WarehouseError
 
 _PORTS_TO_TRY = 50  # from the configured one upwards
-_PATIENCE_SECONDS = 60.0
 _PARTNER = "demo"
 
 Say = Callable[[str], None]
@@ -85,22 +82,10 @@ def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
         say("publishing the first drop")
     drop = str(folder / "drops" / "first")
     options = PublishOptions(attribution=settings.attribution, origin=make_origin([drop], "demo"))
-    try:
-        outcome = publish(catalog, [drop], options, say)
-    except BusyError:
-        say("another demo publishes it; waiting")
-        return _await_release(catalog)
+    outcome = publish(catalog, [drop], options, say)
     if outcome.manifest is None:
         raise WarehouseError(f"the demo's drop was refused: {outcome.report.summary()}; remove {folder} and try again")
     return outcome.manifest
-
-
-def _await_release(catalog: Catalog) -> Manifest:
-    """Waits for the release that another process publishes. Raises NoReleaseError on a timeout."""
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while catalog.pointer() is None and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return catalog.current()
 
 
 def _key(settings: Settings, url: str, path: Path, say: Say, *, test: bool = False) -> str:
@@ -146,13 +131,11 @@ def _free_port(host: str, wanted: int, taken: set[int], say: Say) -> int:
 
 
 def _is_free(host: str, port: int) -> bool:
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except (OSError, TypeError, ValueError) as error:
-            # any other problem is reported when the service binds the port
-            return not isinstance(error, OSError) or error.errno != errno.EADDRINUSE
+    try:
+        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+    except (OSError, TypeError, ValueError) as error:
+        # any other problem is reported when the service binds the port
+        return not isinstance(error, OSError) or error.errno != errno.EADDRINUSE
     return True
 
 
@@ -189,7 +172,3 @@ def _lines(
 def shell_path(path: Path) -> str:
     """Returns `path`, absolute and quoted for a shell."""
     return shlex.quote(str(path.absolute()))
-
-
-def program_name() -> str:
-    return shell_path(Path(sys.argv[0]))

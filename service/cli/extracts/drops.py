@@ -1,8 +1,8 @@
 """forecast extracts: the commands for drops. releases.py and rules.py have the others."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -10,18 +10,16 @@ import msgspec
 from config.settings import Settings
 from service.base import interruption
 from service.cli.extracts.held import approve, discard, held, watch
-from service.cli.extracts.outcome import outcome_as_json, print_outcome, print_published, publish_members
-from service.cli.extracts.releases import (
-    diff,
+from service.cli.extracts.outcome import (
     explain_interruption,
-    list_releases,
+    outcome_as_json,
+    print_outcome,
     print_place,
-    print_switch,
-    retire_releases,
-    rollback,
-    show,
+    print_published,
+    published_as_json,
     warn_behind,
 )
+from service.cli.extracts.releases import diff, list_releases, retire_releases, rollback, show
 from service.cli.extracts.rules import contract, rules, statuses
 from service.cli.output import (
     FAILED,
@@ -37,13 +35,17 @@ from service.publishing.publisher import make_options, make_origin, publish_and_
 from service.publishing.releases import FolderReleases, open_releases
 from service.reports import terminal
 from warehouse.drops.collection import is_inside
+from warehouse.files.atomic import write_atomically
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.publishing.publish import dry_run
 from warehouse.schema.errors import WarehouseError
 from warehouse.sql import connections
 
+_FOR_RELEASES = (list_releases, show, rollback, diff, retire_releases)
+_FOR_INBOX = (watch, held, approve, discard)
 
-@click.group()
+
+@click.group(commands=[*_FOR_RELEASES, *_FOR_INBOX, rules, statuses, contract])
 def extracts() -> None:
     """Check and publish drops; compare and roll back releases.
 
@@ -60,45 +62,43 @@ def extracts() -> None:
     interruption.call_on_signal(connections.interrupt)
 
 
-for _command in (list_releases, show, rollback, diff, retire_releases, watch, held, approve, discard):
-    extracts.add_command(_command)
-for _listing in (rules, statuses, contract):
-    extracts.add_command(_listing)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-drop_table_option = click.option(
-    "--drop-table",
-    "withdrawn",
-    multiple=True,
-    metavar="TABLE",
-    help="Withdraw an optional table instead of keeping the current one. Repeatable.",
-)
-
-
-strict_option = click.option("--strict", is_flag=True, help="Refuse the drop for warnings as well.")
-
-failures_option = click.option(
-    "--failures",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Write all failing rows to DIR, outside the drop, one Parquet file for each rule. Replaces the files of an "
-    "earlier run.",
-)
+def _drop_options(command: F) -> F:
+    """Adds PATHS, and the options that `publish` and `check` share."""
+    for option in (
+        click.option(
+            "--failures",
+            type=click.Path(file_okay=False, path_type=Path),
+            metavar="DIR",
+            help="Write all failing rows to DIR, outside the drop, one Parquet file for each rule. Replaces the files "
+            "of an earlier run.",
+        ),
+        click.option("--strict", is_flag=True, help="Refuse the drop for warnings as well."),
+        click.option(
+            "--accept",
+            "accepted",
+            multiple=True,
+            metavar="RULE[:STATE][=LIMIT]",
+            help="Accept errors of RULE (in STATE only, up to LIMIT); to publish, needs --reason. Repeatable.",
+        ),
+        click.option(
+            "--drop-table",
+            "withdrawn",
+            multiple=True,
+            metavar="TABLE",
+            help="Withdraw an optional table instead of keeping the current one. Repeatable.",
+        ),
+        click.argument("paths", nargs=-1, required=True),
+    ):
+        command = option(command)
+    return command
 
 
 @extracts.command(name="publish")
-@click.argument("paths", nargs=-1, required=True)
-@drop_table_option
-@click.option(
-    "--accept",
-    "accepted",
-    multiple=True,
-    metavar="RULE[:STATE][=LIMIT]",
-    help="Publish despite errors of RULE (in STATE only, up to LIMIT); needs --reason. Repeatable.",
-)
+@_drop_options
 @click.option("--reason", default="", help="The reason for --accept; stored in the release's manifest.")
-@strict_option
-@failures_option
 @click.option(
     "--leave-behind",
     is_flag=True,
@@ -133,35 +133,25 @@ def publish_drop(
       forecast extracts publish zip_locations.parquet 'parts/housing-*.parquet'
       forecast extracts publish drops/2026-10 --accept total-drift=8% --reason "the source rebased its forecast"
     """
+    if accepted and not reason.strip():
+        raise click.UsageError("--accept needs --reason, which is stored in the release's manifest")
     settings = load_settings().settings
-    options = _options(settings, paths, withdrawn, accepted, reason, strict=strict)
-    options = msgspec.structs.replace(options, failures=_failures_folder(failures, paths))
+    options = _options(settings, paths, withdrawn, accepted, reason.strip(), failures, strict=strict)
+    options = msgspec.structs.replace(options, origin=make_origin(paths, "command"))
     releases = open_releases(settings)
-    with explain_interruption(releases), terminal.progress(stderr(), terminal.PUBLISH) as progress:
+    with explain_interruption(releases), terminal.progress(stderr()) as progress:
         published = publish_and_wait(settings, paths, options, progress, leave_behind=leave_behind)
     warn_behind(releases, published.behind)
 
     def show() -> None:
-        print_published(published, failures)
-        if published.is_live:
-            print_switch(releases, published.behind)
+        print_published(releases, published, failures)
         print_place(releases)
 
-    value = outcome_as_json(published.outcome, failures) | publish_members(published) | releases.member
-    return _output(published.outcome, value, show)
+    return _output(published.outcome, published_as_json(published, failures) | releases.member, show)
 
 
 @extracts.command(name="check")
-@click.argument("paths", nargs=-1, required=True)
-@drop_table_option
-@click.option(
-    "--accept",
-    "accepted",
-    multiple=True,
-    metavar="RULE[:STATE][=LIMIT]",
-    help="Check as if errors of RULE (in STATE only, up to LIMIT) were accepted. Repeatable.",
-)
-@strict_option
+@_drop_options
 @click.option(
     "--html",
     "html",
@@ -169,7 +159,6 @@ def publish_drop(
     metavar="FILE",
     help="Also write a page with map and charts to FILE (.html or .htm), outside the drop. Replaces FILE.",
 )
-@failures_option
 @click.option(
     "--no-release",
     "alone",
@@ -206,20 +195,20 @@ def check_drop(
     """
     if partial and not alone:
         raise click.UsageError("--partial needs --no-release: otherwise missing tables are taken from the release")
-    _check_page(html, paths)
+    if html is not None:
+        if html.suffix.lower() not in (".html", ".htm"):
+            raise click.UsageError("--html must end in .html or .htm")
+        _check_outside(html.parent, html, "--html", paths)
     settings = load_settings().settings
-    with _wrong_usage():
-        options = make_options(settings, withdrawn, accepted, "for this check only", strict=strict)
-    options = msgspec.structs.replace(
-        options, failures=_failures_folder(failures, paths), compared=not alone, partial=partial
-    )
+    options = _options(settings, paths, withdrawn, accepted, "for this check only", failures, strict=strict)
+    options = msgspec.structs.replace(options, compared=not alone, partial=partial)
     releases = FolderReleases(settings) if alone else open_releases(settings)
-    with terminal.progress(stderr(), terminal.CHECK) as progress, releases.reading(to_compare=True) as reader:
+    with terminal.progress(stderr()) as progress, releases.reading(to_compare=True) as reader:
         outcome = dry_run(reader.catalog, paths, options, progress)
     if html is not None:
-        from service.reports.html_page import write_page  # imports Jinja, which takes a tenth of a second
+        from service.reports.html_page import render_page  # imports Jinja, which takes a tenth of a second
 
-        write_page(html, outcome, " ".join(paths))
+        write_atomically(html, render_page(outcome, " ".join(paths)).encode())
 
     def show() -> None:
         print_outcome(outcome, failures)
@@ -237,43 +226,25 @@ def _options(
     withdrawn: tuple[str, ...],
     accepted: tuple[str, ...],
     reason: str,
+    failures: Path | None,
     *,
     strict: bool,
 ) -> PublishOptions:
-    if accepted and not reason.strip():
-        raise click.UsageError("--accept needs --reason, which is stored in the release's manifest")
-    origin = make_origin(paths, "command")
-    with _wrong_usage():
-        return make_options(settings, withdrawn, accepted, reason.strip(), origin, strict=strict)
-
-
-@contextmanager
-def _wrong_usage() -> Iterator[None]:
+    """Returns what the options of `publish` and `check` have in common. Raises UsageError."""
+    if failures is not None:
+        _check_outside(failures, failures, "--failures", paths)
     try:
-        yield
+        options = make_options(settings, withdrawn, accepted, reason, strict=strict)
     except WarehouseError as error:
         raise click.UsageError(str(error)) from None
+    folder = None if failures is None else str(failures.expanduser().resolve())
+    return msgspec.structs.replace(options, failures=folder)
 
 
-def _failures_folder(folder: Path | None, paths: tuple[str, ...]) -> str | None:
-    """Returns the absolute path of the folder for failing rows. Raises UsageError if it is inside the drop."""
-    if folder is None:
-        return None
+def _check_outside(folder: Path, named: Path, option: str, paths: tuple[str, ...]) -> None:
+    """Raises UsageError if `folder` is inside the drop, because `named` could replace an extract."""
     if is_inside(folder, paths):
-        raise click.UsageError(
-            f"--failures {printable_message(str(folder))} is inside the drop: name a folder elsewhere"
-        )
-    return str(folder.expanduser().resolve())
-
-
-def _check_page(page: Path | None, paths: tuple[str, ...]) -> None:
-    """Raises UsageError if `page` could be an extract, because writing the page replaces it."""
-    if page is None:
-        return
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise click.UsageError("--html must end in .html or .htm")
-    if is_inside(page.parent, paths):
-        raise click.UsageError(f"--html {printable_message(str(page))} is inside the drop: name a file elsewhere")
+        raise click.UsageError(f"{option} {printable_message(str(named))} is inside the drop: name another place")
 
 
 def _output(outcome: PublishOutcome, value: dict[str, object], show: Callable[[], None]) -> Output:

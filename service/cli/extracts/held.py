@@ -12,8 +12,7 @@ from config.settings import Settings
 from config.text import in_words, json_text
 from service.base import logs
 from service.base.signals import log_unused
-from service.cli.extracts.outcome import outcome_as_json, print_published, publish_members
-from service.cli.extracts.releases import explain_interruption, print_switch, warn_behind
+from service.cli.extracts.outcome import explain_interruption, print_published, published_as_json, warn_behind
 from service.cli.output import (
     FAILED,
     Output,
@@ -29,7 +28,7 @@ from service.cli.output import (
 from service.inbox import decisions
 from service.inbox.decisions import Decided, HeldDrop, current_release, list_held
 from service.inbox.report import InboxEvent, log_event
-from service.inbox.watcher import make_watcher, report_text, stoppable
+from service.inbox.watcher import make_watcher, stoppable
 from service.publishing.releases import open_releases
 from service.reports import terminal
 from service.reports.text_table import plain
@@ -64,7 +63,7 @@ def watch(folder: str | None, once: bool) -> None:
       forecast extracts watch /drops/inbox
       forecast extracts watch /drops/inbox --once
     """
-    settings, inbox = _inbox(folder)
+    settings, _ = _inbox(folder)
     logs.configure(settings.log_format, settings.log_level)
     log_unused()
 
@@ -73,7 +72,7 @@ def watch(folder: str | None, once: bool) -> None:
         if wants_json():
             click.echo(json_text(event))
 
-    watcher = make_watcher(settings, str(inbox), report, once=once)
+    watcher = make_watcher(settings, report, once=once)
     watcher.prepare()  # a mistyped folder is an error; if the folder vanishes later, the watcher waits for it
     with stoppable(report):
         if not once:
@@ -135,27 +134,20 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Out
     """
     settings, inbox = _inbox(folder)
     releases = open_releases(settings)
-    with explain_interruption(releases), terminal.progress(stderr(), terminal.PUBLISH) as progress:
-        decided = decisions.approve(
-            settings, inbox, name, _check_reason(reason), report_text, progress, over_newer=over_newer
-        )
+    with explain_interruption(releases), terminal.progress(stderr()) as progress:
+        decided = decisions.approve(settings, inbox, name, _check_reason(reason), progress, over_newer=over_newer)
     published = decided.published
     assert published is not None  # noqa: S101 - an approval publishes, or tries to
-    outcome = published.outcome
     warn_behind(releases, published.behind)
 
     def show() -> None:
-        print_published(published)
-        if published.is_live:
-            print_switch(releases, published.behind)
+        print_published(releases, published)
         print_data_folder(settings)
 
-    value = (
-        _decided_as_json(decided) | outcome_as_json(outcome) | publish_members(published) | data_folder_member(settings)
-    )
+    value = _decided_as_json(decided) | published_as_json(published) | data_folder_member(settings)
     if decided.to_do is None:
         return Output(value, show)
-    return Output(value, show, f"{decided.drop} stays held: {outcome.report.summary()}; {decided.to_do}")
+    return Output(value, show, f"{decided.drop} stays held: {published.outcome.report.summary()}; {decided.to_do}")
 
 
 @click.command()

@@ -1,32 +1,19 @@
 """forecast extracts: the commands for releases. Those for drops are in drops.py."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
 import msgspec
 
-from service.base import interruption
 from service.base.whoami import whoami
-from service.cli.output import (
-    Output,
-    fail,
-    load_settings,
-    print_dimly,
-    printable_message,
-    stderr,
-    stdout,
-    with_json,
-)
-from service.publishing.releases import ReleaseOperations, open_releases, roll_back_and_wait
+from service.cli.extracts.outcome import explain_interruption, print_place, print_switch, warn_behind
+from service.cli.output import Output, fail, load_settings, printable_message, stderr, stdout, with_json
+from service.publishing.releases import open_releases, roll_back_and_wait
 from service.reports import terminal
 from service.reports.terminal_comparison import print_comparison
 from service.reports.text_table import plain
 from warehouse.compare.release_comparison import compare_releases, write_release_changes
 from warehouse.releases.catalog import Manifest
-from warehouse.releases.instances import InstanceRecord
-from warehouse.schema.errors import CatalogError, WarehouseError
 
 _FORMS = (".csv", ".parquet")
 
@@ -203,50 +190,6 @@ def retire_releases(names: tuple[str, ...], keep: int | None) -> Output:
         print_place(releases)
 
     return Output({"retired": gone} | releases.member, show)
-
-
-@contextmanager
-def explain_interruption(releases: ReleaseOperations) -> Iterator[None]:
-    """Adds the current release to the last line of an interrupted command that switches releases."""
-    before = _current(releases)
-    try:
-        yield
-    except BaseException:
-        if interruption.received_signal():
-            now = _current(releases)
-            interruption.explain_result("nothing was changed" if now == before else f"{now} is current now")
-        raise
-
-
-def _current(releases: ReleaseOperations) -> str | None:
-    try:
-        return releases.current()
-    except CatalogError:
-        return None
-
-
-def print_place(releases: ReleaseOperations) -> None:
-    """Prints where the releases are, because a missing setting is a common mistake."""
-    print_dimly(f"{releases.kind} {releases.place}")
-
-
-def print_switch(releases: ReleaseOperations, behind: Sequence[InstanceRecord]) -> None:
-    """Prints that the release is current, and how to go back."""
-    back = None
-    with suppress(WarehouseError), releases.reading() as reader:  # the release is current even so
-        pointer = reader.catalog.pointer()
-        back = pointer.previous if pointer else None
-    where = "" if behind else ", and every running instance serves it"
-    undo = f"; `forecast extracts rollback` returns to {back}" if back else ""
-    print_dimly(f"The release is current{where}{undo}.")
-
-
-def warn_behind(releases: ReleaseOperations, behind: Iterable[InstanceRecord]) -> None:
-    for record in behind:
-        stderr().print(
-            f"[yellow]warning[/] {plain(record.name)} does not serve it yet, after "
-            f"{releases.served_within:g} s; see {plain(record.operator_url)}/health/ready"
-        )
 
 
 def _summary(manifest: Manifest, current: str | None) -> dict[str, object]:

@@ -44,8 +44,9 @@ def rules() -> Output:
     shown = text_table("rule", "severity", "limit", "description", numeric=("limit",))
     for rule in RULES.values():
         severity = terminal.severity_text(settings.severities.get(rule.name, rule.severity))
+        limit = "" if rule.limit is None else shown_limit(rule.unit, limits[rule.name])
         about = Text(rule.about).append(" (--accept)" if rule.override else "", "dim")
-        shown.add_row(rule.name, severity, _limit_text(rule, limits), about)
+        shown.add_row(rule.name, severity, limit, about)
     value = [_rule_as_json(rule, limits, settings.severities) for rule in RULES.values()]
     return Output(value, lambda: stdout().print(shown))
 
@@ -125,9 +126,3 @@ def _rule_as_json(rule: Rule, limits: RuleLimits, severities: Mapping[str, Sever
         "unit": rule.unit if rule.limit is not None else None,
         "accept": rule.override,
     }
-
-
-def _limit_text(rule: Rule, limits: RuleLimits) -> str:
-    if rule.limit is None:
-        return ""
-    return shown_limit(rule.unit, limits[rule.name])

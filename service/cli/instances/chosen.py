@@ -11,12 +11,12 @@ import click
 import msgspec
 
 from config.settings import Settings
+from config.text import printable
 from config.urls import EMBEDDED
 from service.base import interruption
 from service.cli.instances.client import CallError, OperatorsClient
-from service.cli.output import FAILED, fail, print_error, stderr
+from service.cli.output import FAILED, fail, print_error, print_warnings
 from service.redis.errors import StoreUnavailable
-from service.reports.text_table import plain
 from warehouse.releases.instances import InstanceRecord, live_instances
 
 if TYPE_CHECKING:
@@ -31,25 +31,22 @@ T = TypeVar("T")
 InstanceCall = Callable[[OperatorsClient], T]
 
 
-class InstanceUrl(click.ParamType[str]):
+def _listener_url(text: str) -> str:
     """The type of `--url`: the URL of an operators' listener."""
-
-    name = "url"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            parts = urlsplit(str(value))
-            valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
-        except ValueError:
-            valid = False
-        if not valid or "@" in parts.netloc or parts.query or parts.fragment:
-            self.fail("give the URL of an operators' listener, like http://127.0.0.1:8001", param, ctx)
-        return str(value).rstrip("/")
+    try:
+        parts = urlsplit(text)
+        valid = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid or "@" in parts.netloc or parts.query or parts.fragment:
+        raise click.BadParameter("give the URL of an operators' listener, like http://127.0.0.1:8001")
+    return text.rstrip("/")
 
 
 url_option = click.option(
     "--url",
-    type=InstanceUrl(),
+    type=_listener_url,
+    metavar="URL",
     help="Call the operators' listener at URL (default: all on the data folder or the key store).",
 )
 
@@ -60,12 +57,7 @@ class InstanceReply(msgspec.Struct, Generic[T], frozen=True):
     name: str  # for a person: "instance 3f9c20d1 on web-1"
     url: str
     answer: T | None
-    error: CallError | None = None
-
-    @property
-    def problem(self) -> str | None:
-        """The error's message."""
-        return None if self.error is None else str(self.error)
+    error: str | None = None
 
 
 class InstanceTarget(msgspec.Struct, frozen=True):
@@ -108,11 +100,11 @@ def call_all(settings: Settings, found: Sequence[InstanceTarget], call: Instance
 def call_one(settings: Settings, target: InstanceTarget, call: InstanceCall[T]) -> InstanceReply[T]:
     if target.elsewhere is not None:
         problem = f"it listens only on {target.url} of {target.elsewhere}: {_SAY_WHERE}"
-        return InstanceReply(target.name, target.url, None, CallError(problem))
+        return InstanceReply(target.name, target.url, None, printable(problem))
     try:
         return InstanceReply(target.name, target.url, call(OperatorsClient(target.url, settings)))
     except CallError as error:
-        return InstanceReply(target.name, target.url, None, error)
+        return InstanceReply(target.name, target.url, None, str(error))
 
 
 def print_failed_calls(asked: Iterable[InstanceReply[Any]]) -> int:
@@ -132,21 +124,17 @@ def _on_key_store(settings: Settings, *, warns: bool) -> "list[Peer]":
         return []
 
     from service.instance.registry import peers_in  # these imports take a tenth of a second
-    from service.redis.primary import found, open_store
+    from service.redis.primary import found_store
 
     async def ask() -> "list[Peer]":
-        async with found(settings.keys_url) as primary:
-            store = open_store("key store", primary, timeout=_STORE_SECONDS)
-            try:
-                return await peers_in(store)
-            finally:
-                await store.stop()
+        async with found_store("key store", settings.keys_url, _STORE_SECONDS) as store:
+            return await peers_in(store)
 
     try:
         return interruption.run(ask())
     except StoreUnavailable as error:
         if warns:
-            stderr().print(f"[yellow]warning[/] instances on other data folders are unknown: {plain(str(error))}")
+            print_warnings([f"instances on other data folders are unknown: {error}"])
         return []
 
 

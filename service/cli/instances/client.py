@@ -49,11 +49,11 @@ class OperatorsClient:
         self._write = settings.operator_write_token
 
     def get(self, path: str, kind: type[T]) -> T:
-        """Returns the answer to GET `path`. Raises AskError."""
+        """Returns the answer to GET `path`. Raises CallError."""
         return self._ask("GET", path, None, self._read, kind, TIMEOUT_SECONDS)
 
     def post(self, path: str, body: Any, kind: type[T], seconds: float = TIMEOUT_SECONDS) -> T:
-        """Returns the answer to POST `path` with `body` as JSON. Raises AskError."""
+        """Returns the answer to POST `path` with `body` as JSON. Raises CallError."""
         if self._write is None:
             raise CallError(NO_WRITE_TOKEN)
         return self._ask("POST", path, msgspec.json.encode(body), self._write, kind, seconds)

@@ -124,7 +124,12 @@ def import_(file: Path, dry_run: bool) -> Output:
     restored, warnings = changing(run)
     for damaged in usage.damaged:
         print_error(f"a damaged record was left unchanged: {damaged.detail}")
-    members = {**_members(restored), "usage": usage.added, "damaged_usage": usage.damaged, "dry_run": dry_run}
+    members = {
+        **msgspec.structs.asdict(restored),
+        "usage": usage.added,
+        "damaged_usage": usage.damaged,
+        "dry_run": dry_run,
+    }
     output = done(members, warnings, lambda: _print_summary(restored, usage, dry_run=dry_run))
     return output._replace(code=FAILED if usage.damaged else 0)
 
@@ -168,10 +173,6 @@ def _print_summary(done: Restored, usage: RestoredUsage, *, dry_run: bool) -> No
             console.print(f"  {plain(key_id)} {plain(partner)}")
         if len(done.lost) > ROWS:
             console.print(f"  and {len(done.lost) - ROWS:,} more; --json lists all")
-
-
-def _members(done: Restored) -> dict[str, object]:
-    return {name: getattr(done, name) for name in done.__struct_fields__}
 
 
 class _Backup:

@@ -41,7 +41,7 @@ from service.reports.text_table import plain
 _QUESTION = "Lost keys, and keys made with another pepper, will never work again. Continue?"
 
 
-@click.group()
+@click.group(commands=[list_keys, show, export, import_, repair])
 def keys() -> None:
     """Issue, change, rotate, suspend and revoke partners' API keys.
 
@@ -54,10 +54,6 @@ def keys() -> None:
       forecast keys list
       forecast keys revoke 0B1zQmX4ktLw
     """
-
-
-for _command in (list_keys, show, export, import_, repair):
-    keys.add_command(_command)
 
 
 @keys.command()

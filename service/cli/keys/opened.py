@@ -15,12 +15,11 @@ from config.text import json_text
 from service.base import logs, masking
 from service.base.terms import Terms
 from service.cli.output import FAILED, Output, fail, load_settings, print_error, print_output
-from service.cli.stores import with_key_store
+from service.cli.stores import server_problems, with_key_store
 from service.keys import audit, form
 from service.keys.record import DamagedKey
 from service.keys.store import KeyStore
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.server import read_server_facts, wrong_for_keys
 
 T = TypeVar("T")
 
@@ -54,11 +53,7 @@ def changing(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) 
 
     async def run(store: KeyStore) -> Done[T]:
         result = await work(store)
-        try:
-            server = await read_server_facts(store.redis)
-        except StoreUnavailable:
-            server = None
-        return Done(result, [] if server is None else wrong_for_keys(server))
+        return Done(result, await server_problems(store.redis))
 
     done = with_store(run, begins=begins)
     for warning in done.warnings:

@@ -1,7 +1,6 @@
 """forecast requests: finds one request in the log of the running instances, and sets the share that is logged."""
 
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import quote
 
 import click
@@ -19,20 +18,15 @@ from service.request.request import MOST_REQUEST_ID, valid_request_id
 Found = InstanceReply[list[AccessLogEntry]]
 
 
-class Share(click.ParamType[float]):
+def _share(text: str) -> float:
     """The type of an argument that takes `0.01` or `1%`."""
-
-    name = "rate"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        text = str(value).strip()
-        try:
-            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            share = -1.0
-        if not 0 <= share <= 1:
-            self.fail(f"{value!r} is not a share; give 0.01 or 1%, at most 1", param, ctx)
-        return share
+    try:
+        share = float(text.strip().removesuffix("%")) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise click.BadParameter(f"{text!r} is not a share; give 0.01 or 1%, at most 1")
+    return share
 
 
 @click.group()
@@ -82,7 +76,7 @@ def find(request_id: str, url: str | None) -> Output:
 
 
 @requests.command()
-@click.argument("rate", type=Share())
+@click.argument("rate", type=_share)
 @url_option
 @with_json
 def sample(rate: float, url: str | None) -> Output:
@@ -101,7 +95,7 @@ def sample(rate: float, url: str | None) -> Output:
     settings = load_settings().settings
     found = targets_or_fail(settings, url)
     asked = call_all(settings, found, lambda client: client.post("/log/sampling", Sampling(rate), Sampling))
-    value = [{"url": one.url, "rate": one.answer and one.answer.rate, "error": one.problem} for one in asked]
+    value = [{"url": one.url, "rate": one.answer and one.answer.rate, "error": one.error} for one in asked]
     rates = ((plain(one.name), one.answer.rate) for one in asked if one.answer is not None)
     lines = [f"{name} now logs {percent(rate)} of its requests." for name, rate in rates]
     return Output(value, lambda: print_lines(lines), code=print_failed_calls(asked))

@@ -16,11 +16,11 @@ from rich.text import Text
 from config.settings import Settings
 from config.text import printable
 from service.cli.instances.chosen import NONE_RUNS, call_all, targets
-from service.cli.status.screen import facts, hit_rates, parts, side_by_side, traffic_table, verdict_text
-from service.cli.status.several import OverviewResult, fetch_overview
+from service.cli.status.command import OverviewResult, fetch_overview
+from service.cli.status.screen import figures, parts, verdict_text
 from service.cli.words import since, time_of_day
 from service.operators.overview import HitRate, Overview, Point, Ranked, Traffic
-from service.reports.text_table import TextTable
+from service.reports.text_table import TextTable, facts_table
 
 # Waits up to the given seconds for a key; returns it, or None.
 ReadKey = Callable[[float], str | None]
@@ -84,7 +84,7 @@ class Watch:
             self.unreachable_since = None
             return
         self.unreachable_since = self.unreachable_since or time.time()
-        self.problem = str(shown.error) if shown else NONE_RUNS.format(self._settings.data_path.absolute())
+        self.problem = (shown.error or "") if shown else NONE_RUNS.format(self._settings.data_path.absolute())
 
     def show_next(self) -> None:
         """Shows the next instance from the next look on."""
@@ -100,7 +100,7 @@ def live_screen(watch: Watch, console: Console, now: float) -> RenderableType:
     outage = _outage(watch, now)
     if seen is None:
         return Group(*outage, Text(), _footer(watch))
-    about = facts(row for row in parts(seen) if row[0] in _PARTS)
+    about = facts_table(row for row in parts(seen) if row[0] in _PARTS)
     top = Group(*outage, verdict_text(seen.verdict, seen.at), Text(), _figures(seen, console), Text(), about, Text())
     rest = console.size.height - len(console.render_lines(top)) - 1
     return Group(top, *_lists(seen, rest), _footer(watch))
@@ -117,11 +117,11 @@ def _figures(seen: Overview, console: Console) -> Table:
     """Returns hit rates and traffic; without the last hour if the terminal is too narrow for it."""
     hits = {"1 s": _hits(seen.latest), "1 min": seen.hit_rate_now, "1 h": seen.hit_rate_hour}
     requests = {"1 s": _requests(seen.latest), "1 min": seen.traffic_now, "1 h": seen.traffic_hour}
-    both = side_by_side(hit_rates(hits), traffic_table(requests))
+    both = figures(hits, requests)
     if console.measure(both, options=console.options.update(width=_ANY_WIDTH)).maximum <= console.width:
         return both
     del hits["1 h"], requests["1 h"]
-    return side_by_side(hit_rates(hits), traffic_table(requests))
+    return figures(hits, requests)
 
 
 def hit_rate_of_point(latest: Point) -> float | None:

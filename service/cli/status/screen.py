@@ -21,7 +21,10 @@ _STATUSES = 8  # most statuses on the screen, by frequency
 def screen(seen: Overview, listener: str) -> Group:
     """Returns the whole screen of the instance with the `listener` at this URL."""
     first, last = verdict_text(seen.verdict, seen.at), verdict_text(seen.verdict, seen.at, listener)
-    return Group(first, facts(identity(seen)), "", figures(seen), "", facts(parts(seen)), last)
+    # one column if the instance has run for less than a minute
+    hits = {span(one.seconds): one for one in (seen.hit_rate_now, seen.hit_rate_hour)}
+    traffic = {span(one.seconds): one for one in (seen.traffic_now, seen.traffic_hour)}
+    return Group(first, facts_table(identity(seen)), "", figures(hits, traffic), "", facts_table(parts(seen)), last)
 
 
 def verdict_text(found: Verdict, now: float, listener: str | None = None) -> Text:
@@ -47,36 +50,26 @@ def _times(reason: Reason, now: float) -> str:
     return since(reason.since, now) + ("" if reason.ended is None else f", ended {time_of_day(reason.ended)}")
 
 
-def figures(seen: Overview) -> Table:
-    """Returns hit rates on the left and traffic on the right, for the last minute and hour (one column if equal)."""
-    return side_by_side(
-        hit_rates({span(one.seconds): one for one in (seen.hit_rate_now, seen.hit_rate_hour)}),
-        traffic_table({span(one.seconds): one for one in (seen.traffic_now, seen.traffic_hour)}),
-    )
-
-
-def side_by_side(left: Table, right: Table) -> Table:
+def figures(hit_rates: Mapping[str, HitRate], traffic: Mapping[str, Traffic]) -> Table:
+    """Returns hit rates on the left and traffic on the right, with a column for each span, by its name."""
     both = TextTable.grid(padding=(0, 2, 0, 0))
-    both.add_row(left, right)
+    both.add_row(_hit_rates(hit_rates), _traffic(traffic))
     return both
 
 
-def hit_rates(spans: Mapping[str, HitRate]) -> Table:
-    """Returns a table of hit rates with a column for each span, by its name."""
+def _hit_rates(spans: Mapping[str, HitRate]) -> Table:
     table, columns = _columns(spans), spans.values()
     table.add_row(Text("hit rate", "bold"), *(Text(percent(one.rate), "bold") for one in columns))
     table.add_row("  near", *(percent(_part(one, one.near)) for one in columns))
     table.add_row("  shared", *(percent(_part(one, one.shared)) for one in columns))
     table.add_row("  warehouse", *(percent(_part(one, one.warehouse)) for one in columns))
     if any(one.previous for one in columns):
-        previous = (rate(one.previous / one.seconds if one.seconds else 0.0) for one in columns)
-        table.add_row("  previous", *previous)
-    table.add_row("not found", *(rate(one.not_found / one.seconds if one.seconds else 0.0) for one in columns))
+        table.add_row("  previous", *(rate(one.previous / (one.seconds or 1.0)) for one in columns))
+    table.add_row("not found", *(rate(one.not_found / (one.seconds or 1.0)) for one in columns))
     return table
 
 
-def traffic_table(spans: Mapping[str, Traffic]) -> Table:
-    """Returns a table of requests, errors and latencies with a column for each span, by its name."""
+def _traffic(spans: Mapping[str, Traffic]) -> Table:
     table, columns = _columns(spans), spans.values()
     table.add_row("requests", *(rate(one.requests) for one in columns))
     table.add_row("5xx", *(Text(rate(one.errors), "bold red" if one.errors else "") for one in columns))
@@ -190,10 +183,6 @@ def _keys(seen: Overview) -> Text:
     if soon is None or later is None:
         return Text(UNKNOWN)
     return Text(f"{soon:,} expire within 7 days", "yellow" if soon else "").append(f", {later:,} within 30")
-
-
-def facts(rows: Iterator[tuple[str, RenderableType]]) -> Table:
-    return facts_table(rows, 12)
 
 
 def _columns(names: Iterable[str]) -> Table:

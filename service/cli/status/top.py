@@ -1,11 +1,10 @@
 """forecast top"""
 
 import itertools
-import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -14,11 +13,11 @@ from rich.console import Console
 from rich.live import Live
 
 from config.text import json_text, printable
-from service.base.signals import stop_signals
+from service.base.signals import on_stop
 from service.cli.instances.chosen import url_option
 from service.cli.output import load_settings, stdout, wants_json, with_json
+from service.cli.status.command import OverviewResult, overall_as_json
 from service.cli.status.live import Watch, hit_rate_of_point, keyboard, live_screen
-from service.cli.status.several import OverviewResult, overall_as_json
 from service.cli.words import latency, percent, rate, time_of_day
 
 _EVERY_SECONDS = 1.0
@@ -48,7 +47,7 @@ def top(url: str | None, count: int | None) -> None:
     """
     watch = Watch(load_settings().settings, url)
     console = stdout()
-    with _until_signal():
+    with suppress(_Ended), on_stop(_end):
         if wants_json() or not console.is_terminal or console.is_dumb_terminal:
             _print_lines(watch, count)
         else:
@@ -76,17 +75,12 @@ def _print_lines(watch: Watch, count: int | None) -> None:
         if as_json:
             click.echo(json_text({"at": time.time()} | overall_as_json(watch.results)))
         else:
-            for line in _lines(watch):
-                click.echo(printable(line, None))
+            if not watch.results:
+                click.echo(f"{time_of_day(time.time())}  {printable(watch.problem, None)}")
+            for one in watch.results:
+                click.echo(printable(_line(one), None))
         sys.stdout.flush()
         time.sleep(max(0.0, due - time.monotonic()))
-
-
-def _lines(watch: Watch) -> Iterator[str]:
-    if not watch.results:
-        yield f"{time_of_day(time.time())}  {watch.problem}"
-    for one in watch.results:
-        yield _line(one)
 
 
 def _line(one: OverviewResult) -> str:
@@ -119,16 +113,5 @@ class _Ended(BaseException):
     """A signal ended `top`."""
 
 
-@contextmanager
-def _until_signal() -> Iterator[None]:
-    def end(_: int, __: FrameType | None) -> NoReturn:
-        raise _Ended
-
-    before = {number: signal.signal(number, end) for number in stop_signals()}
-    try:
-        yield
-    except _Ended:
-        return
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _end(_: int, __: FrameType | None) -> NoReturn:
+    raise _Ended

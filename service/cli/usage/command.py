@@ -3,12 +3,11 @@
 import io
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
 from pathlib import Path
-from threading import Timer
 from typing import BinaryIO, cast
 
 import click
@@ -17,10 +16,11 @@ import msgspec
 from service.cli.keys.opened import checked_id
 from service.cli.output import FAILED, print_error, stderr, wants_json, with_json
 from service.cli.stores import with_key_store
-from service.cli.usage.formats import BillingRow, Format, Writer, writer
-from service.cli.usage.periods import Day, Days, Month, days_of
+from service.cli.usage import periods
+from service.cli.usage.formats import BillingRow, Format, writer
+from service.cli.usage.periods import Days, days_of
 from service.keys.errors import KeyStoreError
-from service.keys.plan_history import PlanHistory, read_plan_history
+from service.keys.plan_history import read_plan_history
 from service.keys.reader import every_key
 from service.keys.record import ApiKey, DamagedKey
 from service.keys.store import KeyStore
@@ -29,9 +29,7 @@ from service.redis.client import RedisStore
 from warehouse.files.atomic import replacing
 
 _IN_MEMORY = 16 << 20  # bytes of output; more goes to a temporary file
-_QUIET_SECONDS = 1.0
 _OUT = "Write to FILE, or not at all on failure. FILE ends in the format (.csv, .json, .parquet); it is replaced."
-_Progress = Callable[[int], None]
 
 
 class _Owner(msgspec.Struct, frozen=True):
@@ -43,10 +41,10 @@ class _Owner(msgspec.Struct, frozen=True):
 
 
 @click.command()
-@click.option("--month", type=Month(), help="A month: 2026-10. Default: the current one.")
-@click.option("--day", type=Day(), help="One day: 2026-10-05.")
-@click.option("--from", "first", type=Day(), help="First day. Without --to: until the end of its month.")
-@click.option("--to", "last", type=Day(), help="Last day, included. Without --from: from the start of its month.")
+@click.option("--month", type=periods.month, help="A month: 2026-10. Default: the current one.")
+@click.option("--day", type=periods.day, help="One day: 2026-10-05.")
+@click.option("--from", "first", type=periods.day, help="First day. Without --to: until the end of its month.")
+@click.option("--to", "last", type=periods.day, help="Last day, included. Without --from: from the start of its month.")
 @click.option("--partner", help="Only keys of this partner.")
 @click.option("--key", "key_id", metavar="KEY_ID", help="Only this key.")
 @click.option(
@@ -58,7 +56,7 @@ class _Owner(msgspec.Struct, frozen=True):
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help=_OUT)
 @partial(with_json, help_text="Same as --format json.")
 def usage(
-    month: Days | None,
+    month: date | None,
     day: date | None,
     first: date | None,
     last: date | None,
@@ -94,7 +92,7 @@ def usage(
 
 def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, out: Path | None) -> list[DamagedUsage]:
     """Writes all valid records; returns the damaged ones."""
-    with _sink(out) as sink, _progress() as progress:
+    with _sink(out) as sink, stderr().status("reading usage") as status:
         made = writer(kind, sink)
 
         async def work(redis: RedisStore, keys: KeyStore) -> list[DamagedUsage]:
@@ -102,7 +100,18 @@ def _report(days: Days, partner: str | None, key_id: str | None, kind: Format, o
             report = UsageReport(redis)
             owners = await _owners(keys, report, days, partner, key_id)
             plans = await read_plan_history(redis, days.first)
-            return await _write(report, owners, days, plans, made, progress)
+            damaged: list[DamagedUsage] = []
+            rows = 0
+            async for found in report.of_keys(owners, days.first, days.last):
+                if isinstance(found, DamagedUsage):
+                    damaged.append(found)
+                    continue
+                owner = owners[found.key_id]
+                made.write(_billing_row(found, owner, plans.on(found.date, found.key_id, owner.plan)))
+                rows += 1
+                if rows % 1000 == 0:
+                    status.update(f"reading usage: {rows:,} rows")
+            return damaged
 
         damaged = with_key_store(work)
         made.close()
@@ -144,27 +153,6 @@ def _owner(key: ApiKey) -> _Owner:
     return _Owner(key.partner, key.label, key.more.plan)
 
 
-async def _write(
-    report: UsageReport,
-    owners: dict[str, _Owner],
-    days: Days,
-    plans: PlanHistory,
-    made: Writer,
-    progress: _Progress,
-) -> list[DamagedUsage]:
-    damaged: list[DamagedUsage] = []
-    rows = 0
-    async for found in report.of_keys(owners, days.first, days.last):
-        if isinstance(found, DamagedUsage):
-            damaged.append(found)
-            continue
-        owner = owners[found.key_id]
-        made.write(_billing_row(found, owner, plans.on(found.date, found.key_id, owner.plan)))
-        rows += 1
-        progress(rows)
-    return damaged
-
-
 def _billing_row(row: UsageRow, owner: _Owner, plan: str) -> BillingRow:
     counts = msgspec.structs.asdict(row)
     return BillingRow(partner=owner.partner, label=owner.label, billable=row.billable, plan=plan, **counts)
@@ -196,21 +184,3 @@ def _sink(out: Path | None) -> Iterator[BinaryIO]:
         yield cast("BinaryIO", waiting)
         waiting.seek(0)
         sys.stdout.writelines(io.TextIOWrapper(waiting, encoding="utf-8", newline=""))
-
-
-@contextmanager
-def _progress() -> Iterator[_Progress]:
-    """Shows the number of rows read if reading takes longer than a second, in a terminal only."""
-    console = stderr()
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    status = console.status("reading usage")
-    start = Timer(_QUIET_SECONDS, status.start)
-    start.start()
-    try:
-        yield lambda rows: status.update(f"reading usage: {rows:,} rows") if rows % 1000 == 0 else None
-    finally:
-        start.cancel()
-        start.join()
-        status.stop()

@@ -4,7 +4,7 @@ import csv
 import io
 import shutil
 import sys
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Literal
 
 import msgspec
 
@@ -40,14 +40,6 @@ class BillingRow(msgspec.Struct, frozen=True, kw_only=True):
 def _as_text(value: object) -> object:
     """Puts an apostrophe before any text that a spreadsheet would run as a formula (OWASP: CSV Injection)."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-
-
-class Writer(Protocol):
-    """Writes one report in one format. The report is complete only after `close`."""
-
-    def write(self, row: BillingRow) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class _Csv:
@@ -120,11 +112,10 @@ class _Totals:
         self._sink.write(text.getvalue().encode())
 
 
+Writer = _Csv | _Json | _Parquet | _Totals
+_WRITERS: dict[Format, type[Writer]] = {"csv": _Csv, "json": _Json, "parquet": _Parquet, "table": _Totals}
+
+
 def writer(kind: Format, sink: BinaryIO) -> Writer:
-    writers: dict[Format, type[_Csv | _Json | _Parquet | _Totals]] = {
-        "csv": _Csv,
-        "json": _Json,
-        "parquet": _Parquet,
-        "table": _Totals,
-    }
-    return writers[kind](sink)
+    """Returns the writer of one report. The report is complete only after its `close`."""
+    return _WRITERS[kind](sink)

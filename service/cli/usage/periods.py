@@ -1,16 +1,13 @@
 """Months and days as people type them, and the range of UTC days that the options select."""
 
-import re
 from calendar import monthrange
+from contextlib import suppress
 from datetime import UTC, date, datetime
-from typing import Any
 
 import click
 import msgspec
 
-_MONTH = re.compile(r"[0-9]{4}-[0-9]{2}")
 _MOST_DAYS = 3660
-_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class Days(msgspec.Struct, frozen=True):
@@ -20,43 +17,29 @@ class Days(msgspec.Struct, frozen=True):
     last: date  # included
 
 
-class Month(click.ParamType[Days]):
-    """The type of an option that takes ``2026-10``."""
-
-    name = "month"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Days:
-        if isinstance(value, Days):
-            return value
-        try:
-            if not _MONTH.fullmatch(str(value)):
-                raise ValueError
-            return month_with(date.fromisoformat(f"{value}-01"))
-        except ValueError:
-            self.fail(f"{value!r} is not a month; write 2026-10", param, ctx)
+def month(text: str) -> date:
+    """The type of an option that takes ``2026-10``; returns the first day."""
+    return _date(text, "%Y-%m", "a month; write 2026-10")
 
 
-class Day(click.ParamType[date]):
+def day(text: str) -> date:
     """The type of an option that takes ``2026-10-05``."""
+    return _date(text, "%Y-%m-%d", "a day; write 2026-10-05")
 
-    name = "day"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
-        if isinstance(value, date):
-            return value
-        try:
-            if not _DAY.fullmatch(str(value)):
-                raise ValueError
-            return date.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a day; write 2026-10-05", param, ctx)
+def _date(text: str, form: str, what: str) -> date:
+    with suppress(ValueError):
+        found = datetime.strptime(text, form).replace(tzinfo=UTC).date()
+        if f"{found:{form}}" == text:  # strptime also takes 2026-1
+            return found
+    raise click.BadParameter(f"{text!r} is not {what}")
 
 
 def month_with(day: date) -> Days:
     return Days(day.replace(day=1), day.replace(day=monthrange(day.year, day.month)[1]))
 
 
-def days_of(month: Days | None, day: date | None, first: date | None, last: date | None) -> Days:
+def days_of(month: date | None, day: date | None, first: date | None, last: date | None) -> Days:
     """Returns the days that the options select; without options, the current month.
 
     `first` alone selects the days to the end of its month, `last` alone those from the start of its month.
@@ -67,7 +50,7 @@ def days_of(month: Days | None, day: date | None, first: date | None, last: date
     if sum((month is not None, day is not None, first is not None or last is not None)) > 1:
         raise click.UsageError("--month, --day and --from/--to exclude each other")
     if month is not None:
-        return month
+        return month_with(month)
     if day is not None:
         return Days(day, day)
     if first is None and last is None:

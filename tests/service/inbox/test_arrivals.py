@@ -62,16 +62,16 @@ def test_with_an_infinite_quiet_time_only_the_marker_completes_a_drop(clock: Clo
 
 def test_a_marked_drop_is_complete_once_it_has_settled(arrivals: Arrivals, clock: Clock, drop: Path) -> None:
     assert not is_complete(arrivals, drop)
-    assert not arrivals.is_settling()
+    assert not arrivals.is_settling
     (drop / "_SUCCESS").touch()
     clock.now += 1
     assert not is_complete(arrivals, drop)
-    assert arrivals.is_settling()
+    assert arrivals.is_settling
     clock.now += SETTLE - 0.1
     assert not is_complete(arrivals, drop)
     clock.now += 0.1
     assert is_complete(arrivals, drop)
-    assert not arrivals.is_settling()
+    assert not arrivals.is_settling
 
 
 @pytest.mark.parametrize("quiet", [QUIET, math.inf])
@@ -84,7 +84,7 @@ def test_files_that_arrive_after_the_marker_join_the_drop(clock: Clock, tmp_path
         (drop / name).write_bytes(b"PAR1")
         _let_time_pass(tmp_path)
         assert not is_complete(arrivals, drop)
-        assert not arrivals.is_settling()
+        assert not arrivals.is_settling
         clock.now += QUIET - 0.1
         assert not is_complete(arrivals, drop)
     clock.now += 0.1

@@ -13,7 +13,7 @@ from service.inbox.report import DropReport
 from service.inbox.status import read_status
 from service.publishing.publisher import Published
 from tests.support.drops import write_drop
-from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, HELD, Site, text_of
+from tests.support.inbox import BAD, BUSY, CURRENT, FULL, GOOD, HELD, Site
 from tests.support.publishing import publish
 from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import make_finding
@@ -25,7 +25,7 @@ Act = Callable[[Site], Decided]
 
 def approve(site: Site, name: str = "2026-10", *, over_newer: bool = False, reason: str = "census base") -> Decided:
     return decisions.approve(
-        site.settings, site.inbox, name, reason, text_of, lambda _: None, over_newer=over_newer, publish=site.publish
+        site.settings, site.inbox, name, reason, lambda _: None, over_newer=over_newer, publish=site.publish
     )
 
 
@@ -100,7 +100,7 @@ def test_a_drop_in_which_more_is_found_stays_held_with_a_new_report(site: Site) 
     (held,) = list_held(site.inbox)
     assert held.report is not None
     assert (sorted(held.rules()), held.report.decision) == (["total-drift", "zip-codes-lost"], None)
-    assert (held.path.parent / "report.txt").read_text().endswith("in words: 2 errors")
+    assert "Held for approval: 2 errors; " in (held.path.parent / "report.txt").read_text()
     approve(site)
     acceptance = site.options[-1].acceptance
     assert acceptance is not None
@@ -265,7 +265,7 @@ def test_a_discarded_drop_is_in_quarantine_with_the_decision_and_its_report(site
     assert [finding.rule for finding in report.findings] == ["total-drift"]
     text = (decided.place / "report.txt").read_text()
     assert f"discarded by {whoami()}" in text
-    assert text.endswith("in words: 1 error")
+    assert "Held for approval: 1 error; " in text
     status = read_status(site.data)
     assert (status.published, status.refused, status.held, status.untold) == (0, 1, 0, None)
     assert status.last_refusal is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from service.inbox.folders import Claim, InboxFolder
+from service.inbox.folders import Claim, InboxFolder, move
 from warehouse.schema.errors import InboxError
 
 NOW = datetime(2026, 10, 5, 12, 30, 15, 250, tzinfo=UTC)
@@ -109,7 +109,7 @@ def test_a_claimed_drop_is_found_by_the_next_watcher(inbox: InboxFolder, folder:
     (claim.path.parent / "report.json").write_text("half")
     (claim.path.parent / ".report.txt.1.new").write_text("half")
     assert inbox.claims() == [claim]
-    inbox.settle(claim, inbox.destination(claim, "quarantine"), {"report.json": b"{}", "report.txt": b"well"})
+    move(claim.path, inbox.destination(claim, "quarantine"), {"report.json": b"{}", "report.txt": b"well"})
     assert inbox.claims() == []
     assert (folder / "quarantine" / f"2026-10-{STAMP}" / "report.json").read_bytes() == b"{}"
     assert [path.name for path in (folder / ".claimed").iterdir()] == [".lock"] * (folder / ".claimed/.lock").exists()
@@ -120,7 +120,7 @@ def test_a_settled_drop_lies_beside_its_reports(inbox: InboxFolder, folder: Path
     put(folder)
     claim = claimed(inbox)
     target = inbox.destination(claim, place)  # type: ignore[arg-type]  # one of the two
-    inbox.settle(claim, target, {"report.json": b"{}", "report.txt": b"all\n"})
+    move(claim.path, target, {"report.json": b"{}", "report.txt": b"all\n"})
     home = f"{place}/2026-10-{STAMP}"
     assert files(folder) == {
         f"{home}/{name}" for name in ("2026-10/part.parquet", "2026-10/_SUCCESS", "report.json", "report.txt")
@@ -130,7 +130,7 @@ def test_a_settled_drop_lies_beside_its_reports(inbox: InboxFolder, folder: Path
 def test_a_single_file_goes_the_same_way(inbox: InboxFolder, folder: Path) -> None:
     (folder / "zip_housing.parquet").write_bytes(b"PAR1")
     claim = claimed(inbox, "zip_housing.parquet")
-    inbox.settle(claim, inbox.destination(claim, "published"), {})
+    move(claim.path, inbox.destination(claim, "published"), {})
     assert files(folder) == {f"published/zip_housing.parquet-{STAMP}/zip_housing.parquet"}
 
 
@@ -147,7 +147,7 @@ def test_drops_of_one_name_and_second_do_not_replace_one_another(folder: Path) -
     for _ in range(3):
         put(folder)
         claim = claimed(inbox)
-        inbox.settle(claim, inbox.destination(claim, "quarantine"), {"report.txt": b"no"})
+        move(claim.path, inbox.destination(claim, "quarantine"), {"report.txt": b"no"})
     names = {f"2026-10-{STAMP}{suffix}" for suffix in ("", "-2", "-3")}
     assert {path.name for path in (folder / "quarantine").iterdir()} == names
     assert len(files(folder)) == 9
@@ -159,7 +159,7 @@ def test_the_longest_name_has_a_place_too(inbox: InboxFolder, folder: Path) -> N
     put(folder, name)
     claim = claimed(inbox, name)
     target = inbox.destination(claim, "quarantine")
-    inbox.settle(claim, target, {"report.txt": b"no"})
+    move(claim.path, target, {"report.txt": b"no"})
     assert target.name == f"{'é' * 100}-{STAMP}"
     assert (target / name / "part.parquet").exists()
 
@@ -197,7 +197,7 @@ def test_an_inbox_that_vanished_is_an_error_at_every_step(inbox: InboxFolder, fo
     put(folder)
     claim = claimed(inbox)
     folder.rename(folder.with_name("elsewhere"))
-    for step in (inbox.look, inbox.claims, lambda: inbox.settle(claim, folder / "published" / "x", {"r": b""})):
+    for step in (inbox.look, inbox.claims, lambda: move(claim.path, folder / "published" / "x", {"r": b""})):
         with pytest.raises(InboxError, match="inbox"):
             step()
 

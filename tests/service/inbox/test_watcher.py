@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from config.settings import Settings
+from service.inbox import drops
 from service.inbox.drops import Stopped
-from service.inbox.folders import Claim, InboxFolder
+from service.inbox.folders import Claim, InboxFolder, move
 from service.inbox.report import DropReport
 from service.inbox.status import StatusFile, read_fresh_status, read_status
 from service.publishing.publisher import Published
@@ -66,7 +67,7 @@ def test_a_refused_drop_is_quarantined_with_its_report(site: Site) -> None:
     assert not site.watcher().once()
     (home,) = (site.inbox / "quarantine").iterdir()
     assert (home / "bad" / "part.parquet").exists()
-    assert (home / "report.txt").read_text().endswith("in words: 1 error")
+    assert "Refused: 1 error; " in (home / "report.txt").read_text()
     said = msgspec.json.decode((home / "report.json").read_bytes(), type=DropReport)
     assert (said.drop, said.result, [finding.rule for finding in said.findings]) == (
         "bad",
@@ -104,7 +105,7 @@ def test_a_drop_that_brings_nothing_new_has_no_error(site: Site) -> None:
     assert site.watcher().once()
     assert site.events[-1].message.endswith("; 1 warning")
     (text,) = site.inbox.glob("published/*/report.txt")
-    assert text.read_text().endswith("in words: 1 warning")
+    assert "Already current, with warnings: 1 warning." in text.read_text()
 
 
 def test_while_another_publishes_a_drop_waits(site: Site) -> None:
@@ -244,14 +245,13 @@ def test_a_drop_that_cannot_be_moved_to_its_place_leaves_others_their_way(
 ) -> None:
     """A quarantine that cannot be written is no reason to publish nothing."""
     site.put("bad")
-    settle = InboxFolder.settle
 
-    def stuck(inbox: InboxFolder, claim: Claim, destination: Path, reports: dict[str, bytes]) -> None:
+    def stuck(drop: Path, destination: Path, reports: dict[str, bytes]) -> None:
         if destination.parent.name == "quarantine":
             raise InboxError("cannot be moved")
-        settle(inbox, claim, destination, reports)
+        move(drop, destination, reports)
 
-    monkeypatch.setattr(InboxFolder, "settle", stuck)
+    monkeypatch.setattr(drops, "move", stuck)
     site.answers = [BAD] * 3
 
     def at(number: int) -> None:
@@ -287,7 +287,7 @@ def test_a_drop_that_is_counted_and_not_yet_moved_is_not_counted_twice(site: Sit
         (site.inbox / ".claimed").mkdir(exist_ok=True)
         watcher = site.watcher()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(InboxFolder, "settle", lambda *_: stop())
+            patch.setattr(drops, "move", lambda *_: stop())
             with pytest.raises(Stopped):
                 watcher.once()
         site.watcher().once()

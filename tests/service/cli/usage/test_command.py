@@ -12,9 +12,7 @@ from tempfile import mkdtemp
 
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
-from service.cli.usage import command
 from service.embedded.owner import EmbeddedServers
 from service.keys import form
 from service.quota.batch import UsageBatch, UsageOutcome
@@ -23,7 +21,6 @@ from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from tests.service.conftest import Cli
-from tests.support.waiting import eventually
 
 OUTCOMES = ["answered", "answered_empty", "not_modified", "not_found", "rejected", "billable", "limited"]
 COLUMNS = ["key_id", "partner", "label", "area", "date", *OUTCOMES, "plan"]
@@ -265,17 +262,3 @@ def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
     assert parts.secret not in whole.out + whole.err + cut.out + cut.err
     assert cli("usage", "--key", "acme").error() == "'acme' is not a key id; `forecast keys list` shows them"
     assert not cli.data.exists()
-
-
-def test_a_terminal_shows_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = io.StringIO()
-    monkeypatch.setattr(command, "stderr", lambda: Console(file=shown, force_terminal=True))
-    monkeypatch.setattr(command, "_QUIET_SECONDS", 0.0)
-    with command._progress() as tell:
-        tell(2000)
-        asyncio.run(eventually(lambda: "reading usage: 2,000 rows" in shown.getvalue()))
-    shown.truncate(0)
-    monkeypatch.setattr(command, "_QUIET_SECONDS", 60.0)
-    with command._progress() as tell:
-        tell(2000)
-    assert "reading" not in shown.getvalue()
