@@ -1,8 +1,7 @@
 """The library's connections, with timeouts that a busy event loop cannot trip (base/timeouts.py).
 
 The library's own timeouts end a call whose reply arrived while the loop was busy, and its timeout for sending makes a
-task of each command. Its blocking connections pack commands with hiredis, the others at ten times the cost. Each
-connection would also read the library's version from disk.
+task of each command.
 
 Names are resolved here too: the event loop cannot abandon its own look-up, so one that hangs would delay the end of the
 process.
@@ -20,15 +19,11 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.connection import HiredisRespSerializer
-from redis.driver_info import DriverInfo
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry as BlockingRetry
 
 from service.base.timeouts import within
 
-_SERIALIZER = HiredisRespSerializer()
-_LIBRARY = DriverInfo()
 _MAX_CONNECTIONS = 256
 
 
@@ -36,19 +31,12 @@ class _PatientConnection(AbstractConnection):
     """`limit`, in seconds, is for each step: connecting, sending, a reply. It is the pool's `socket_timeout`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **{"driver_info": _LIBRARY, **options})
+        super().__init__(*arguments, **options)
         self.limit: float = options["socket_timeout"]
         self.socket_timeout = self.socket_connect_timeout = None
 
     async def _connect(self) -> None:
         await within(self.limit, super()._connect())  # type: ignore[safe-super, no-untyped-call]  # of the other base class
-
-    def pack_command(self, *args: Any) -> list[bytes]:
-        packed: list[bytes] = _SERIALIZER.pack(*args)
-        return packed
-
-    def pack_commands(self, commands: Iterable[Iterable[Any]]) -> list[bytes]:
-        return [b"".join(part for words in commands for part in self.pack_command(*words))]
 
     async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
         if not self.is_connected:
