@@ -188,14 +188,9 @@ def encode_message(message: Orders | WorkerReport) -> bytes:
     return msgspec.json.encode(message) + b"\n"
 
 
-class WatchOrders(msgspec.Struct, frozen=True, kw_only=True):
-    """To the inbox's watcher."""
+class KeptOrders(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line to the inbox's watcher, or to the mirror of the store of releases."""
 
     settings: Settings
     log_json: bool
-
-
-class MirrorOrders(WatchOrders, frozen=True, kw_only=True):
-    """To the mirror of the store of releases."""
-
     instance: str  # the id of its instance

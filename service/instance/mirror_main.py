@@ -4,16 +4,13 @@ The supervisor starts it if `FORECAST_RELEASES_URL` is set. Workers do not talk 
 """
 
 import logging
-import os
 import signal
 import threading
 from functools import partial
 from pathlib import Path
 
-from config.processes import name_process
-from service.base import logs
-from service.base.ipc import MirrorOrders
-from service.instance.kept_main import Control, report_changes
+from service.base.ipc import KeptOrders
+from service.instance.kept_main import Control, run
 from service.publishing.releases import forget_releases, open_releases_store
 from service.publishing.warming import warm_release
 from warehouse.releases.catalog import Catalog, Manifest
@@ -25,7 +22,7 @@ _POLL_SECONDS = 0.5
 _IDLE_SECONDS = 0.2
 
 
-def _make_mirror(orders: MirrorOrders) -> Mirror:
+def _make_mirror(orders: KeptOrders) -> Mirror:
     settings = orders.settings
 
     def warm(folder: Path, manifest: Manifest) -> tuple[str, ...]:
@@ -47,26 +44,20 @@ def _work(mirror: Mirror) -> None:
             pause.wait(_IDLE_SECONDS)
 
 
-def _run(control: Control) -> None:
+def _mirror(control: Control) -> None:
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    orders = control.take_orders(MirrorOrders)
-    logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
-    mirror = _make_mirror(orders)
+    mirror = _make_mirror(control.take_orders())
     threading.Thread(target=_work, args=(mirror,), daemon=True).start()
-    report = report_changes(control.report)
     while not stopping.is_set():
         mirror.look()
-        report(mirror.problem)
+        control.report(mirror.problem)
         stopping.wait(_POLL_SECONDS)
     mirror.end()
 
 
 def main() -> None:
-    name_process("mirror")
-    _run(Control())
-    logging.shutdown()
-    os._exit(0)  # threads that wait for the store cannot be stopped
+    run("mirror", _mirror)
 
 
 if __name__ == "__main__":

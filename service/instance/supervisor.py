@@ -16,7 +16,7 @@ from config.resources import worker_count
 from config.settings import Settings
 from config.urls import address
 from service.base import tracing
-from service.base.ipc import Endpoints, MirrorOrders, Orders, Shared, WatchOrders
+from service.base.ipc import Endpoints, KeptOrders, Orders, Shared
 from service.base.signals import log_unused, stop_signals
 from service.base.sockets import StartError, bind, url_of
 from service.base.tasks import end_task, keep_running
@@ -31,7 +31,7 @@ from service.instance.registry import Peer
 from service.instance.stand_in import StandIn
 from service.instance.stopping import LastResort
 from service.instance.view import InstanceView
-from service.instance.workers import ReadyNotice, Workers
+from service.instance.workers import Workers
 from service.keys import pepper
 from service.operators.actions import Actions
 from service.operators.keys.backend import KeyBackend
@@ -74,12 +74,11 @@ class Supervisor:
         self._log_json = log_json
         self._on_ready = on_ready
         self._forks = Forks()
-        self._workers = Workers(worker_count(settings), self._reported, self._forks)
+        self._changed = asyncio.Event()
+        self._workers = Workers(worker_count(settings), self._changed.set, self._forks)
         self._stand_in = StandIn(self._workers)
-        self._ready_notice = ReadyNotice(self._workers.wanted, lambda: self._workers.serving, self._report_ready)
         self._stops_at_once = False
         self._stopping = asyncio.Event()
-        self._changed = asyncio.Event()
         self._written: InstanceRecord | None = None
         self._unwritten: str | None = None
         self._records = FileAccess(_FILE_THREADS)
@@ -189,16 +188,16 @@ class Supervisor:
         self._share()
         self._stand_in.start(self._partners)
         tending = (
+            asyncio.create_task(self._report_ready(), name="report that the instance is ready"),
             keep_running("count workers", self._count_workers),
             keep_running("tend", self._tend),
             keep_running("keep the instance record", self._keep_record),
         )
+        orders = KeptOrders(settings=self._settings, log_json=self._log_json, instance=self._instance.name)
         if self._settings.inbox is not None:
-            self._watcher.start(WatchOrders(settings=self._settings, log_json=self._log_json))
+            self._watcher.start(orders)
         if self._settings.releases_url is not None:
-            self._mirror.start(
-                MirrorOrders(settings=self._settings, log_json=self._log_json, instance=self._instance.name)
-            )
+            self._mirror.start(orders)
         await self._stopping.wait()
         drained = loop.time() + self._settings.drain
         ends = (self._watcher.stop(), self._mirror.stop(), self._stand_in.stop())
@@ -235,12 +234,9 @@ class Supervisor:
         self._listener.stop_at_once()
         self._servers.kill()
 
-    def _reported(self) -> None:
-        self._changed.set()
-        self._ready_notice.reported()
-
-    def _report_ready(self) -> None:
-        if self._on_ready is not None and not self._view.draining:
+    async def _report_ready(self) -> None:
+        await self._workers.wait_until_ready()
+        if self._on_ready is not None:
             try:
                 self._on_ready(url_of(self._partners), url_of(self._operators))
             except OSError as error:  # the instance still serves; the command reports the failure when it ends

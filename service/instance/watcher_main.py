@@ -4,30 +4,19 @@ The supervisor starts it. It handles raw drops, so it must not serve requests (D
 command line.
 """
 
-import logging
-import os
-
-from config.processes import name_process
-from service.base import logs
-from service.base.ipc import WatchOrders
 from service.inbox.report import log_event
 from service.inbox.watcher import make_watcher, stoppable
-from service.instance.kept_main import Control
+from service.instance.kept_main import Control, run
 
 
 def _watch(control: Control) -> None:
-    orders = control.take_orders(WatchOrders)
-    settings = orders.settings
-    logs.configure("json" if orders.log_json else "text", settings.log_level)
+    settings = control.take_orders().settings
     with stoppable(log_event):
         make_watcher(settings, settings.inbox or "", log_event, control.report).watch()
 
 
 def main() -> None:
-    name_process("inbox")
-    _watch(Control())
-    logging.shutdown()
-    os._exit(0)  # the listening thread cannot be stopped, and libraries warn about it at a normal exit
+    run("inbox", _watch)
 
 
 if __name__ == "__main__":
