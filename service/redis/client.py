@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -28,6 +28,9 @@ from service.redis.name_store import NameCommand, gathered
 from service.redis.pipelined import Call, PipelinedConnection, Read, Words, anything, call_of, open_pipelined
 from service.redis.refusals import describe_refusal, says_not_primary, server_refusal
 
+if TYPE_CHECKING:
+    from service.redis.primary import Primary
+
 log = logging.getLogger("forecast.redis")
 
 PROBE_SECONDS = 0.5
@@ -38,17 +41,6 @@ _LOOKS_BETWEEN_ROLES = 2
 # The library's message when every connection of the pool is in use.
 _POOL_EXHAUSTED = "No connection available."
 T = TypeVar("T")
-
-
-class StoreLocation(Protocol):
-    """The interface of a store to its location (primary.py)."""
-
-    agreed_at: float
-    url: str | None
-    problem: str
-
-    def doubt(self) -> None: ...
-    def follow(self, moved: Callable[[str | None], None]) -> None: ...
 
 
 class _DemotedError(RedisConnectionError):
@@ -69,7 +61,7 @@ class RedisStore:
         name: str,
         url: str,
         client: Redis | None,
-        place: StoreLocation | None = None,
+        place: "Primary | None" = None,
         open: Callable[[str], Redis] | None = None,  # noqa: A002 - what it does
     ) -> None:
         self.name = name

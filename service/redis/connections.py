@@ -115,41 +115,31 @@ class _PatientSocket(_PatientConnection, UnixDomainSocketConnection):
     """Over a Unix socket."""
 
 
-_PATIENT: dict[type[AbstractConnection], type[_PatientConnection]] = {
+# The class with these limits, by the library's class.
+PATIENT: dict[type[AbstractConnection], type[_PatientConnection]] = {
     Connection: _PatientTcp,
     SSLConnection: _PatientTls,
     UnixDomainSocketConnection: _PatientSocket,
 }
 
 
-def patient_pool(url: str, limit: float, most: int, **options: Any) -> BlockingConnectionPool:
-    """Returns a pool of `most` connections.
-
-    Their steps, and the wait for one, each end within about `limit` seconds.
-
-    Raises:
-        ValueError: if `url` is no Redis URL.
-    """
-    pool = BlockingConnectionPool.from_url(
-        url, max_connections=most, timeout=limit, socket_timeout=limit, socket_connect_timeout=limit, **options
-    )
-    pool.connection_class = patient(pool.connection_class)
-    return pool
-
-
-def patient(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """Returns such a connection class with these limits."""
-    return _PATIENT[kind]
-
-
-def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -> Redis:
+def open_client(url: str, *, timeout: float, retries: int = 0) -> Redis:
     """Returns a client whose tries each fail within about `timeout` seconds; the library's defaults take seconds.
 
     Raises:
         ValueError: if `url` is no Redis URL.
     """
-    retry = Retry(NoBackoff(), retries)
-    return Redis.from_pool(patient_pool(url, timeout, _MAX_CONNECTIONS, retry=retry, protocol=2, **options))
+    pool = BlockingConnectionPool.from_url(
+        url,
+        max_connections=_MAX_CONNECTIONS,
+        timeout=timeout,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=Retry(NoBackoff(), retries),
+        protocol=2,
+    )
+    pool.connection_class = PATIENT[pool.connection_class]
+    return Redis.from_pool(pool)
 
 
 def open_blocking_client(url: str, timeout: float) -> BlockingRedis:
