@@ -119,7 +119,7 @@ class Supervisor:
             self._operators = stack.enter_context(bind(settings.operator_host, settings.operator_port, "operator_port"))
             self._servers = self._start_embedded()
             stack.push_async_callback(asyncio.to_thread, self._servers.stop)  # the loop still handles signals
-            self._orders = self._make_orders()
+            self._orders = await self._make_orders()
             self._instance = self._open_instance()
             stack.callback(returned_within, _CLOSE_SECONDS, self._instance.close)
             await self._serve()
@@ -152,10 +152,10 @@ class Supervisor:
             raise StartError(str(error)) from None
         return servers
 
-    def _make_orders(self) -> Orders:
+    async def _make_orders(self) -> Orders:
         urls = owner.resolve_urls(self._settings, self._servers)
         for role, url in urls.items():
-            problem = check_answers_redis(url, for_keys=role == "keys")
+            problem = await check_answers_redis(url, for_keys=role == "keys")
             if problem is not None:
                 raise StartError(f"FORECAST_{role.upper()}_URL: {problem}")
         configured, folder = self._settings.keys_pepper, self._settings.data_path

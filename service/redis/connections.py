@@ -14,13 +14,11 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
-from redis import Redis as BlockingRedis
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import TimeoutError as RedisTimeoutError
-from redis.retry import Retry as BlockingRetry
 
 from service.base.timeouts import within
 
@@ -140,14 +138,3 @@ def open_client(url: str, *, timeout: float, retries: int = 0) -> Redis:
     )
     pool.connection_class = PATIENT[pool.connection_class]
     return Redis.from_pool(pool)
-
-
-def open_blocking_client(url: str, timeout: float) -> BlockingRedis:
-    """Returns a client for commands, which wait for each reply: at most `timeout` seconds."""
-    return BlockingRedis.from_url(
-        url,
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout,
-        retry=BlockingRetry(NoBackoff(), 0),
-        protocol=2,
-    )
