@@ -189,8 +189,9 @@ def encode_message(message: Orders | WorkerReport) -> bytes:
 
 
 class KeptOrders(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line to the inbox's watcher, or to the mirror of the store of releases."""
+    """The first line to a process that is neither supervisor nor worker."""
 
+    task: Literal["inbox", "mirror"]  # watch the inbox, or mirror the store of releases
     settings: Settings
     log_json: bool
     instance: str  # the id of its instance

@@ -1,12 +1,14 @@
-"""The child's end of a `KeptProcess`: receives its orders, reports its problem, ends with its supervisor."""
+"""The process that a `KeptProcess` keeps alive: ``python -m service.instance.kept_main PARENT CONTROL_FD``.
+
+It watches the inbox or mirrors the store of releases, reports its problem, and ends with its supervisor. The inbox's
+watcher handles raw drops, so it must not serve requests (Decision 8). It publishes like the command line.
+"""
 
 import logging
 import os
 import socket
 import sys
 import threading
-from collections.abc import Callable
-from typing import NoReturn
 
 import msgspec
 
@@ -15,7 +17,10 @@ from config.processes import belong_to, name_process
 from service.base import logs
 from service.base.ipc import KeptOrders
 from service.base.signals import leave_to_supervisor
+from service.inbox.report import log_event
+from service.inbox.watcher import make_watcher, stoppable
 from service.instance.kept_process import ProcessProblem
+from service.instance.mirroring import run_mirror
 
 
 class Control:
@@ -50,9 +55,19 @@ class Control:
         os._exit(1)
 
 
-def run(name: str, work: Callable[[Control], None]) -> NoReturn:
-    """Runs `work` as this process, named `name`, and ends it."""
-    name_process(name)
-    work(Control())
+def main() -> None:
+    control = Control()
+    orders = control.take_orders()
+    settings = orders.settings
+    name_process(orders.task)
+    if orders.task == "mirror":
+        run_mirror(settings, orders.instance, control.report)
+    else:
+        with stoppable(log_event):
+            make_watcher(settings, settings.inbox or "", log_event, control.report).watch()
     logging.shutdown()
     os._exit(0)  # a normal exit would wait for threads that cannot be stopped
+
+
+if __name__ == "__main__":
+    main()

@@ -9,6 +9,7 @@ import secrets
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 
 import uvloop
 
@@ -25,7 +26,7 @@ from service.embedded.owner import EmbeddedServers
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import EmbeddedError
 from service.instance.forks import Forks
-from service.instance.kept_process import KeptProcess
+from service.instance.kept_process import MAIN, KeptProcess
 from service.instance.peers import Peers
 from service.instance.registry import Peer
 from service.instance.stand_in import StandIn
@@ -46,7 +47,6 @@ from warehouse.schema.errors import CatalogError, FilesHang, StoreError
 
 log = logging.getLogger("forecast.supervisor")
 
-_WATCHER, _MIRROR = "service.instance.watcher_main", "service.instance.mirror_main"
 _TEND_SECONDS = 0.25
 # Operators get replies until the workers have ended. The last replies then get the rest of the drain time, and at least
 # this long.
@@ -85,8 +85,8 @@ class Supervisor:
         self._counting = FileAccess(_FILE_THREADS)
         self._neighbours: dict[str, int] = {}  # worker counts of the other instances on the data folder
         self._locks = FileAccess()
-        self._watcher = KeptProcess("inbox's watcher", _WATCHER, self._forks)
-        self._mirror = KeptProcess("mirror of the store of releases", _MIRROR, self._forks)
+        self._watcher = KeptProcess("inbox's watcher", self._forks)
+        self._mirror = KeptProcess("mirror of the store of releases", self._forks)
         self._id = secrets.token_hex(4)
         self._view = InstanceView(self._id, settings, self._workers, self._watcher, self._mirror, self._hang)
         self.last_resort = LastResort()
@@ -126,10 +126,8 @@ class Supervisor:
 
     def _import_all(self) -> None:
         importlib.import_module("service.worker.serving").preload()
-        if self._settings.inbox is not None:
-            importlib.import_module(_WATCHER)
-        if self._settings.releases_url is not None:
-            importlib.import_module(_MIRROR)
+        if self._settings.inbox is not None or self._settings.releases_url is not None:
+            importlib.import_module(MAIN)
 
     def close(self) -> None:
         """Ends the fork server. Call last."""
@@ -193,11 +191,11 @@ class Supervisor:
             keep_running("tend", self._tend),
             keep_running("keep the instance record", self._keep_record),
         )
-        orders = KeptOrders(settings=self._settings, log_json=self._log_json, instance=self._instance.name)
+        orders = partial(KeptOrders, settings=self._settings, log_json=self._log_json, instance=self._instance.name)
         if self._settings.inbox is not None:
-            self._watcher.start(orders)
+            self._watcher.start(orders(task="inbox"))
         if self._settings.releases_url is not None:
-            self._mirror.start(orders)
+            self._mirror.start(orders(task="mirror"))
         await self._stopping.wait()
         drained = loop.time() + self._settings.drain
         ends = (self._watcher.stop(), self._mirror.stop(), self._stand_in.stop())

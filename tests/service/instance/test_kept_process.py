@@ -30,9 +30,9 @@ class SlowForks(Forks):
 
 async def test_a_process_that_is_started_while_the_instance_stops_is_stopped(tmp_path: Path) -> None:
     forks = SlowForks()
-    kept = KeptProcess("inbox's watcher", "service.instance.watcher_main", forks)
+    kept = KeptProcess("inbox's watcher", forks)
     settings = Settings(data_dir=str(tmp_path / "data"), inbox=str(tmp_path / "inbox"))
-    kept.start(KeptOrders(settings=settings, log_json=False, instance="one"))
+    kept.start(KeptOrders(task="inbox", settings=settings, log_json=False, instance="one"))
     await forks.asked.wait()
     stopping = asyncio.create_task(kept.stop())
     await asyncio.sleep(0)
