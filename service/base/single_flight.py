@@ -33,7 +33,7 @@ class SingleFlight(Generic[T]):
         self._abandons = abandons
         self._flights: dict[Hashable, _Flight[T]] = {}
         self._abandoned: set[asyncio.Task[T]] = set()  # until they are cancelled
-        # until when (in the loop's seconds) a result answers, and the result; ordered by the former
+        # the results with their expiry, in the loop's seconds; the first one expires first
         self._landed: dict[Hashable, tuple[float, T]] = {}
 
     async def run(

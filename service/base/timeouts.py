@@ -45,8 +45,8 @@ class Alarm:
 class OldestFirst:
     """One alarm for all calls in a queue, as one for each would cost more than a reply.
 
-    `due` returns when the time of the oldest is up (monotonic seconds), or None if no call waits. `late` is called with
-    the time until which it is up.
+    `due` returns the deadline of the oldest call (monotonic seconds), or None if no call waits. `late` is called with
+    the deadline that has passed.
     """
 
     __slots__ = ("_alarm", "_due", "_late", "_until")

@@ -47,12 +47,7 @@ class Metering:
         self.report = UsageReport(self._redis)
         self.quotas = QuotaGuard(self.counters, self.store, lambda: self.workers, clock)
         self.limiter = RateLimiter(LeaseStore(cache), lambda: self.workers)
-        self._flusher = UsageFlusher(self.counters, self.store, Spool(settings.data_path), self.quotas, clock)
-
-    @property
-    def problem(self) -> str | None:
-        """Why usage is not stored although its store replies; None if it is."""
-        return self._flusher.problem
+        self.flusher = UsageFlusher(self.counters, self.store, Spool(settings.data_path), self.quotas, clock)
 
     def add_limits(self, partners: list[PartnerSample]) -> list[PartnerSample]:
         """Adds the shares of quotas and the rates of the partners, and of their keys."""
@@ -67,11 +62,11 @@ class Metering:
 
     async def start(self) -> None:
         await asyncio.gather(self._redis.start(), self.errors.start())
-        self._flusher.start()
+        self.flusher.start()
 
     async def stop(self) -> None:
         """Stops; call it after the last request and before the cache's client is closed."""
         await self.limiter.stop()
-        await self._flusher.stop()
+        await self.flusher.stop()
         await self.errors.stop()
         await self._redis.stop()

@@ -131,7 +131,7 @@ class ServingWorker:
             keys_problem=app.verifier.store_watch.problem,
             keys_went_back=app.verifier.lost_writes.problem,
             revoked_lost=tuple(app.verifier.lost_writes.revoked),
-            usage_problem=app.metering.problem,
+            usage_problem=app.metering.flusher.problem,
             usage_waits=app.metering.counters.waits,
             near_bytes=app.near.used_bytes,
             near_entries=app.near.entries,
