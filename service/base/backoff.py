@@ -12,13 +12,10 @@ CALM_SECONDS = 60.0
 class Backoff:
     """The pause before a process is restarted; the parent of a process owns one.
 
-    It is `at_least` seconds after a process that had settled, and grows while processes fail at startup.
+    There is none after a process that had settled. It grows while processes fail at startup.
     """
 
-    def __init__(
-        self, at_least: float = 0.0, longest: float = LONGEST_BACKOFF_SECONDS, settled: float = _SETTLED_SECONDS
-    ) -> None:
-        self._at_least = at_least
+    def __init__(self, longest: float = LONGEST_BACKOFF_SECONDS, settled: float = _SETTLED_SECONDS) -> None:
         self._longest = longest
         self._settled = settled
         self._seconds = 0.0
@@ -26,7 +23,7 @@ class Backoff:
     def after(self, lived: float) -> float:
         """Returns the pause, in seconds, after a process that lived for `lived` seconds."""
         if lived > self._settled:
-            self._seconds = self._at_least
+            self._seconds = 0.0
         else:
             self._seconds = min(self._longest, max(_FIRST_BACKOFF_SECONDS, self._seconds * 2))
         return self._seconds

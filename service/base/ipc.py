@@ -188,14 +188,10 @@ def encode_message(message: Orders | WorkerReport) -> bytes:
     return msgspec.json.encode(message) + b"\n"
 
 
-class WatchOrders(msgspec.Struct, frozen=True, kw_only=True):
-    """To the inbox's watcher."""
+class KeptOrders(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line to a process that is neither supervisor nor worker."""
 
+    task: Literal["inbox", "mirror"]  # watch the inbox, or mirror the store of releases
     settings: Settings
     log_json: bool
-
-
-class MirrorOrders(WatchOrders, frozen=True, kw_only=True):
-    """To the mirror of the store of releases."""
-
     instance: str  # the id of its instance

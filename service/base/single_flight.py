@@ -33,9 +33,8 @@ class SingleFlight(Generic[T]):
         self._abandons = abandons
         self._flights: dict[Hashable, _Flight[T]] = {}
         self._abandoned: set[asyncio.Task[T]] = set()  # until they are cancelled
-        # until when (in the loop's seconds) a result answers, and the result; ordered by the former
+        # the results with their expiry, in the loop's seconds; the first one expires first
         self._landed: dict[Hashable, tuple[float, T]] = {}
-        self._is_sweeping = False
 
     async def run(
         self, key: Hashable, fill: Callable[[], Awaitable[T]], observe: Callable[[str], None] = lambda _: None
@@ -48,7 +47,7 @@ class SingleFlight(Generic[T]):
         its result.
         """
         landed = self._landed.get(key)
-        if landed is not None:
+        if landed is not None and asyncio.get_running_loop().time() < landed[0]:
             observe("landed")
             return landed[1]
         flight = self._flights.get(key)
@@ -79,24 +78,13 @@ class SingleFlight(Generic[T]):
             del self._flights[key]
         if task.cancelled() or task.exception() is not None or not self._linger:
             return
-        if len(self._landed) >= self._most:
-            del self._landed[next(iter(self._landed))]
-        self._landed[key] = (asyncio.get_running_loop().time() + self._linger, task.result())
-        if not self._is_sweeping:
-            self._sweep()
-
-    def _sweep(self) -> None:
-        """Drops expired results. One alarm serves all: one for each would cost more than keeping the result."""
-        loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = asyncio.get_running_loop().time()
         while self._landed:
-            key, (until, _) = next(iter(self._landed.items()))
-            if until > now:
+            oldest, (until, _) = next(iter(self._landed.items()))
+            if until > now and len(self._landed) < self._most:
                 break
-            del self._landed[key]
-        self._is_sweeping = bool(self._landed)
-        if self._is_sweeping:
-            loop.call_later(until - now, self._sweep)
+            del self._landed[oldest]
+        self._landed[key] = (now + self._linger, task.result())
 
 
 async def _made(fill: Callable[[], Awaitable[T]]) -> T:

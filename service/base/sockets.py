@@ -37,8 +37,9 @@ def bind(host: str, port: int, setting: str) -> Iterator[socket.socket]:
         _check_single(str(address[0]))
         bound = socket.socket(family, socket.SOCK_STREAM)
     except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or "it is not a host name"
         raise StartError(
-            f"cannot listen on {host} ({where.replace('PORT', 'HOST')}): {_mistake(host, error)}. {_EXPECTED}. "
+            f"cannot listen on {host} ({where.replace('PORT', 'HOST')}): {reason}. {_EXPECTED}. "
             f"The port goes into {where}."
         ) from None
     with bound:
@@ -60,19 +61,6 @@ def _check_single(address: str) -> None:
     ip = ipaddress.ip_address(address.partition("%")[0])
     if ip.is_multicast or str(ip) == "255.255.255.255":
         raise OSError(errno.EINVAL, "it is an address of several machines")
-
-
-def _mistake(host: str, error: Exception) -> str:
-    """Returns why `host` cannot be resolved: the mistake in it, or the resolver's reason."""
-    if "/" in host:
-        return "it is a URL or a path"
-    if host.startswith("["):
-        return "an IPv6 address has no brackets here"
-    if host.count(":") == 1:
-        return "it includes a port"
-    if host in (name for _, name in socket.if_nameindex()):
-        return "it is a network interface"
-    return (error.strerror if isinstance(error, OSError) else None) or "it is not a host name"
 
 
 def refuse_new(listening: socket.socket) -> None:

@@ -6,7 +6,6 @@ The supervisor adds up the snapshots of all workers, and operators/metrics.py pr
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -71,8 +70,7 @@ Labelled = tuple[Family, tuple[str, ...]]  # with a constant above
 class Counter:
     """A number that only rises, for the life of its Telemetry.
 
-    Code that counts often keeps the object: finding it takes longer than counting. Joint counts are added to `value`
-    when the figures are read.
+    Code that counts often keeps the object: finding it takes longer than counting.
     """
 
     __slots__ = ("value",)
@@ -101,35 +99,18 @@ class Histogram(msgspec.Struct):
 
 
 class JointCount:
-    """Requests that count in several figures at once, for the life of its Telemetry: each adds 1 to some counters, and
-    its time to a histogram.
+    """Figures that a request counts in: each observation adds 1 to some counters, and its time to a histogram."""
 
-    They are added when the figures are read, or when the counter is dropped. Adding each to every figure made an
-    answer 1 % longer.
-    """
-
-    __slots__ = ("__weakref__", "_counters", "_histogram", "_seen")
+    __slots__ = ("_counters", "_histogram")
 
     def __init__(self, histogram: Histogram, counters: Sequence[Counter]) -> None:
         self._histogram = histogram
         self._counters = counters
-        self._seen = Histogram.empty()
 
     def observe(self, seconds: float) -> None:
-        self._seen.observe(seconds)
-
-    def __del__(self) -> None:
-        self._add_up()
-
-    def settle(self) -> None:
-        self._add_up()
-        self._seen = Histogram.empty()
-
-    def _add_up(self) -> None:
-        self._histogram.add(self._seen)
-        number = sum(self._seen.counts)
+        self._histogram.observe(seconds)
         for counter in self._counters:
-            counter.value += number
+            counter.value += 1
 
 
 class Snapshot(msgspec.Struct):
@@ -154,24 +135,16 @@ class Telemetry:
     def __init__(self) -> None:
         self._counters: defaultdict[Sample, Counter] = defaultdict(Counter)
         self._histograms: defaultdict[Sample, Histogram] = defaultdict(Histogram.empty)
-        # releases change, and with them the figures of their answers
-        self._joint: WeakValueDictionary[tuple[Labelled, ...], JointCount] = WeakValueDictionary()
 
     def counter(self, family: Family, *labels: str) -> Counter:
-        self._settle()
         return self._counters[family.name, labels]
 
     def histogram(self, family: Family, *labels: str) -> Histogram:
-        self._settle()
         return self._histograms[family.name, labels]
 
     def joint(self, timed: Labelled, *counted: Labelled) -> JointCount:
         """Returns a count in several figures at once: `timed` belongs to a histogram, the others to counters."""
-        found = self._joint.get((timed, *counted))
-        if found is None:
-            counters = [self._counters[family.name, labels] for family, labels in counted]
-            found = self._joint[timed, *counted] = JointCount(self._histograms[timed[0].name, timed[1]], counters)
-        return found
+        return JointCount(self.histogram(timed[0], *timed[1]), [self.counter(of, *labels) for of, labels in counted])
 
     def count(self, family: Family, *labels: str, amount: int = 1) -> None:
         self._counters[family.name, labels].value += amount
@@ -185,7 +158,6 @@ class Telemetry:
 
     def sum(self, family: Family, **labels: str) -> int:
         """Returns the sum of the counters of `family` that have these labels."""
-        self._settle()
         wanted = [(family.labels.index(name), value) for name, value in labels.items()]
         return sum(
             counter.value
@@ -199,12 +171,7 @@ class Telemetry:
         for name, labels, histogram in snapshot.histograms:
             self._histograms[name, labels].add(histogram)
 
-    def _settle(self) -> None:
-        for joint in list(self._joint.values()):
-            joint.settle()
-
     def snapshot(self) -> Snapshot:
-        self._settle()
         return Snapshot(
             [(name, labels, counter.value) for (name, labels), counter in self._counters.items()],
             [(name, labels, histogram) for (name, labels), histogram in self._histograms.items()],

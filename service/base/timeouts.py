@@ -8,10 +8,9 @@ however long it takes.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable
 from time import monotonic
-from types import TracebackType, coroutine
-from typing import Any, TypeVar
+from typing import TypeVar
 
 log = logging.getLogger("forecast.base")
 
@@ -46,8 +45,8 @@ class Alarm:
 class OldestFirst:
     """One alarm for all calls in a queue, as one for each would cost more than a reply.
 
-    `due` returns when the time of the oldest is up (monotonic seconds), or None if no call waits. `late` is called with
-    the time until which it is up.
+    `due` returns the deadline of the oldest call (monotonic seconds), or None if no call waits. `late` is called with
+    the deadline that has passed.
     """
 
     __slots__ = ("_alarm", "_due", "_late", "_until")
@@ -71,56 +70,15 @@ class OldestFirst:
         self.watch()
 
 
-class Patience:
-    """`asyncio.timeout` by an alarm: what is awaited inside is cancelled when it rings, and TimeoutError is raised."""
-
-    __slots__ = ("_alarm", "_seconds", "_timeout")
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    async def __aenter__(self) -> None:
-        self._timeout = asyncio.timeout(None)
-        await self._timeout.__aenter__()
-        self._alarm = Alarm(self._seconds, self._over)
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._alarm.cancel()
-        del self._alarm  # it refers back: a cycle, which only the garbage collector would free
-        await self._timeout.__aexit__(kind, error, trace)
-
-    def _over(self) -> None:
-        self._timeout.reschedule(asyncio.get_running_loop().time())
-
-
-async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """Returns the result of `work`, with Patience from its first wait. Most replies of a pipeline are there already.
+async def within(seconds: float, work: Awaitable[T]) -> T:
+    """Returns the result of `work`, which is cancelled when an Alarm of `seconds` rings.
 
     Raises:
-        TimeoutError: if it waits longer.
+        TimeoutError: if it rang.
     """
-    try:
-        waits_for = work.send(None)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    async with Patience(seconds):
-        return await _continue(work, waits_for)
-
-
-@coroutine
-def _continue(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
-    """Continues `work` from its first wait."""
-    try:
-        while True:
-            try:
-                come = yield waits_for
-            except BaseException as error:
-                waits_for = work.throw(error)
-            else:
-                waits_for = work.send(come)
-    except StopIteration as done:
-        result: T = done.value
-        return result
+    async with asyncio.timeout(None) as limit:
+        alarm = Alarm(seconds, lambda: limit.reschedule(asyncio.get_running_loop().time()))
+        try:
+            return await work
+        finally:
+            alarm.cancel()

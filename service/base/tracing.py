@@ -112,23 +112,6 @@ class Trace:
     def is_open(self) -> bool:
         return not self.recorded and len(self.steps) < MOST_STEPS
 
-    def note(
-        self,
-        name: str,
-        began: float,
-        ended: float,
-        attributes: Attributes,
-        *,
-        parent: Step | None = None,
-        remote: bool = False,
-        error: str | None = None,
-    ) -> None:
-        """Adds a finished step."""
-        if self.is_open:
-            step = Step(self, parent, name, began, attributes, remote=remote)
-            step.ended, step.error = ended, error
-            self.steps.append(step)
-
 
 class Tracer(Protocol):
     """Makes spans of traced requests, and exports them."""
@@ -178,13 +161,17 @@ def statement_of(lookup: str) -> Callable[[float, float, int, str | None], None]
         return None
 
     def note(began: float, seconds: float, lookups: int, error: str | None) -> None:
+        if not parent.trace.is_open:
+            return
         attributes: dict[str, str | int] = {
             "db.system.name": "duckdb",
             "db.operation.name": "SELECT",
             "db.query.summary": f"SELECT {lookup}",
             "forecast.lookups": lookups,
         }
-        parent.trace.note(f"SELECT {lookup}", began, began + seconds, attributes, parent=parent, error=error)
+        made = Step(parent.trace, parent, f"SELECT {lookup}", began, attributes, remote=False)
+        made.ended, made.error = began + seconds, error
+        parent.trace.steps.append(made)
 
     return note
 

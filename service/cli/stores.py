@@ -68,8 +68,7 @@ def with_key_store(work: Callable[[RedisStore, KeyStore], Awaitable[T]], *, begi
         secret = pepper.obtain(settings.keys_pepper, settings.data_path, create=begins)
 
         async def run() -> T:
-            checked = asyncio.to_thread(check_answers_redis, urls["keys"], for_keys=True)
-            problem = await patience.wait_for(checked)
+            problem = await patience.wait_for(check_answers_redis(urls["keys"], for_keys=True))
             if problem is not None:
                 raise SettingsError(f"FORECAST_KEYS_URL: {problem}")
             async with found(urls["keys"]) as primary:
@@ -113,11 +112,11 @@ def with_cache(settings: Settings, work: Callable[[CacheStore], Awaitable[T]]) -
         raise StoreUnavailable(
             f"no embedded cache answers on {settings.data_path.absolute()}: start an instance, which runs one"
         )
-    problem = check_answers_redis(url)
-    if problem is not None:
-        raise SettingsError(f"FORECAST_CACHE_URL: {problem}")
 
     async def run() -> T:
+        problem = await check_answers_redis(url)
+        if problem is not None:
+            raise SettingsError(f"FORECAST_CACHE_URL: {problem}")
         async with opened("shared cache", url, _CACHE_SECONDS) as store:
             return await work(store)
 

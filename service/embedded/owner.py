@@ -21,9 +21,9 @@ from config.urls import EMBEDDED
 from service.base.signals import leave_to_supervisor
 from service.embedded.runtime import (
     EmbeddedError,
-    answers_ping,
     is_private,
     make_private,
+    replies,
     runtime_folder,
     server_program,
 )
@@ -107,7 +107,7 @@ class EmbeddedServers:
             time.sleep(0.01)
 
     def answers(self) -> bool:
-        return all(answers_ping(self._socket(role)) for role in self._roles)
+        return all(replies(self._socket(role), "PING", b"+PONG") for role in self._roles)
 
     def tend(self) -> list[Role]:
         """Starts missing servers without waiting, with back-off if they keep ending; returns those that it started.

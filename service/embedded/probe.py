@@ -4,15 +4,13 @@ So a wrong URL is an immediate error. An unreachable or loading server is not: t
 for it.
 """
 
+import asyncio
 import os
 import socket
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from ssl import SSLCertVerificationError
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from redis import Redis
-from redis.backoff import NoBackoff
+from redis.asyncio import Redis
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
@@ -23,13 +21,14 @@ from redis.exceptions import (
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
-from redis.retry import Retry
 
-from config.server_lists import Node, ServerList, server_list
+from config.server_lists import server_list
 from config.urls import mask_url, url_problem
+from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.kind import Mode, ServerKind, server_kind_of, wrong_kind
-from service.redis.sentinels import UnknownServiceError, find_primary
+from service.redis.primary import found
+from service.redis.sentinels import UnknownServiceError
 
 _TIMEOUT_SECONDS = 1.0
 # First bytes of replies in RESP2 and RESP3.
@@ -46,56 +45,44 @@ _LACKING = {
 }
 
 
-def check_answers_redis(url: str, *, for_keys: bool = False) -> str | None:
-    """Returns the problem of `url` in one line; None if a Redis of its kind answers, or no server does."""
+async def check_answers_redis(url: str, *, for_keys: bool = False) -> str | None:
+    """Returns the problem of `url` in one line; None if a Redis of its kind answers, or no server does.
+
+    Checks all listed nodes at once, because each may be unreachable.
+    """
     listed = server_list(url) if url_problem(url) is None else None
     if listed is None:
-        return _check(url, "standalone", for_keys=for_keys)
-    if listed.kind == "cluster":
-        return _check_all(listed.nodes, lambda node: _check(listed.server_url(node), "cluster", for_keys=for_keys))
-    problem = _check_all(listed.nodes, lambda node: _check(listed.sentinel_url(node), "sentinel", for_keys=for_keys))
-    return problem or _check_primary(listed)
-
-
-def _check_primary(listed: ServerList) -> str | None:
-    """Returns the problem of the primary that most Sentinels name. Ignores its role, which may be changing."""
+        return await _check(url, "standalone", for_keys=for_keys)
+    of_node = listed.server_url if listed.kind == "cluster" else listed.sentinel_url
+    checks = (_check(of_node(node), listed.kind, for_keys=for_keys) for node in listed.nodes)
+    problem = next(filter(None, await asyncio.gather(*checks)), None)
+    if problem is not None or listed.kind == "cluster":
+        return problem
     try:
-        primary = find_primary(listed, _TIMEOUT_SECONDS)
+        async with found(url) as primary:
+            return None if primary.url is None else await _check(primary.url, None)  # its role may be changing
     except UnknownServiceError as error:
-        return f"{listed.address}: {error}"
+        return str(error)
     except StoreUnavailable:
         return None
-    return _check(listed.server_url(primary), None)
 
 
-def _check_all(nodes: tuple[Node, ...], check: Callable[[Node], str | None]) -> str | None:
-    """Returns the first problem of any node. Checks all at once, because each may be unreachable."""
-    with ThreadPoolExecutor(len(nodes)) as threads:
-        return next((problem for problem in threads.map(check, nodes) if problem is not None), None)
-
-
-def _check(url: str, expected: Mode | None, *, for_keys: bool = False) -> str | None:
+async def _check(url: str, expected: Mode | None, *, for_keys: bool = False) -> str | None:
     """Returns the problem of the server at a plain `url`. It must be of the `expected` kind, unless that is None."""
     shown = mask_url(url)
     try:
-        client = Redis.from_url(
-            url,
-            socket_timeout=_TIMEOUT_SECONDS,
-            socket_connect_timeout=_TIMEOUT_SECONDS,
-            retry=Retry(NoBackoff(), 0),
-            protocol=2,
-        )
+        client = open_client(url, timeout=_TIMEOUT_SECONDS)
     except ValueError as error:
         return f"{shown} is not a Redis URL: {error}"
     unreadable = _unreadable_certificate(url)
     if unreadable is not None:
         return f"{shown}: {unreadable}"
-    if wrong := _wrong_reply(url):
+    if wrong := await asyncio.to_thread(_wrong_reply, url):
         return f"{shown} {wrong}"
     try:
-        with client:
-            client.ping()
-            kind = _read_kind(client) if expected is not None else None
+        async with client:
+            await _ping(client)
+            kind = await _read_kind(client) if expected is not None else None
     except AuthenticationError as error:
         return f"{shown} refuses the credentials: {error}"
     except (BusyLoadingError, ReadOnlyError, RedisTimeoutError):
@@ -113,10 +100,20 @@ def _check(url: str, expected: Mode | None, *, for_keys: bool = False) -> str | 
     return None if problem is None else f"{shown} {problem}"
 
 
-def _read_kind(client: Redis) -> ServerKind | None:
+async def _ping(client: Redis) -> None:
+    """Raises RedisError: if connecting was refused, the server's error, which the library wraps."""
+    try:
+        await client.ping()
+    except RedisConnectionError as error:
+        if isinstance(error.__cause__, RedisError):
+            raise error.__cause__ from None
+        raise
+
+
+async def _read_kind(client: Redis) -> ServerKind | None:
     """Returns the server's kind by its HELLO; None if it is too old for that, or the user lacks the right."""
     try:
-        return server_kind_of(client.execute_command("HELLO"))  # type: ignore[no-untyped-call]
+        return server_kind_of(await client.execute_command("HELLO"))  # type: ignore[no-untyped-call]
     except ResponseError:
         return None
 

@@ -109,10 +109,6 @@ def server_program() -> str:
     )
 
 
-def answers_ping(path: str) -> bool:
-    return replies(path, "PING", b"+PONG")
-
-
 def replies(path: str, command: str, expected: bytes) -> bool:
     """Returns whether the server at the socket `path` replies `expected` to an inline command.
 

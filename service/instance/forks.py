@@ -32,7 +32,7 @@ _DEATH_SECONDS = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _ALL_SIGNALS = (*_SIGNALS, *FOR_SUPERVISOR)
 _THREADS = Path("/proc/self/task")
-_LINE_BYTES = 200
+_MESSAGE_BYTES = 200
 _MOST_FILES = 4
 
 
@@ -106,7 +106,7 @@ class Forks:
 
     @staticmethod
     def _fork_server(import_all: Callable[[], None]) -> tuple[socket.socket, int]:
-        ours, theirs = socket.socketpair()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # each message arrives as a whole
         parent = os.getpid()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL_SIGNALS)  # our handlers must not run in the fork
         try:
@@ -126,11 +126,14 @@ class Forks:
     async def _fork(
         requests: socket.socket, ours: socket.socket, theirs: socket.socket, module: str, files: tuple[int, ...]
     ) -> tuple[ForkedChild, socket.socket]:
+        loop = asyncio.get_running_loop()
         try:
             with theirs, adopt_orphans():
                 socket.send_fds(requests, [module.encode()], [theirs.fileno(), *files])
-                line = await asyncio.wait_for(_read_line(requests), _PATIENCE_SECONDS)
-            child = ForkedChild(int(line))
+                reply = await asyncio.wait_for(loop.sock_recv(requests, _MESSAGE_BYTES), _PATIENCE_SECONDS)
+            if not reply:
+                raise OSError("it has exited")
+            child = ForkedChild(int(reply))
             child.poll()  # raises if another process is its parent
         except BaseException:
             ours.close()
@@ -144,16 +147,6 @@ def _is_without_threads() -> bool:
         return len(list(_THREADS.iterdir())) == 1
     except OSError:  # unknown
         return False
-
-
-async def _read_line(requests: socket.socket) -> bytes:
-    loop, line = asyncio.get_running_loop(), b""
-    while not line.endswith(b"\n"):
-        part = await loop.sock_recv(requests, _LINE_BYTES)
-        if not part:
-            raise OSError("it has exited")
-        line += part
-    return line
 
 
 # --- in the fork server ----------------------------------------------------------------------------------------------
@@ -170,10 +163,10 @@ def _serve(requests: socket.socket, supervisor: int, import_all: Callable[[], No
         import_all()
         gc.freeze()
         while True:
-            name, files, _, _ = socket.recv_fds(requests, _LINE_BYTES, _MOST_FILES)
+            name, files, _, _ = socket.recv_fds(requests, _MESSAGE_BYTES, _MOST_FILES)
             if not name:
                 os._exit(0)
-            requests.sendall(b"%d\n" % _fork_off(name.decode(), files, requests, supervisor))
+            requests.send(b"%d" % _fork_off(name.decode(), files, requests, supervisor))
             for file in files:
                 os.close(file)
     except BaseException:
@@ -198,7 +191,7 @@ def _fork_off(module: str, files: list[int], requests: socket.socket, supervisor
         os._exit(0)
     os.close(writing)
     os.waitpid(between, 0)
-    answer = os.read(reading, _LINE_BYTES)
+    answer = os.read(reading, _MESSAGE_BYTES)
     os.close(reading)
     return int(answer)
 

@@ -1,20 +1,26 @@
-"""The child's end of a `KeptProcess`: receives its orders, reports its problem, ends with its supervisor."""
+"""The process that a `KeptProcess` keeps alive: ``python -m service.instance.kept_main PARENT CONTROL_FD``.
 
+It watches the inbox or mirrors the store of releases, reports its problem, and ends with its supervisor. The inbox's
+watcher handles raw drops, so it must not serve requests (Decision 8). It publishes like the command line.
+"""
+
+import logging
 import os
 import socket
 import sys
 import threading
-from collections.abc import Callable
-from typing import TypeVar
 
 import msgspec
 
 from config.decoders import decoder_of
-from config.processes import belong_to
+from config.processes import belong_to, name_process
+from service.base import logs
+from service.base.ipc import KeptOrders
 from service.base.signals import leave_to_supervisor
+from service.inbox.report import log_event
+from service.inbox.watcher import make_watcher, stoppable
 from service.instance.kept_process import ProcessProblem
-
-T = TypeVar("T")
+from service.instance.mirroring import run_mirror
 
 
 class Control:
@@ -25,33 +31,43 @@ class Control:
         belong_to(parent)
         leave_to_supervisor()
         self._socket = socket.socket(fileno=descriptor)
+        self._reported: str | None = None
 
-    def take_orders(self, of: type[T]) -> T:
+    def take_orders(self) -> KeptOrders:
         """Returns the first line from the supervisor. From then on, this process ends when the supervisor does."""
-        line = b""
-        while not line.endswith(b"\n"):
-            part = self._socket.recv(65536)
-            if not part:
-                sys.exit(1)
-            line += part
+        with self._socket.makefile("rb") as lines:
+            line = lines.readline()
+        if not line.endswith(b"\n"):
+            sys.exit(1)
         threading.Thread(target=self._end_with_supervisor, daemon=True).start()
-        return decoder_of(of).decode(line)
+        orders = decoder_of(KeptOrders).decode(line)
+        logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
+        return orders
 
     def report(self, problem: str | None) -> None:
-        self._socket.sendall(msgspec.json.encode(ProcessProblem(problem)) + b"\n")
+        """Reports a problem, or None once it is solved; does nothing if it is the last one."""
+        if problem != self._reported:
+            self._reported = problem
+            self._socket.sendall(msgspec.json.encode(ProcessProblem(problem)) + b"\n")
 
     def _end_with_supervisor(self) -> None:
         self._socket.recv(1)  # the supervisor sends no more: this returns when it ends, even if it was killed
         os._exit(1)
 
 
-def report_changes(report: Callable[[str | None], None]) -> Callable[[str | None], None]:
-    """Returns a function that passes a problem to `report` unless it equals the last one."""
-    last: list[str | None] = [None]
+def main() -> None:
+    control = Control()
+    orders = control.take_orders()
+    settings = orders.settings
+    name_process(orders.task)
+    if orders.task == "mirror":
+        run_mirror(settings, orders.instance, control.report)
+    else:
+        with stoppable(log_event):
+            make_watcher(settings, settings.inbox or "", log_event, control.report).watch()
+    logging.shutdown()
+    os._exit(0)  # a normal exit would wait for threads that cannot be stopped
 
-    def report_change(problem: str | None) -> None:
-        if problem != last[0]:
-            last[0] = problem
-            report(problem)
 
-    return report_change
+if __name__ == "__main__":
+    main()

@@ -13,8 +13,7 @@ from service.instance.forks import Forks
 
 log = logging.getLogger("forecast.supervisor")
 
-# Pause before a restart of a process that ran for a while.
-_PAUSE_SECONDS = 0.2
+MAIN = "service.instance.kept_main"
 # Maximum length of a line, which holds one problem.
 _LINE_BYTES = 64 << 10
 # A stopping process abandons its work and only cleans up.
@@ -30,16 +29,15 @@ class ProcessProblem(msgspec.Struct, frozen=True):
 class KeptProcess:
     """Keeps one process of an instance alive; owned by its supervisor. `problem` is None while it works."""
 
-    def __init__(self, name: str, module: str, forks: Forks) -> None:
-        """`name` follows "the" in messages; `module` is the one to run."""
+    def __init__(self, name: str, forks: Forks) -> None:
+        """`name` follows "the" in messages."""
         self.problem: str | None = None
         self._name = name
-        self._module = module
         self._forks = forks
         self._orders = b""
         self._process: ControlledChild | None = None
         self._keeping: asyncio.Task[None] | None = None
-        self._backoff = Backoff(_PAUSE_SECONDS)
+        self._backoff = Backoff()
         self._stopping = asyncio.Event()
 
     def start(self, orders: msgspec.Struct) -> None:
@@ -80,7 +78,7 @@ class KeptProcess:
 
     async def _run(self) -> str:
         """Runs one process, from its start to its end; returns how it ended."""
-        process, control_socket = await self._forks.start(self._module)
+        process, control_socket = await self._forks.start(MAIN)
         self._process = ControlledChild(process, control_socket, self._orders, self._take, _LINE_BYTES)
         if self._stopping.is_set():  # since the start began
             self.signal(signal.SIGTERM)

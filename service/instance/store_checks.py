@@ -54,7 +54,6 @@ class StoreChecks:
         self.trail = TrailWatch(self._key_store, happened)
         self._known: dict[str, ServerFacts | None] = {}
         self._latency: dict[str, float | None] = {}  # seconds; None while a store is unreachable
-        self._logged: set[str] = set()
 
     async def start(self) -> None:
         await asyncio.gather(*(primary.start() for primary in self._places))
@@ -135,9 +134,6 @@ class StoreChecks:
             log.debug("not checked: %s", error)
             return self._known.get(store.name)
         self._latency[store.name] = time.perf_counter() - began
-        partly = server is not None and server.appendonly and server.appendfsync is None
-        if server is None or partly:
-            self._log_once(store.name, "appendfsync" if partly else "persistence and eviction")
         self._known[store.name] = server
         return server
 
@@ -161,9 +157,3 @@ class StoreChecks:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.trail.changed.wait(), _COUNT_SECONDS)
         return took * _PAUSE_FACTOR
-
-    def _log_once(self, name: str, what: str) -> None:
-        text = f"{name}: {what} could not be checked: the user lacks the right (INFO, CONFIG GET)"
-        if text not in self._logged:
-            self._logged.add(text)
-            log.info("%s", text)

@@ -9,6 +9,7 @@ import secrets
 import signal
 import socket
 from collections.abc import Callable
+from functools import partial
 
 import uvloop
 
@@ -16,7 +17,7 @@ from config.resources import worker_count
 from config.settings import Settings
 from config.urls import address
 from service.base import tracing
-from service.base.ipc import Endpoints, MirrorOrders, Orders, Shared, WatchOrders
+from service.base.ipc import Endpoints, KeptOrders, Orders, Shared
 from service.base.signals import log_unused, stop_signals
 from service.base.sockets import StartError, bind, url_of
 from service.base.tasks import end_task, keep_running
@@ -25,13 +26,13 @@ from service.embedded.owner import EmbeddedServers
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import EmbeddedError
 from service.instance.forks import Forks
-from service.instance.kept_process import KeptProcess
+from service.instance.kept_process import MAIN, KeptProcess
 from service.instance.peers import Peers
 from service.instance.registry import Peer
 from service.instance.stand_in import StandIn
 from service.instance.stopping import LastResort
 from service.instance.view import InstanceView
-from service.instance.workers import ReadyNotice, Workers
+from service.instance.workers import Workers
 from service.keys import pepper
 from service.operators.actions import Actions
 from service.operators.keys.backend import KeyBackend
@@ -46,7 +47,6 @@ from warehouse.schema.errors import CatalogError, FilesHang, StoreError
 
 log = logging.getLogger("forecast.supervisor")
 
-_WATCHER, _MIRROR = "service.instance.watcher_main", "service.instance.mirror_main"
 _TEND_SECONDS = 0.25
 # Operators get replies until the workers have ended. The last replies then get the rest of the drain time, and at least
 # this long.
@@ -74,20 +74,19 @@ class Supervisor:
         self._log_json = log_json
         self._on_ready = on_ready
         self._forks = Forks()
-        self._workers = Workers(worker_count(settings), self._reported, self._forks)
+        self._changed = asyncio.Event()
+        self._workers = Workers(worker_count(settings), self._changed.set, self._forks)
         self._stand_in = StandIn(self._workers)
-        self._ready_notice = ReadyNotice(self._workers.wanted, lambda: self._workers.serving, self._report_ready)
         self._stops_at_once = False
         self._stopping = asyncio.Event()
-        self._changed = asyncio.Event()
         self._written: InstanceRecord | None = None
         self._unwritten: str | None = None
         self._records = FileAccess(_FILE_THREADS)
         self._counting = FileAccess(_FILE_THREADS)
         self._neighbours: dict[str, int] = {}  # worker counts of the other instances on the data folder
         self._locks = FileAccess()
-        self._watcher = KeptProcess("inbox's watcher", _WATCHER, self._forks)
-        self._mirror = KeptProcess("mirror of the store of releases", _MIRROR, self._forks)
+        self._watcher = KeptProcess("inbox's watcher", self._forks)
+        self._mirror = KeptProcess("mirror of the store of releases", self._forks)
         self._id = secrets.token_hex(4)
         self._view = InstanceView(self._id, settings, self._workers, self._watcher, self._mirror, self._hang)
         self.last_resort = LastResort()
@@ -120,17 +119,15 @@ class Supervisor:
             self._operators = stack.enter_context(bind(settings.operator_host, settings.operator_port, "operator_port"))
             self._servers = self._start_embedded()
             stack.push_async_callback(asyncio.to_thread, self._servers.stop)  # the loop still handles signals
-            self._orders = self._make_orders()
+            self._orders = await self._make_orders()
             self._instance = self._open_instance()
             stack.callback(returned_within, _CLOSE_SECONDS, self._instance.close)
             await self._serve()
 
     def _import_all(self) -> None:
         importlib.import_module("service.worker.serving").preload()
-        if self._settings.inbox is not None:
-            importlib.import_module(_WATCHER)
-        if self._settings.releases_url is not None:
-            importlib.import_module(_MIRROR)
+        if self._settings.inbox is not None or self._settings.releases_url is not None:
+            importlib.import_module(MAIN)
 
     def close(self) -> None:
         """Ends the fork server. Call last."""
@@ -153,10 +150,10 @@ class Supervisor:
             raise StartError(str(error)) from None
         return servers
 
-    def _make_orders(self) -> Orders:
+    async def _make_orders(self) -> Orders:
         urls = owner.resolve_urls(self._settings, self._servers)
         for role, url in urls.items():
-            problem = check_answers_redis(url, for_keys=role == "keys")
+            problem = await check_answers_redis(url, for_keys=role == "keys")
             if problem is not None:
                 raise StartError(f"FORECAST_{role.upper()}_URL: {problem}")
         configured, folder = self._settings.keys_pepper, self._settings.data_path
@@ -189,16 +186,16 @@ class Supervisor:
         self._share()
         self._stand_in.start(self._partners)
         tending = (
+            asyncio.create_task(self._report_ready(), name="report that the instance is ready"),
             keep_running("count workers", self._count_workers),
             keep_running("tend", self._tend),
             keep_running("keep the instance record", self._keep_record),
         )
+        orders = partial(KeptOrders, settings=self._settings, log_json=self._log_json, instance=self._instance.name)
         if self._settings.inbox is not None:
-            self._watcher.start(WatchOrders(settings=self._settings, log_json=self._log_json))
+            self._watcher.start(orders(task="inbox"))
         if self._settings.releases_url is not None:
-            self._mirror.start(
-                MirrorOrders(settings=self._settings, log_json=self._log_json, instance=self._instance.name)
-            )
+            self._mirror.start(orders(task="mirror"))
         await self._stopping.wait()
         drained = loop.time() + self._settings.drain
         ends = (self._watcher.stop(), self._mirror.stop(), self._stand_in.stop())
@@ -235,12 +232,9 @@ class Supervisor:
         self._listener.stop_at_once()
         self._servers.kill()
 
-    def _reported(self) -> None:
-        self._changed.set()
-        self._ready_notice.reported()
-
-    def _report_ready(self) -> None:
-        if self._on_ready is not None and not self._view.draining:
+    async def _report_ready(self) -> None:
+        await self._workers.wait_until_ready()
+        if self._on_ready is not None:
             try:
                 self._on_ready(url_of(self._partners), url_of(self._operators))
             except OSError as error:  # the instance still serves; the command reports the failure when it ends

@@ -24,7 +24,7 @@ from service.instance.worker_process import WorkerProcess, describe_end
 
 log = logging.getLogger("forecast.supervisor")
 
-_WAIT_SECONDS = 0.05
+_WAIT_SECONDS = 0.02
 # Maximum wait for the end of a killed worker.
 _DEATH_SECONDS = 1.0
 # A worker that hangs this long is replaced: every request gets a reply within 5 s.
@@ -39,43 +39,8 @@ _FORGET_SECONDS = 600.0
 # Longest pause after workers that were killed because memory ran out: each new one takes memory from the others.
 _STARVED_BACKOFF_SECONDS = 30.0
 
-# Maximum wait for the other workers after the first one serves: a worker that cannot start must not delay the notice.
+# Maximum wait for the other workers once one serves: a worker that cannot start must not delay the notice.
 _PATIENCE_SECONDS = 5.0
-
-
-class ReadyNotice:
-    """Calls `send` once, when all `wanted` workers serve, or only some if the others take long. `serving` returns their
-    number. The supervisor owns it.
-
-    It waits for all, so that a status command right after the notice does not report workers that are still starting.
-    """
-
-    def __init__(self, wanted: int, serving: Callable[[], int], send: Callable[[], None]) -> None:
-        self._wanted = wanted
-        self._serving = serving
-        self._send = send
-        self._sent = False
-        self._waiting: asyncio.TimerHandle | None = None
-
-    def reported(self) -> None:
-        """Call after each report of a worker."""
-        if self._sent:
-            return
-        if self._serving() >= self._wanted:
-            self._send_once()
-        elif self._waiting is None and self._serving():
-            self._waiting = asyncio.get_running_loop().call_later(_PATIENCE_SECONDS, self._send_for_some)
-
-    def _send_for_some(self) -> None:
-        self._waiting = None
-        if self._serving():  # else it has died: the next one that serves starts the wait again
-            self._send_once()
-
-    def _send_once(self) -> None:
-        if self._waiting is not None:
-            self._waiting.cancel()
-        self._sent = True
-        self._send()
 
 
 class Workers:
@@ -100,7 +65,7 @@ class Workers:
         self._replacing = asyncio.Lock()
         self._patience = _FIRST_PATIENCE_SECONDS
         self._next_try = 0.0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(self, orders: Orders, listening: socket.socket) -> None:
         self._orders = orders
@@ -147,6 +112,20 @@ class Workers:
         """How many workers serve and do not seem to hang."""
         return sum(worker.report is not None and not worker.silence.is_long for worker in self.all)
 
+    async def wait_until_ready(self) -> None:
+        """Returns when all serve, or only some if the others take long.
+
+        It waits for all, so that a status command right afterwards does not report workers that are still starting.
+        """
+        loop = asyncio.get_running_loop()
+        none_served = loop.time()
+        while self.serving < self.wanted:
+            if not self.serving:
+                none_served = loop.time()
+            elif loop.time() - none_served > _PATIENCE_SECONDS:
+                return
+            await asyncio.sleep(_WAIT_SECONDS)
+
     @property
     def everywhere(self) -> int:
         """How many workers all known instances have."""
@@ -156,7 +135,7 @@ class Workers:
         """Empties the near caches; waits for that for a limited time."""
         await asyncio.gather(*(worker.purge() for worker in self.all))
 
-    def _begin(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def _begin(self, work: Coroutine[Any, Any, object], name: str) -> None:
         hold_until_done(asyncio.create_task(work, name=name), self._tasks)
 
     def _on_report(self) -> None:
@@ -273,7 +252,7 @@ class Workers:
             if loop.time() > deadline or self._stopping.is_set():
                 log.error("worker %d hangs, and its successor did not serve within %g s", hung.pid, patience)
                 worker.signal(signal.SIGKILL)
-                self._begin(self._reap(worker), "reap a worker")
+                self._begin(self._wait_for_exit(worker), "reap a worker")
                 worker = None
             else:
                 await self._pause(_WAIT_SECONDS)
@@ -286,9 +265,6 @@ class Workers:
         await asyncio.wait([ending], timeout=self._orders.settings.drain + LAST_SECONDS)
         worker.signal(signal.SIGKILL)
         await ending
-
-    async def _reap(self, worker: WorkerProcess) -> None:
-        await self._wait_for_exit(worker)
 
     async def _pause(self, seconds: float) -> None:
         try:

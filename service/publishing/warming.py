@@ -25,6 +25,7 @@ from warehouse.schema.findings import Finding
 
 _WARM_SECONDS = 60.0
 _SHOWN = 5  # most instances in one warning
+_REMEDY = "publish with the FORECAST_CACHE_URL of the instances, on their host or in their container"
 
 
 def warm_release(
@@ -108,7 +109,7 @@ def _cache_missing(instances: list[InstanceRecord]) -> Finding:
     message = (
         f"no cache was warmed: no embedded cache runs here, and FORECAST_CACHE_URL names no other; {_slow(instances)}"
     )
-    return make_finding("not-warmed", message, samples=_caches(instances), remedy=_remedy())
+    return make_finding("not-warmed", message, samples=_caches(instances), remedy=_REMEDY)
 
 
 def _warmed_elsewhere(ours: str, instances: list[InstanceRecord]) -> list[Finding]:
@@ -116,7 +117,7 @@ def _warmed_elsewhere(ours: str, instances: list[InstanceRecord]) -> list[Findin
     if not others:
         return []
     message = f"{ours} was warmed, but not every running instance uses that cache; {_slow(others)}"
-    return [make_finding("warmed-elsewhere", message, count=len(others), samples=_caches(others), remedy=_remedy())]
+    return [make_finding("warmed-elsewhere", message, count=len(others), samples=_caches(others), remedy=_REMEDY)]
 
 
 def find_other_caches(ours: str, instances: Iterable[InstanceRecord]) -> list[InstanceRecord]:
@@ -134,7 +135,3 @@ def _caches(instances: Iterable[InstanceRecord]) -> tuple[str, ...]:
     """Returns a line with the cache of each instance."""
     lines = (f"{one.name}: {one.cache or 'unknown'}" for one in instances)
     return tuple(printable(line) for line in lines)[:_SHOWN]
-
-
-def _remedy() -> str:
-    return "publish with the FORECAST_CACHE_URL of the instances, on their host or in their container"

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -21,7 +21,6 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from config.text import first_line
 from config.urls import mask_url
 from service.base.tasks import end_task, keep_running
-from service.redis.breaker import CircuitBreaker
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.kind import server_kind_of
 from service.redis.line import Line
@@ -29,25 +28,19 @@ from service.redis.name_store import NameCommand, gathered
 from service.redis.pipelined import Call, PipelinedConnection, Read, Words, anything, call_of, open_pipelined
 from service.redis.refusals import describe_refusal, says_not_primary, server_refusal
 
+if TYPE_CHECKING:
+    from service.redis.primary import Primary
+
 log = logging.getLogger("forecast.redis")
 
 PROBE_SECONDS = 0.5
+# Failures in a row after which no call is made until a probe succeeds: one can be a lost packet, three are an outage.
+FAILURES_TO_OPEN = 3
 # While a store is healthy, its server is asked for its role at each second probe.
 _LOOKS_BETWEEN_ROLES = 2
 # The library's message when every connection of the pool is in use.
 _POOL_EXHAUSTED = "No connection available."
 T = TypeVar("T")
-
-
-class StoreLocation(Protocol):
-    """The interface of a store to its location (primary.py)."""
-
-    agreed_at: float
-    url: str | None
-    problem: str
-
-    def doubt(self) -> None: ...
-    def follow(self, moved: Callable[[str | None], None]) -> None: ...
 
 
 class _DemotedError(RedisConnectionError):
@@ -57,9 +50,10 @@ class _DemotedError(RedisConnectionError):
 class RedisStore:
     """A named Redis behind a circuit breaker. Its opener stops it; a worker's live as long as the worker.
 
-    `healthy` is False until the first reply, and while the store is unreachable. `lost_at` is when a call or a
-    connection last failed, in monotonic seconds: an idle store notices an outage, too. `place` has the store's URL, and
-    `open` makes a client for it; without them, the store always uses `client`.
+    `healthy` is False until the first reply, and while the store is unreachable. `is_unreachable`: the circuit is open,
+    so no call is made. `lost_at` is when a call or a connection last failed, in monotonic seconds: an idle store
+    notices an outage, too. `place` has the store's URL, and `open` makes a client for it; without them, the store
+    always uses `client`.
     """
 
     def __init__(
@@ -67,11 +61,12 @@ class RedisStore:
         name: str,
         url: str,
         client: Redis | None,
-        place: StoreLocation | None = None,
+        place: "Primary | None" = None,
         open: Callable[[str], Redis] | None = None,  # noqa: A002 - what it does
     ) -> None:
         self.name = name
         self.healthy = False
+        self.is_unreachable = client is None
         self.lost_at = -math.inf
         self._where = mask_url(url)
         self._client = client
@@ -79,15 +74,13 @@ class RedisStore:
         self._open = open
         self._left: list[Redis] = []  # clients whose last calls may be under way
         self.line = Line(self)
-        self._breaker = CircuitBreaker(self._changed)
+        self._failures = 0  # in a row
         self._probe: asyncio.Task[None] | None = None
         self._moved = asyncio.Event()  # since the last check
         self._looks = 0
         self._looked_left = 0
         if place is not None:
             place.follow(self._move)
-        if client is None:
-            self._breaker.trip()
 
     async def start(self) -> None:
         """Tries once, so that the first request finds an open connection; then probes the store while it is
@@ -108,7 +101,7 @@ class RedisStore:
         Raises:
             StoreUnavailable: if the store is unreachable or slow, or replies with an error.
         """
-        if self._breaker.is_open:
+        if self.is_unreachable:
             raise StoreUnavailable(f"{self.name} is unreachable")
         return await self._attempt(command)
 
@@ -135,11 +128,6 @@ class RedisStore:
     def agreed_at(self) -> float:
         """When the server was last confirmed (monotonic seconds): replies received later are no newer."""
         return math.inf if self._place is None else self._place.agreed_at
-
-    @property
-    def is_unreachable(self) -> bool:
-        """Whether the circuit is open, so that no call is made."""
-        return self._breaker.is_open
 
     @property
     def unreachable_parts(self) -> tuple[str, ...]:
@@ -194,7 +182,13 @@ class RedisStore:
 
     def succeeded(self) -> None:
         self.healthy = True
-        self._breaker.success()
+        self._close_circuit()
+
+    def _close_circuit(self) -> None:
+        self._failures = 0
+        if self.is_unreachable:
+            self.healthy, self.is_unreachable, self.lost_at = True, False, time.monotonic()
+            log.info("%s (%s) is reachable again", self.name, self._where)
 
     def explain(self, error: Exception) -> StoreUnavailable:
         """Returns the exception for an error of the client library."""
@@ -212,29 +206,28 @@ class RedisStore:
             if isinstance(error, ReadOnlyError):
                 self._demoted(error)
             else:
-                self._breaker.success()
+                self._close_circuit()
                 if says_not_primary(error) and self._place is not None:
                     self._place.doubt()
             text = describe_refusal(error)
             return StoreRefused(f"{self.name}: {text}", server_refusal(error), text)
         self.healthy, self.lost_at = False, time.monotonic()
-        was_open = self._breaker.is_open
         if isinstance(error, _DemotedError):
             self._demoted(error)
             return StoreUnavailable(f"{self.name}: {error}")
-        self._breaker.failure()
-        if self._breaker.is_open and not was_open:
+        self._failures += 1
+        if self._failures >= FAILURES_TO_OPEN and not self.is_unreachable:
+            self.is_unreachable = True
             log.warning("%s (%s) is unreachable: %s", self.name, self._where, first_line(error))
-        if self._breaker.is_open and self._place is not None:
+        if self.is_unreachable and self._place is not None:
             self._place.doubt()
         return StoreUnavailable(f"{self.name}: {first_line(error)}")
 
     def _demoted(self, error: Exception) -> None:
         """Makes no more calls here until a probe finds a primary: a replica may be far behind, and rejects writes."""
-        self.healthy = False
-        if not self._breaker.is_open:
+        if not self.is_unreachable:
             log.warning("%s (%s) is connected to no primary: %s", self.name, self._where, first_line(error))
-        self._breaker.trip()
+        self._open_circuit()
         if self._place is not None:
             client = self._client
             self._place.doubt()
@@ -252,9 +245,12 @@ class RedisStore:
         if self._open is not None:
             self._client = None if url is None else self._open(url)
         if self._client is None:
-            self.healthy = False
-            self._breaker.trip()
+            self._open_circuit()
         self.line.leave()
+
+    def _open_circuit(self) -> None:
+        """Opens it at once: the failure cannot be a single lost packet."""
+        self.healthy, self.is_unreachable, self.lost_at = False, True, time.monotonic()
 
     async def _leave(self) -> None:
         """Closes connections that were left before the last check: their calls have had time to end."""
@@ -262,11 +258,6 @@ class RedisStore:
             await client.aclose(close_connection_pool=True)
         del self._left[: self._looked_left]
         self._looked_left = len(self._left)
-
-    def _changed(self, closed: bool) -> None:
-        self.healthy, self.lost_at = closed, time.monotonic()
-        if closed:
-            log.info("%s (%s) is reachable again", self.name, self._where)
 
     async def _ping(self) -> None:
         try:
@@ -284,7 +275,7 @@ class RedisStore:
         self._moved.clear()
         self._looks += 1
         await self._leave()
-        if self._breaker.is_open or not self.healthy:
+        if self.is_unreachable or not self.healthy:
             await self._ping()
         elif self._client is not None and not self._looks % _LOOKS_BETWEEN_ROLES:
             await self._check_role(self._client)

@@ -1,8 +1,7 @@
 """The library's connections, with timeouts that a busy event loop cannot trip (base/timeouts.py).
 
 The library's own timeouts end a call whose reply arrived while the loop was busy, and its timeout for sending makes a
-task of each command. Its blocking connections pack commands with hiredis, the others at ten times the cost. Each
-connection would also read the library's version from disk.
+task of each command.
 
 Names are resolved here too: the event loop cannot abandon its own look-up, so one that hangs would delay the end of the
 process.
@@ -15,20 +14,14 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import Any
 
-from redis import Redis as BlockingRedis
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection, Connection, SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.connection import HiredisRespSerializer
-from redis.driver_info import DriverInfo
 from redis.exceptions import TimeoutError as RedisTimeoutError
-from redis.retry import Retry as BlockingRetry
 
 from service.base.timeouts import within
 
-_SERIALIZER = HiredisRespSerializer()
-_LIBRARY = DriverInfo()
 _MAX_CONNECTIONS = 256
 
 
@@ -36,19 +29,12 @@ class _PatientConnection(AbstractConnection):
     """`limit`, in seconds, is for each step: connecting, sending, a reply. It is the pool's `socket_timeout`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **{"driver_info": _LIBRARY, **options})
+        super().__init__(*arguments, **options)
         self.limit: float = options["socket_timeout"]
         self.socket_timeout = self.socket_connect_timeout = None
 
     async def _connect(self) -> None:
         await within(self.limit, super()._connect())  # type: ignore[safe-super, no-untyped-call]  # of the other base class
-
-    def pack_command(self, *args: Any) -> list[bytes]:
-        packed: list[bytes] = _SERIALIZER.pack(*args)
-        return packed
-
-    def pack_commands(self, commands: Iterable[Iterable[Any]]) -> list[bytes]:
-        return [b"".join(part for words in commands for part in self.pack_command(*words))]
 
     async def send_packed_command(self, command: bytes | str | Iterable[bytes], check_health: bool = True) -> None:
         if not self.is_connected:
@@ -127,49 +113,28 @@ class _PatientSocket(_PatientConnection, UnixDomainSocketConnection):
     """Over a Unix socket."""
 
 
-_PATIENT: dict[type[AbstractConnection], type[_PatientConnection]] = {
+# The class with these limits, by the library's class.
+PATIENT: dict[type[AbstractConnection], type[_PatientConnection]] = {
     Connection: _PatientTcp,
     SSLConnection: _PatientTls,
     UnixDomainSocketConnection: _PatientSocket,
 }
 
 
-def patient_pool(url: str, limit: float, most: int, **options: Any) -> BlockingConnectionPool:
-    """Returns a pool of `most` connections.
-
-    Their steps, and the wait for one, each end within about `limit` seconds.
-
-    Raises:
-        ValueError: if `url` is no Redis URL.
-    """
-    pool = BlockingConnectionPool.from_url(
-        url, max_connections=most, timeout=limit, socket_timeout=limit, socket_connect_timeout=limit, **options
-    )
-    pool.connection_class = patient(pool.connection_class)
-    return pool
-
-
-def patient(kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """Returns such a connection class with these limits."""
-    return _PATIENT[kind]
-
-
-def open_client(url: str, *, timeout: float, retries: int = 0, **options: Any) -> Redis:
+def open_client(url: str, *, timeout: float, retries: int = 0) -> Redis:
     """Returns a client whose tries each fail within about `timeout` seconds; the library's defaults take seconds.
 
     Raises:
         ValueError: if `url` is no Redis URL.
     """
-    retry = Retry(NoBackoff(), retries)
-    return Redis.from_pool(patient_pool(url, timeout, _MAX_CONNECTIONS, retry=retry, protocol=2, **options))
-
-
-def open_blocking_client(url: str, timeout: float) -> BlockingRedis:
-    """Returns a client for commands, which wait for each reply: at most `timeout` seconds."""
-    return BlockingRedis.from_url(
+    pool = BlockingConnectionPool.from_url(
         url,
+        max_connections=_MAX_CONNECTIONS,
+        timeout=timeout,
         socket_timeout=timeout,
         socket_connect_timeout=timeout,
-        retry=BlockingRetry(NoBackoff(), 0),
+        retry=Retry(NoBackoff(), retries),
         protocol=2,
     )
+    pool.connection_class = PATIENT[pool.connection_class]
+    return Redis.from_pool(pool)

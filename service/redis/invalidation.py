@@ -15,7 +15,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError, ResponseError
 
 from service.base.tasks import end_task, hold_until_done, keep_running
-from service.redis.connections import patient
+from service.redis.connections import PATIENT
 from service.redis.primary import Primary
 
 log = logging.getLogger("forecast.redis")
@@ -95,7 +95,7 @@ class InvalidationListener:
             "socket_connect_timeout": self._timeout,
             "retry": Retry(NoBackoff(), 0),
         }
-        connection: AbstractConnection = patient(kind)(**options)
+        connection: AbstractConnection = PATIENT[kind](**options)
         return connection
 
     async def _listen(self, connection: AbstractConnection) -> None:

@@ -62,10 +62,7 @@ class Line:
         self._store.succeeded()
 
     def refused(self, call: Call, error: str) -> None:
-        """Handles an error reply, as an Owner.
-
-        A restarted server knows no scripts, and is unreachable while it loads its data.
-        """
+        """Implements Owner. A restarted server knows no scripts, and is unreachable while it loads its data."""
         known = error_in(error)
         if isinstance(known, NoScriptError) and call.learn is not None:
             call.learn(call)
@@ -76,9 +73,8 @@ class Line:
             call.fail(self._store.failed(known, answered=True))
 
     def lost(self, connection: PipelinedConnection, calls: Collection[Call], reason: str) -> None:
-        """Handles a lost connection, as an Owner.
-
-        It counts as one failure, regardless of the calls under way; without any, as none.
+        """Implements Owner. A lost connection counts as one failure, however many calls were under way; without any, as
+        none.
         """
         error = StoreUnavailable(f"{self._store.name}: {reason}")
         if connection is self._connection:

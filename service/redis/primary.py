@@ -69,7 +69,7 @@ class Primary:
             try:
                 await self._query(self._listed)
             except StoreUnavailable as error:
-                raise StoreUnavailable(f"{self._shown}: {error}") from None
+                raise type(error)(f"{self._shown}: {error}") from None
 
     async def start(self) -> None:
         """Queries once, so that the first request finds a primary; then each second, if there are Sentinels."""

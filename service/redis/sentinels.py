@@ -1,17 +1,12 @@
 """Finds the primary of a service by a majority vote of its Sentinels.
 
-A minority may be cut off from the others, together with a former primary. All are queried at once, so that an
-unreachable one does not delay the others.
+A minority may be cut off from the others, together with a former primary.
 """
 
 from collections import Counter
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-
-from redis.exceptions import RedisError
 
 from config.server_lists import Node, ServerList
-from service.redis.connections import open_blocking_client
 from service.redis.errors import StoreUnavailable
 
 # https://valkey.io/topics/sentinel/#sentinel-commands; the reply is a host and a port, or nil for an unknown service.
@@ -47,20 +42,6 @@ def elected(listed: ServerList, votes: Iterable[Vote | None]) -> Node:
         most = f"{node} has {count}" if node else "none answers"
         raise StoreUnavailable(f"no majority of {len(listed.nodes)} Sentinels names a primary ({most})")
     return node
-
-
-def find_primary(listed: ServerList, timeout: float) -> Node:
-    """Returns the primary, for a command, which waits at most `timeout` seconds. Raises as `elected`."""
-
-    def ask(sentinel: Node) -> Vote | None:
-        try:
-            with open_blocking_client(listed.sentinel_url(sentinel), timeout) as client:
-                return Vote(client.execute_command(*ASK_FOR_PRIMARY, listed.service))
-        except (RedisError, OSError):
-            return None
-
-    with ThreadPoolExecutor(len(listed.nodes)) as threads:
-        return elected(listed, threads.map(ask, listed.nodes))
 
 
 def _node(reply: object) -> Node | None:

@@ -119,7 +119,7 @@ class WorkerApp:
         self.cache_store = open_cache("cache", self._cache_at, timeout=settings.cache_timeout)
         self._keys = KeyStore(self.keys_store, endpoints.pepper, settings.data_path)
         self.verifier = KeyVerifier(self._keys, endpoints.pepper, time_of_day=self._clock)
-        self._listener = InvalidationListener(
+        self.listener = InvalidationListener(
             self._keys_at, KEY_RECORD_PREFIX, self.verifier.invalidate, timeout=settings.keys_timeout
         )
         self.metering = Metering(settings, self._keys_at, self._cache_at, self.cache_store, self._clock)
@@ -129,8 +129,8 @@ class WorkerApp:
         self._admission = Admission(
             metered, self.metering.limiter, self.metering.quotas, self.metering.counters, self._clock
         )
-        self._shared = SharedCache(self.cache_store, settings.cache_ttl)
-        self._cache = ReadThrough(self.near, self._shared, observed_in(self.telemetry))
+        self.shared_cache = SharedCache(self.cache_store, settings.cache_ttl)
+        self._cache = ReadThrough(self.near, self.shared_cache, observed_in(self.telemetry))
         self.recorder = Recorder(self.telemetry, self.watch, self._admission, self.metering.errors.add)
         self._shown: tuple[str, ...] = ()  # releases named in figures
         self._settings = settings
@@ -154,35 +154,19 @@ class WorkerApp:
         """Applies the state shared by all instances."""
         self.metering.workers, self._clock.base = shared.workers, shared.clock
 
-    @property
-    def release_problem(self) -> str | None:
-        return self.follower.problem or self._look_ups.problem
-
-    @property
-    def cache_refusal(self) -> str | None:
-        return self._shared.refusal
-
-    @property
-    def push_connected(self) -> bool:
-        return self._listener.connected
-
-    @property
-    def push_refused(self) -> bool:
-        return self._listener.refused
-
     async def start(self) -> None:
         self._lines.start()
         await asyncio.gather(self._keys_at.start(), self._cache_at.start())
         await self.keys_store.start()
         await self.cache_store.start()
         await self.metering.start()
-        self._listener.start()
+        self.listener.start()
         await self.verifier.store_watch.look()  # so that the first report knows whether keys can be verified
         self._tasks = (
             keep_running("watch the key store", self._watch_keys),
             keep_running("probe failing look-ups", self.lookups.probe_in_doubt),
             keep_running("tidy the near cache", self.near.tidy_in_steps),
-            keep_running("try the shared cache", self._shared.try_to_store),
+            keep_running("try the shared cache", self.shared_cache.try_to_store),
             keep_running("log similar errors", self._log_similar_errors),
         )
         await self.follower.start()
@@ -190,7 +174,7 @@ class WorkerApp:
     async def stop(self) -> None:
         await self.follower.stop()
         await asyncio.gather(*(end_task(task) for task in self._tasks))
-        await self._listener.stop()
+        await self.listener.stop()
         await self.metering.stop()
         self._downloads.stop()
         await self.keys_store.stop()
@@ -204,7 +188,7 @@ class WorkerApp:
     def figures(self) -> Snapshot:
         """Returns the figures up to now, including those counted elsewhere."""
         self.watch.adapt()
-        for reason, failed in self._shared.failed.items():
+        for reason, failed in self.shared_cache.failed.items():
             self.telemetry.total(STORES_FAILED, failed, reason)
         self.telemetry.total(LINES_DROPPED, self._lines.dropped)
         self.telemetry.total(TRACES_DROPPED, self._tracer.dropped if self._tracer is not None else 0)
@@ -228,10 +212,6 @@ class WorkerApp:
         await self.verifier.store_watch.look()
         return _WATCH_SECONDS
 
-    @property
-    def pipeline(self) -> Pipeline:
-        return self.entry.pipeline
-
     def _build_entry(self, settings: Settings) -> Entry:
         metering, policy, cursors = self.metering, self._policy, self._cursors
         fall_back = settings.previous_release_on_failure
@@ -248,8 +228,8 @@ class WorkerApp:
             public = public_paths(documentation)
             handlers += [get_page, get_root]
         sandbox = build_sandbox(policy, cursors, about, own_usage)
-        self.lookups = LookupWatch(self.follower, self.near, self._shared, samples, fall_back=fall_back)
-        self._look_ups = LookUps(self.follower, self.resolver, self._cache, self.lookups, fall_back=fall_back)
+        self.lookups = LookupWatch(self.follower, self.near, self.shared_cache, samples, fall_back=fall_back)
+        self.look_ups = LookUps(self.follower, self.resolver, self._cache, self.lookups, fall_back=fall_back)
         router = Router(
             {
                 **{path: route for area in AREAS for path, route in routes_of(area, cursors, policy).items()},
@@ -262,7 +242,7 @@ class WorkerApp:
             suggested=OF_CURRENT,
             test_paths=sandbox.paths,
         )
-        answers = Answers(router, self.resolver, self._look_ups, policy)
+        answers = Answers(router, self.resolver, self.look_ups, policy)
         pipeline = Pipeline(
             router,
             Authenticator(self.verifier, self.telemetry),

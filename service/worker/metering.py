@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
 from config.resources import worker_count
 from config.settings import Settings
@@ -22,15 +21,14 @@ from service.redis.opening import CachePlace, open_cache
 from service.redis.primary import Primary, open_store
 
 # No request waits for a flush, and a slow one must not make the key check treat its store as unreachable.
-_USAGE_TIMEOUT_SECONDS = 1.0
-_ERRORS_TIMEOUT_SECONDS = 1.0  # for the same reason
+_STORE_TIMEOUT_SECONDS = 1.0
 
 
 class Metering:
     """Rates, quotas, usage and last errors of one worker, part of its WorkerApp.
 
-    `cache` keeps the buckets of rates, and its Redis the last errors; usage goes to that of the
-    keys. `clock` is the time of day, in seconds since 1970.
+    `cache` keeps the buckets of rates, and its Redis the last errors; usage goes to that of the keys. `clock` is
+    the time of day, in seconds since 1970.
     """
 
     def __init__(
@@ -41,22 +39,15 @@ class Metering:
         cache: NameStore,
         clock: Callable[[], float],
     ) -> None:
-        self._data: Path = settings.data_path
         self.workers = worker_count(settings)  # of all instances, as far as known
-        self._redis = open_store("usage store", keys_at, timeout=_USAGE_TIMEOUT_SECONDS)
+        self._redis = open_store("usage store", keys_at, timeout=_STORE_TIMEOUT_SECONDS)
         self.counters = UsageCounters(clock)
-        errors = open_cache("store of errors", cache_at, timeout=_ERRORS_TIMEOUT_SECONDS)
-        self.errors = LastErrors(errors)
+        self.errors = LastErrors(open_cache("store of errors", cache_at, timeout=_STORE_TIMEOUT_SECONDS))
         self.store = UsageStore(self._redis)
         self.report = UsageReport(self._redis)
         self.quotas = QuotaGuard(self.counters, self.store, lambda: self.workers, clock)
         self.limiter = RateLimiter(LeaseStore(cache), lambda: self.workers)
-        self._flusher = UsageFlusher(self.counters, self.store, Spool(self._data), self.quotas, clock)
-
-    @property
-    def problem(self) -> str | None:
-        """Why usage is not stored although its store replies; None if it is."""
-        return self._flusher.problem
+        self.flusher = UsageFlusher(self.counters, self.store, Spool(settings.data_path), self.quotas, clock)
 
     def add_limits(self, partners: list[PartnerSample]) -> list[PartnerSample]:
         """Adds the shares of quotas and the rates of the partners, and of their keys."""
@@ -71,11 +62,11 @@ class Metering:
 
     async def start(self) -> None:
         await asyncio.gather(self._redis.start(), self.errors.start())
-        self._flusher.start()
+        self.flusher.start()
 
     async def stop(self) -> None:
         """Stops; call it after the last request and before the cache's client is closed."""
         await self.limiter.stop()
-        await self._flusher.stop()
+        await self.flusher.stop()
         await self.errors.stop()
         await self._redis.stop()

@@ -99,7 +99,7 @@ class ServingWorker:
 
     def _drain(self) -> None:
         """Closes connections after their answers from now on; accepts new ones until the supervisor stops that."""
-        self._app.pipeline.draining = True
+        self._app.entry.pipeline.draining = True
         loop, lame_duck = asyncio.get_running_loop(), ipc.LameDuck.within(self._settings.drain)
 
         def accept_the_last() -> None:
@@ -117,21 +117,21 @@ class ServingWorker:
         manifest = release.manifest if release else None
         report = ipc.WorkerReport(
             release=manifest.id if manifest else None,
-            release_problem=app.release_problem,
+            release_problem=app.follower.problem or app.look_ups.problem,
             published_at=manifest.published_at.timestamp() if manifest else None,
             illustrative=manifest.illustrative if manifest else False,
             keys_up=app.keys_store.healthy,
             cache_up=app.cache_store.healthy,
             cache_away=app.cache_store.unreachable_parts,
-            cache_refusal=app.cache_refusal,
-            push_connected=app.push_connected,
-            push_refused=app.push_refused,
+            cache_refusal=app.shared_cache.refusal,
+            push_connected=app.listener.connected,
+            push_refused=app.listener.refused,
             can_verify=app.verifier.can_verify_any,
             can_answer=app.lookups.can_answer,
             keys_problem=app.verifier.store_watch.problem,
             keys_went_back=app.verifier.lost_writes.problem,
             revoked_lost=tuple(app.verifier.lost_writes.revoked),
-            usage_problem=app.metering.problem,
+            usage_problem=app.metering.flusher.problem,
             usage_waits=app.metering.counters.waits,
             near_bytes=app.near.used_bytes,
             near_entries=app.near.entries,
@@ -171,7 +171,7 @@ def make_server(app: WorkerApp, settings: Settings) -> ListenerServer:
 def make_door(app: WorkerApp, settings: Settings) -> PartnersDoor:
     return PartnersDoor(
         app.entry,
-        app.pipeline,
+        app.entry.pipeline,
         app.resolver,
         settings.connections,
         keep_alive=settings.keep_alive,

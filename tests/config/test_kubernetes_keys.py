@@ -1,5 +1,6 @@
 """The key store of config/kubernetes-several.yaml, started by its own script on real servers."""
 
+import asyncio
 import os
 import random
 import re
@@ -11,13 +12,11 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from config.server_lists import server_list
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import server_program
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from service.redis.primary import found
-from service.redis.sentinels import find_primary
 from service.redis.server import read_server_facts, wrong_for_keys
 from tests.support.containerfile import ROOT
 from tests.support.documented import rights
@@ -138,7 +137,7 @@ async def test_three_valkeys_with_sentinels_start_from_empty_volumes(pods: Pods)
     """Instances find the primary, with the documented users, and nothing is wrong with it."""
     # on a busy machine, another one than the first may be primary by now
     wait_until(pods.in_step, "two replicas")
-    assert check_answers_redis(pods.url) is None
+    assert await check_answers_redis(pods.url) is None
     async with found(pods.url) as primary:
         assert primary.url is not None
         store = RedisStore("keys", primary.url, open_client(primary.url, timeout=5))
@@ -152,11 +151,14 @@ async def test_three_valkeys_with_sentinels_start_from_empty_volumes(pods: Pods)
 def test_a_primary_that_died_comes_back_as_a_replica_and_a_full_restart_keeps_the_roles(pods: Pods) -> None:
     """A server takes its configuration again at each start, and its role from its volume."""
     pods.wait_whole()
-    listed = server_list(pods.url)
-    assert listed is not None
     old = pods.primary()
     pods.kill(old, "server")
-    wait_until(lambda: find_primary(listed, 1).host != pods.addresses[old], "another primary")
+
+    async def url_now() -> str:
+        async with found(pods.url) as primary:
+            return primary.url or ""
+
+    wait_until(lambda: pods.addresses[old] not in asyncio.run(url_now()), "another primary")
     pods.start(old, "server")
     primary_now = pods.wait_whole()
 

@@ -158,7 +158,7 @@ async def test_instances_find_each_other_with_them(opened: Opened) -> None:
 async def test_a_worker_verifies_keys_and_hears_of_changes(
     server: ValkeyProcess, opened: Opened, tmp_path: Path
 ) -> None:
-    assert check_answers_redis(url(server, "forecast-worker")) is None
+    assert await check_answers_redis(url(server, "forecast-worker")) is None
     keys = KeyStore(opened("forecast-keys"), PEPPER, tmp_path)
     presented, key = await keys.issue("acme", "", None)
     verifier = KeyVerifier(KeyStore(opened("forecast-worker"), PEPPER, tmp_path), PEPPER)
@@ -304,7 +304,7 @@ async def test_the_last_errors_of_keys_are_kept_beside_the_cache(opened: Opened)
 
 async def test_the_cache_needs_no_more(server: ValkeyProcess, opened: Opened) -> None:
     """Filling, looking up, warming, counting, looking at, forgetting and purging; it sees nothing of the keys."""
-    assert check_answers_redis(url(server, "forecast-cache")) is None
+    assert await check_answers_redis(url(server, "forecast-cache")) is None
     cache = SharedCache(opened("forecast-cache"), ttl=60)
     key = cache_key("r1", "forecast", "36436")
     assert await cache.put(key, CacheEntry.of(b"{}"))

@@ -183,7 +183,7 @@ def guarded(emptied: Cluster) -> Iterator[Cluster]:
 async def test_the_documented_rights_are_enough(guarded: Cluster) -> None:
     """For look-ups, also of slots that moved or are moving, filling, rates, errors and all commands."""
     url = guarded.url_of(f"forecast-cache:{PASSWORD}@")
-    assert check_answers_redis(url) is None
+    assert await check_answers_redis(url) is None
     key, entry = KEYS[0], CacheEntry.of(b"{}")
     slot = slot_of(key.name)
     here = guarded.owner(slot)

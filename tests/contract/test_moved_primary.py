@@ -12,8 +12,7 @@ import pytest
 from config.server_lists import Node
 from service.redis import client as client_module
 from service.redis import primary as primary_module
-from service.redis.breaker import FAILURES_TO_OPEN
-from service.redis.client import RedisStore
+from service.redis.client import FAILURES_TO_OPEN, RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.invalidation import InvalidationListener
 from service.redis.name_store import NameCommand

@@ -12,8 +12,7 @@ import uvloop
 from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
 
-from service.redis.breaker import FAILURES_TO_OPEN
-from service.redis.client import RedisStore
+from service.redis.client import FAILURES_TO_OPEN, RedisStore
 from service.redis.connections import open_client
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.pipelined import value

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from service.redis.breaker import FAILURES_TO_OPEN
-from service.redis.client import RedisStore
+from service.redis.client import FAILURES_TO_OPEN, RedisStore
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
 

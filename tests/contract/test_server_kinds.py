@@ -34,8 +34,8 @@ def url(servers: dict[str, PortServer], scheme: str, name: str) -> str:
 @pytest.mark.parametrize(
     ("scheme", "name"), [("redis", "primary"), ("redis+sentinel", "sentinel"), ("redis+cluster", "node")]
 )
-def test_the_right_kind_is_no_mistake(servers: dict[str, PortServer], scheme: str, name: str) -> None:
-    assert check_answers_redis(url(servers, scheme, name)) is None
+async def test_the_right_kind_is_no_mistake(servers: dict[str, PortServer], scheme: str, name: str) -> None:
+    assert await check_answers_redis(url(servers, scheme, name)) is None
 
 
 @pytest.mark.parametrize(
@@ -50,30 +50,30 @@ def test_the_right_kind_is_no_mistake(servers: dict[str, PortServer], scheme: st
         ("redis+cluster", "sentinel", "is a Sentinel", "redis+sentinel://"),
     ],
 )
-def test_another_kind_is_a_mistake_that_names_the_right_scheme(
+async def test_another_kind_is_a_mistake_that_names_the_right_scheme(
     servers: dict[str, PortServer], scheme: str, name: str, said: str, right: str
 ) -> None:
-    problem = check_answers_redis(url(servers, scheme, name))
+    problem = await check_answers_redis(url(servers, scheme, name))
     assert problem is not None
     assert said in problem
     assert right in problem
 
 
-def test_keys_on_a_node_of_a_cluster_are_refused_with_the_reason(servers: dict[str, PortServer]) -> None:
+async def test_keys_on_a_node_of_a_cluster_are_refused_with_the_reason(servers: dict[str, PortServer]) -> None:
     """The scheme of a cluster would be refused as well, so it is not named."""
-    problem = check_answers_redis(url(servers, "redis", "node"), for_keys=True)
+    problem = await check_answers_redis(url(servers, "redis", "node"), for_keys=True)
     assert problem is not None
     assert "in one step" in problem
     assert "redis+cluster" not in problem
 
 
-def test_a_service_that_no_sentinel_knows_is_a_mistake(servers: dict[str, PortServer]) -> None:
-    problem = check_answers_redis(f"redis+sentinel://{servers['sentinel'].node}/cache")
+async def test_a_service_that_no_sentinel_knows_is_a_mistake(servers: dict[str, PortServer]) -> None:
+    problem = await check_answers_redis(f"redis+sentinel://{servers['sentinel'].node}/cache")
     assert problem is not None
     assert "know no service `cache`" in problem
 
 
-def test_unreachable_sentinels_are_no_mistake(servers: dict[str, PortServer]) -> None:
+async def test_unreachable_sentinels_are_no_mistake(servers: dict[str, PortServer]) -> None:
     """Neither all of them, nor so many that there is no majority."""
-    assert check_answers_redis("redis+sentinel://127.0.0.1:1/keys") is None
-    assert check_answers_redis(f"redis+sentinel://{servers['sentinel'].node},127.0.0.1:1/keys") is None
+    assert await check_answers_redis("redis+sentinel://127.0.0.1:1/keys") is None
+    assert await check_answers_redis(f"redis+sentinel://{servers['sentinel'].node},127.0.0.1:1/keys") is None

@@ -53,7 +53,7 @@ async def _ping(url: str) -> bool:
 
 async def test_every_client_gets_through(server: TlsServer) -> None:
     assert await _ping(server.url)
-    assert check_answers_redis(server.url) is None
+    assert await check_answers_redis(server.url) is None
     assert await warm(server.url, PLAN, [("forecast", "36436", b"{}")], lambda _: None) == 1
     reported: list[str | None] = []
     listener = InvalidationListener(Primary(server.url), "c:", reported.append, timeout=5)
@@ -86,7 +86,7 @@ async def test_without_one_of_the_certificates_no_connection_succeeds(
     with pytest.raises(WarmError):
         await warm(url, PLAN, [("forecast", "36436", b"{}")], lambda _: None)
     if lack == "authority":
-        assert "certificate" in (check_answers_redis(url) or "")
+        assert "certificate" in ((await check_answers_redis(url)) or "")
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ async def test_without_one_of_the_certificates_no_connection_succeeds(
         ("authorityKeyIdentifier", "Issue the server's certificate with authorityKeyIdentifier=keyid."),
     ],
 )
-def test_an_extension_that_a_certificate_lacks_is_named_with_what_to_do(
+async def test_an_extension_that_a_certificate_lacks_is_named_with_what_to_do(
     server: TlsServer, short_folder: Path, without: str, remedy: str
 ) -> None:
     """Python 3.13 and later want it by default; earlier ones do not."""
     lacking = TlsServer(short_folder / without, program_of_redis(), issuer=Authority(short_folder / without, without))
     try:
-        problem = check_answers_redis(lacking.url)
+        problem = await check_answers_redis(lacking.url)
     finally:
         lacking.kill()
     if sys.version_info < (3, 13):
@@ -113,8 +113,8 @@ def test_an_extension_that_a_certificate_lacks_is_named_with_what_to_do(
 
 
 @pytest.mark.parametrize("name", ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile"])
-def test_a_certificate_file_that_is_not_there_is_named_at_the_start(name: str, tmp_path: Path) -> None:
-    problem = check_answers_redis(f"rediss://127.0.0.1:1/0?{name}={tmp_path}/gone.pem")
+async def test_a_certificate_file_that_is_not_there_is_named_at_the_start(name: str, tmp_path: Path) -> None:
+    problem = await check_answers_redis(f"rediss://127.0.0.1:1/0?{name}={tmp_path}/gone.pem")
     assert problem is not None
     assert f"{name} names a file that cannot be read: {tmp_path}/gone.pem" in problem
 
@@ -125,7 +125,7 @@ async def test_sentinels_and_what_they_name_are_reached_by_it_too(server: TlsSer
     assert sentinel.speaks_tls
     url = sentinel.url.replace("rediss://", "rediss+sentinel://").replace("/0?", "/keys/0?")
     try:
-        assert check_answers_redis(url) is None
+        assert await check_answers_redis(url) is None
         async with found(url) as primary:
             assert primary.url is not None
             assert await _ping(primary.url)
@@ -162,7 +162,7 @@ def _cluster(node: TlsServer, *words: str | int) -> bytes:
 async def test_a_cluster_is_reached_by_it_on_all_nodes(nodes: list[TlsServer]) -> None:
     """`rediss+cluster://`: the nodes that others name too, and those that a look-up is sent on to."""
     url = nodes[0].url.replace("rediss://", "rediss+cluster://").replace("/0?", "?")
-    assert check_answers_redis(url) is None
+    assert await check_answers_redis(url) is None
     queries = [f"{number:05}" for number in range(40)]
     assert await warm(url, PLAN, [("forecast", query, b"{}") for query in queries], lambda _: None) == len(queries)
     async with opened("the cache", url, 5) as store:

@@ -135,7 +135,7 @@ async def _never_kept(running: Served, cache_url: str) -> None:
     def put(key: CacheKey, entry: CacheEntry) -> "asyncio.Future[bool]":
         return asyncio.get_running_loop().create_future()
 
-    running.app._shared.put = put  # type: ignore[method-assign]
+    running.app.shared_cache.put = put  # type: ignore[method-assign]
     running.app._cache._flights._linger = 0.0
     async with redis.asyncio.from_url(cache_url) as client:
         for name in [name async for name in client.scan_iter("c:*")]:

@@ -119,8 +119,7 @@ def _import_all() -> None:
     for name, (module, _) in _COMMANDS.items():
         if name != "demo":  # it imports pyarrow, which starts a thread: a fork has none of its locks
             importlib.import_module(module)
-    for module in ("service.instance.mirror_main", "service.instance.watcher_main"):
-        importlib.import_module(module)
+    importlib.import_module("service.instance.kept_main")
     preload()
 
 

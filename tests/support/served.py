@@ -80,7 +80,7 @@ class Served:
         """Until the shared cache has been given what was answered."""
 
         async def stored() -> None:
-            await eventually(lambda: not self.app._shared._writer._bytes)
+            await eventually(lambda: not self.app.shared_cache._writer._bytes)
 
         self.run(stored)
 

@@ -217,7 +217,7 @@ class ClusterStore:
         return _PAUSE_SECONDS
 
     def _map_sources(self) -> Iterator[Node]:
-        """Yields nodes that may know the map, each time from another one on: one that was cut off knows an old map."""
+        """Yields nodes that may know the map, from another one on each time: one that was cut off has an old map."""
         self._looks += 1
         known = sorted(self._primaries, key=lambda node: node.is_unreachable)
         there = [node.address for node in known if not node.is_unreachable]

@@ -85,10 +85,6 @@ def test_where_the_kernel_cannot_refuse_the_listener_goes_on_and_a_warning_says_
 @pytest.mark.parametrize(
     ("host", "why"),
     [
-        (socket.if_nameindex()[0][1], "it is a network interface"),
-        ("127.0.0.1:9", "it includes a port"),
-        ("http://127.0.0.1", "it is a URL or a path"),
-        ("[::1]", "an IPv6 address has no brackets here"),
         ("a..b", "it is not a host name"),
         ("224.0.0.1", "it is an address of several machines"),
         ("255.255.255.255", "it is an address of several machines"),

@@ -62,17 +62,6 @@ def test_what_counts_jointly_is_in_each_figure_whenever_they_are_read(times: lis
     assert jointly.counter(REQUESTS, *answered).value == len(times)
 
 
-def test_unused_counters_stay_in_the_figures_and_take_no_memory() -> None:
-    telemetry, answered = Telemetry(), ("forecast", "200", "answered")
-    joint = telemetry.joint((REQUEST_SECONDS, ("forecast",)), (REQUESTS, answered))
-    assert telemetry.joint((REQUEST_SECONDS, ("forecast",)), (REQUESTS, answered)) is joint
-    joint.observe(0.1)
-    joint.observe(0.2)
-    del joint
-    assert len(telemetry._joint) == 0
-    assert telemetry.sum(REQUESTS, status="200") == 2
-
-
 @given(st.lists(st.floats(0, 10), max_size=50), st.lists(st.floats(0, 10), max_size=50))
 def test_adding_snapshots_is_observing_everything_in_one_place(one: list[float], other: list[float]) -> None:
     first, second, both = Telemetry(), Telemetry(), Telemetry()

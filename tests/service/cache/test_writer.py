@@ -7,7 +7,7 @@ import pytest
 
 from service.cache import writer
 from service.cache.writer import EntryWriter
-from service.redis.breaker import FAILURES_TO_OPEN
+from service.redis.client import FAILURES_TO_OPEN
 from tests.support.redis_double import WiredStore
 from tests.support.waiting import settled
 

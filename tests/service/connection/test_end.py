@@ -33,7 +33,7 @@ def uncollected() -> Iterator[None]:
 
 
 def _connections(worker: Served) -> list[Connection]:
-    pipeline = worker.app.pipeline
+    pipeline = worker.app.entry.pipeline
     return [one for one in gc.get_objects() if type(one) is Connection and one._door.pipeline is pipeline]
 
 

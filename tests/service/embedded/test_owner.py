@@ -14,7 +14,7 @@ from redis import Redis
 from config.settings import Settings, SettingsError
 from service.embedded import owner, runtime
 from service.embedded.owner import ROLES, EmbeddedServers, borrowed, embedded_roles, resolve_urls
-from service.embedded.runtime import EmbeddedError, answers_ping, runtime_folder, server_program
+from service.embedded.runtime import EmbeddedError, replies, runtime_folder, server_program
 from tests.contract.conftest import DEBIAN
 from tests.support.waiting import until
 
@@ -92,7 +92,7 @@ def test_a_killed_server_is_started_again_by_its_owner(servers: EmbeddedServers)
     process.kill()
     process.wait()
     assert servers.tend() == ["keys"]
-    until(lambda: answers_ping(servers._socket("keys")))
+    until(lambda: replies(servers._socket("keys"), "PING", b"+PONG"))
     assert ask(servers, "keys", "GET", "x") == b"1"
 
 
@@ -250,7 +250,7 @@ def test_a_server_on_the_path_is_used_without_the_package(monkeypatch: pytest.Mo
 
 def test_what_is_no_server_does_not_answer(short_folder: Path) -> None:
     path = short_folder / "silent"
-    assert not answers_ping(str(path))
+    assert not replies(str(path), "PING", b"+PONG")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(path))
-        assert not answers_ping(str(path))
+        assert not replies(str(path), "PING", b"+PONG")

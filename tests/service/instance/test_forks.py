@@ -152,7 +152,7 @@ logging.basicConfig()
 module._PATIENCE_SECONDS = 0.2
 {trouble}
 async def start():
-    child, control = await forks.start("service.instance.watcher_main")
+    child, control = await forks.start("service.instance.kept_main")
     print(json.dumps(type(child).__name__))
     child.send_signal(signal.SIGKILL)
     await wait_for_exit(child)

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 from config.settings import Settings
-from service.base.ipc import WatchOrders
+from service.base.ipc import KeptOrders
 from service.instance.children import Child, start_child
 from service.instance.forks import Forks
 from service.instance.kept_process import KeptProcess
@@ -30,10 +30,9 @@ class SlowForks(Forks):
 
 async def test_a_process_that_is_started_while_the_instance_stops_is_stopped(tmp_path: Path) -> None:
     forks = SlowForks()
-    kept = KeptProcess("inbox's watcher", "service.instance.watcher_main", forks)
-    kept.start(
-        WatchOrders(settings=Settings(data_dir=str(tmp_path / "data"), inbox=str(tmp_path / "inbox")), log_json=False)
-    )
+    kept = KeptProcess("inbox's watcher", forks)
+    settings = Settings(data_dir=str(tmp_path / "data"), inbox=str(tmp_path / "inbox"))
+    kept.start(KeptOrders(task="inbox", settings=settings, log_json=False, instance="one"))
     await forks.asked.wait()
     stopping = asyncio.create_task(kept.stop())
     await asyncio.sleep(0)

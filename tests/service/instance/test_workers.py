@@ -81,3 +81,36 @@ async def test_a_worker_that_cannot_be_killed_is_replaced_all_the_same(
     assert f"worker 0 {ended}" in caplog.text
     assert (problem or "") in (workers.start_problem or "")
     assert workers.restarts == 1
+
+
+class Counted(Workers):
+    """Two workers, of which the test says how many serve."""
+
+    count = 0
+
+    def __init__(self) -> None:
+        super().__init__(2, lambda: None, Forks())
+
+    @property
+    def serving(self) -> int:
+        return self.count
+
+
+async def test_an_instance_is_ready_when_all_workers_serve() -> None:
+    workers = Counted()
+    ready = asyncio.create_task(workers.wait_until_ready())
+    for workers.count in (0, 1):
+        await asyncio.sleep(2 * workers_module._WAIT_SECONDS)
+        assert not ready.done()
+    workers.count = 2
+    await ready
+
+
+async def test_a_worker_that_cannot_start_does_not_delay_it_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers_module, "_PATIENCE_SECONDS", 0.01)
+    workers = Counted()
+    ready = asyncio.create_task(workers.wait_until_ready())
+    await asyncio.sleep(2 * workers_module._WAIT_SECONDS)
+    assert not ready.done()  # none serves
+    workers.count = 1
+    await ready

@@ -83,7 +83,7 @@ async def test_an_interrupted_import_is_finished_by_the_next(
             await imported(store, lines)
         assert await store.client.get(IDENTITY) is None
         monkeypatch.setattr(audit, "confirmed", confirmed)
-        store.redis._breaker.success()
+        store.redis.succeeded()
         await imported(store, lines)
         assert records(await content(store)) == records(whole)
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import BlockingConnectionPool, Redis
 
-from service.redis.breaker import FAILURES_TO_OPEN
-from service.redis.client import RedisStore
+from service.redis.client import FAILURES_TO_OPEN, RedisStore
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from tests.support.valkey import ValkeyProcess

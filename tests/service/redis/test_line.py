@@ -8,7 +8,7 @@ from importlib import resources
 
 import pytest
 
-from service.redis.breaker import FAILURES_TO_OPEN
+from service.redis.client import FAILURES_TO_OPEN
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.pipelined import anything, value
 from service.redis.script import Script

@@ -280,7 +280,8 @@ async def _until_it_ends(connection: AbstractConnection) -> None:
 
 async def _open(server: asyncio.Server, greeting: Greeting) -> PipelinedConnection:
     port = server.sockets[0].getsockname()[1]
-    client = open_client(f"redis://127.0.0.1:{port}", timeout=5, redis_connect_func=greeting)
+    client = open_client(f"redis://127.0.0.1:{port}", timeout=5)
+    client.connection_pool.connection_kwargs["redis_connect_func"] = greeting
     connection = await open_pipelined(client, Sender())
     await client.aclose(close_connection_pool=True)
     return connection

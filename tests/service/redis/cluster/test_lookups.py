@@ -10,7 +10,7 @@ import pytest
 
 from config.server_lists import server_list
 from service.base import timeouts
-from service.redis.breaker import FAILURES_TO_OPEN
+from service.redis.client import FAILURES_TO_OPEN
 from service.redis.cluster import store as store_module
 from service.redis.cluster.slots import SLOTS, slot_of
 from service.redis.cluster.store import ClusterStore

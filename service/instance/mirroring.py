@@ -1,19 +1,16 @@
-"""The process that mirrors the store of releases: ``python -m service.instance.mirror_main PARENT CONTROL_FD``.
+"""Mirrors the store of releases into the data folder, in a process of its own.
 
 The supervisor starts it if `FORECAST_RELEASES_URL` is set. Workers do not talk to it; they follow the data folder.
 """
 
 import logging
-import os
 import signal
 import threading
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from config.processes import name_process
-from service.base import logs
-from service.base.ipc import MirrorOrders
-from service.instance.kept_main import Control, report_changes
+from config.settings import Settings
 from service.publishing.releases import forget_releases, open_releases_store
 from service.publishing.warming import warm_release
 from warehouse.releases.catalog import Catalog, Manifest
@@ -25,14 +22,12 @@ _POLL_SECONDS = 0.5
 _IDLE_SECONDS = 0.2
 
 
-def _make_mirror(orders: MirrorOrders) -> Mirror:
-    settings = orders.settings
-
+def _make_mirror(settings: Settings, instance: str) -> Mirror:
     def warm(folder: Path, manifest: Manifest) -> tuple[str, ...]:
         return tuple(finding.message for finding in warm_release(settings, folder, manifest, lambda _: None))
 
     forget = partial(forget_releases, settings)
-    return Mirror(open_releases_store(settings), Catalog(settings.data_path), orders.instance, warm, forget)
+    return Mirror(open_releases_store(settings), Catalog(settings.data_path), instance, warm, forget)
 
 
 def _work(mirror: Mirror) -> None:
@@ -47,27 +42,14 @@ def _work(mirror: Mirror) -> None:
             pause.wait(_IDLE_SECONDS)
 
 
-def _run(control: Control) -> None:
+def run_mirror(settings: Settings, instance: str, report: Callable[[str | None], None]) -> None:
+    """Mirrors until SIGTERM; reports the problem of the store after each look at it."""
     stopping = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
-    orders = control.take_orders(MirrorOrders)
-    logs.configure("json" if orders.log_json else "text", orders.settings.log_level)
-    mirror = _make_mirror(orders)
+    mirror = _make_mirror(settings, instance)
     threading.Thread(target=_work, args=(mirror,), daemon=True).start()
-    report = report_changes(control.report)
     while not stopping.is_set():
         mirror.look()
         report(mirror.problem)
         stopping.wait(_POLL_SECONDS)
     mirror.end()
-
-
-def main() -> None:
-    name_process("mirror")
-    _run(Control())
-    logging.shutdown()
-    os._exit(0)  # threads that wait for the store cannot be stopped
-
-
-if __name__ == "__main__":
-    main()
