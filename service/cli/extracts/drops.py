@@ -139,7 +139,7 @@ def publish_drop(
     options = _options(settings, paths, withdrawn, accepted, reason.strip(), failures, strict=strict)
     options = msgspec.structs.replace(options, origin=make_origin(paths, "command"))
     releases = open_releases(settings)
-    with explain_interruption(releases), terminal.progress(stderr()) as progress:
+    with explain_interruption(releases), terminal.progress(stderr(), terminal.PUBLISH) as progress:
         published = publish_and_wait(settings, paths, options, progress, leave_behind=leave_behind)
     warn_behind(releases, published.behind)
 
@@ -203,7 +203,7 @@ def check_drop(
     options = _options(settings, paths, withdrawn, accepted, "for this check only", failures, strict=strict)
     options = msgspec.structs.replace(options, compared=not alone, partial=partial)
     releases = FolderReleases(settings) if alone else open_releases(settings)
-    with terminal.progress(stderr()) as progress, releases.reading(to_compare=True) as reader:
+    with terminal.progress(stderr(), terminal.CHECK) as progress, releases.reading(to_compare=True) as reader:
         outcome = dry_run(reader.catalog, paths, options, progress)
     if html is not None:
         from service.reports.html_page import render_page  # imports Jinja, which takes a tenth of a second

@@ -134,7 +134,7 @@ def approve(name: str, reason: str, over_newer: bool, folder: str | None) -> Out
     """
     settings, inbox = _inbox(folder)
     releases = open_releases(settings)
-    with explain_interruption(releases), terminal.progress(stderr()) as progress:
+    with explain_interruption(releases), terminal.progress(stderr(), terminal.PUBLISH) as progress:
         decided = decisions.approve(settings, inbox, name, _check_reason(reason), progress, over_newer=over_newer)
     published = decided.published
     assert published is not None  # noqa: S101 - an approval publishes, or tries to
