@@ -64,7 +64,7 @@ def main() -> None:
         run_mirror(settings, orders.instance, control.report)
     else:
         with stoppable(log_event):
-            make_watcher(settings, settings.inbox or "", log_event, control.report).watch()
+            make_watcher(settings, log_event, control.report).watch()
     logging.shutdown()
     os._exit(0)  # a normal exit would wait for threads that cannot be stopped
 
