@@ -51,7 +51,7 @@ PLACEHOLDERS = ("Test 2", "Grand Total", "nan", "None", "N/A", "UNKNOWN", "01025
 STATES_IN_NAMES = ("Jackson, AL", "Jackson (al)", "Jackson, Alabama")
 LATE = {"start_date": date(2025, 3, 5), "affordable_units": 13}
 
-FAULTS = (
+FAULTS: tuple[Fault, ...] = (
     fault("unreadable-value", "zip_population.zip_code", "row 5 2020 has 3643", people("3643", 2020, 1)),
     fault("unreadable-value", "zip_locations.county_fips_code", "row 10 36437 has 1", jackson(county_fips_code="1")),
     fault("unreadable-value", "zip_locations.state_code", "row 10 36437 has Ala", jackson(state="Ala")),
@@ -106,8 +106,8 @@ FAULTS += tuple(fault(*warning, severity="warning") for warning in WARNINGS)
 
 
 def test_odd_names_of_real_places_are_no_fault(tmp_path: Path) -> None:
-    names = ("True", "Sample", "University Of Al", "At&t", "Doña Ana", "O'Fallon", "Mc Lean", "88", "Nathan")
-    names += ("Unknownville", "Coeur d'Alene")
+    names = ["True", "Sample", "University Of Al", "At&t", "Doña Ana", "O'Fallon", "Mc Lean", "88", "Nathan"]
+    names += ["Unknownville", "Coeur d'Alene"]
     aliases = [*ALIASES, *(alias(AT, name, "AL") for name in names)]
     assert examine(write_drop(tmp_path, aliases=aliases)).report.findings == ()
 
