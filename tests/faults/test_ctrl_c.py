@@ -153,7 +153,6 @@ def test_ctrl_c_is_one_line_whenever_it_comes(folder: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "words"),
     [
-        ("publishing.publish", "compare", ("publish", "drop-1")),
         ("publishing.publish", "compare", ("check", "drop-1", "--json")),
         ("compare.release_comparison", "compare", ("diff", "{old}")),
         ("publishing.build", "build_release", ("publish", "drop-1")),
