@@ -51,8 +51,6 @@ WHERE = DOCS / "design/where.md"
 EXTEND = DOCS / "design/extend.md"
 TESTING = DOCS / "design/testing.md"
 
-by_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
-
 # Bodies that are shown, by a member that none of those below has.
 _KINDS = {
     "total_found": BatchBody,
@@ -66,19 +64,19 @@ _KINDS = {
 }
 
 
-@by_page
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_leads_somewhere() -> None:
     """To a file of the project, and to a heading that it has."""
-    for link in links(page):
-        if re.match(r"https?:", link):
-            continue
-        target, _, anchor = link.partition("#")
-        if target == "openapi.json":  # which the service makes
-            continue
-        file = (page.parent / target).resolve() if target else page
-        assert file.exists(), f"{link}: no such file"
-        if anchor:
-            assert anchor in anchors(file), f"{link}: no such heading"
+    for page in PAGES:
+        for link in links(page):
+            if re.match(r"https?:", link):
+                continue
+            target, _, anchor = link.partition("#")
+            if target == "openapi.json":  # which the service makes
+                continue
+            file = (page.parent / target).resolve() if target else page
+            assert file.exists(), f"{page}: {link}: no such file"
+            if anchor:
+                assert anchor in anchors(file), f"{page}: {link}: no such heading"
 
 
 def test_every_page_is_in_the_navigation_of_the_site() -> None:
@@ -115,37 +113,37 @@ def test_the_settings_page_names_the_variables_that_name_a_file() -> None:
     assert set(re.findall(r"FORECAST_[A-Z_]+_FILE", prose(SETTINGS))) == files
 
 
-@by_page
-def test_settings_that_are_named_exist(page: Path) -> None:
+def test_settings_that_are_named_exist() -> None:
     """In any page; with or without `_FILE`."""
     known = {f"FORECAST_{name.upper()}" for name in names()}
     known |= {f"{name}_FILE" for name in known} | {"FORECAST_CONFIG"}
     foreign = {"FORECAST_PORT", "FORECAST_SERVICE_"}  # what Kubernetes injects
-    assert set(re.findall(r"\bFORECAST_[A-Z_]+", page.read_text())) - known - foreign == set()
+    for page in PAGES:
+        assert set(re.findall(r"\bFORECAST_[A-Z_]+", page.read_text())) - known - foreign == set(), page
 
 
-@by_page
-def test_commands_that_are_shown_can_be_typed(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_that_are_shown_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Group, command, arguments and options are those of the command line; only files need not be there."""
-    for arguments in shown_commands(page, "forecast"):
-        command, name, rest = _command(arguments)
-        for parameter in command.params:
-            if isinstance(parameter.type, click.Path):
-                monkeypatch.setattr(parameter.type, "exists", False)
-            if isinstance(parameter, click.Option) and parameter.prompt:  # asked for at a terminal
-                monkeypatch.setattr(parameter, "prompt", None)
-                monkeypatch.setattr(parameter, "callback", None)
-        # the command keeps the help option that it is first asked for
-        command.make_context(name, rest, help_option_names=["-h", "--help"])
+    for page in PAGES:
+        for arguments in shown_commands(page, "forecast"):
+            command, name, rest = _command(arguments)
+            for parameter in command.params:
+                if isinstance(parameter.type, click.Path):
+                    monkeypatch.setattr(parameter.type, "exists", False)
+                if isinstance(parameter, click.Option) and parameter.prompt:  # asked for at a terminal
+                    monkeypatch.setattr(parameter, "prompt", None)
+                    monkeypatch.setattr(parameter, "callback", None)
+            # the command keeps the help option that it is first asked for
+            command.make_context(name, rest, help_option_names=["-h", "--help"])
 
 
-@by_page
-def test_commands_that_are_named_exist(page: Path) -> None:
+def test_commands_that_are_named_exist() -> None:
     """In running text, where arguments may be left out: group, command, and the options that are named."""
-    for arguments in named_commands(page, "forecast"):
-        command, _, rest = _command(arguments)
-        options = {option for parameter in command.params for option in parameter.opts} | {"--help"}
-        assert {word for word in rest if word.startswith("--")} <= options, arguments
+    for page in PAGES:
+        for arguments in named_commands(page, "forecast"):
+            command, _, rest = _command(arguments)
+            options = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+            assert {word for word in rest if word.startswith("--")} <= options, (page, arguments)
 
 
 def _command(arguments: list[str]) -> tuple[click.Command, str, list[str]]:
@@ -160,12 +158,12 @@ def _command(arguments: list[str]) -> tuple[click.Command, str, list[str]]:
     return command, name, rest
 
 
-@by_page
-def test_targets_of_make_exist(page: Path) -> None:
+def test_targets_of_make_exist() -> None:
     """Shown and named."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-    for arguments in (*shown_commands(page, "make"), *named_commands(page, "make")):
-        assert set(arguments) <= targets, arguments
+    for page in PAGES:
+        for arguments in (*shown_commands(page, "make"), *named_commands(page, "make")):
+            assert set(arguments) <= targets, (page, arguments)
 
 
 def test_the_errors_that_partners_read_are_those_of_the_code() -> None:

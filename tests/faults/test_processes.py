@@ -63,20 +63,17 @@ def test_a_worker_that_is_killed_is_replaced_and_what_it_counted_stays(published
         assert instance.metric("forecast_worker_restarts_total") == 2
 
 
-@pytest.mark.parametrize("supervisor_lacks_memory", [False, True])
 def test_while_no_worker_can_start_requests_get_a_503_at_once_and_operators_read_why(
-    published: Site, short: Path, supervisor_lacks_memory: bool
+    published: Site, short: Path
 ) -> None:
-    """Here for lack of memory. The supervisor answers, counts its answers, and steps aside for the first worker."""
+    """For lack of memory, which the supervisor lacks too. It answers, counts, and steps aside for the first worker."""
     refused = 'forecast_requests_total{area="none",outcome="unavailable",status="503"}'
     with serving(published.env, short / "serve.log", workers=2) as instance:
         (forks,) = instance.descendants("forecast-forks")
         enough = resource.prlimit(forks, resource.RLIMIT_AS)
         resource.prlimit(forks, resource.RLIMIT_AS, (virtual_bytes(forks), enough[1]))
-        if supervisor_lacks_memory:
-            resource.prlimit(
-                instance.process.pid, resource.RLIMIT_AS, (virtual_bytes(instance.process.pid) // 4, enough[1])
-            )
+        few = virtual_bytes(instance.process.pid) // 4
+        resource.prlimit(instance.process.pid, resource.RLIMIT_AS, (few, enough[1]))
         for pid in instance.worker_pids():
             os.kill(pid, signal.SIGKILL)
         until(lambda: any("ended before it served" in line["message"] for line in instance.log()))

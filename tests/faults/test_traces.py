@@ -91,13 +91,11 @@ def test_what_was_traced_last_is_exported_before_the_end(published: Site, short:
     assert "traces" not in (short / "serve.log").read_text()
 
 
-@pytest.mark.parametrize("collector_is", ["away", "silent"])
-def test_without_a_collector_requests_and_stopping_are_as_ever(published: Site, short: Path, collector_is: str) -> None:
+def test_with_a_silent_collector_requests_and_stopping_are_as_ever(published: Site, short: Path) -> None:
     """What cannot be exported is counted, and told once."""
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        if collector_is == "silent":
-            bound.listen(1)  # the kernel accepts; no process answers
+        bound.listen(1)  # the kernel accepts; no process answers
         env = {
             **published.env,
             "FORECAST_TRACES": "100%",

@@ -3,7 +3,8 @@
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from service.cli import main
 from service.embedded.owner import EmbeddedServers
 from tests.support.drops import write_drop
 from tests.support.instance import NO_DRIFT_LIMITS
+from tests.support.publishing import reading_here
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Cli:
 
     data: Path
     settings: dict[str, str] = field(default_factory=dict)
+    reading: Callable[[], AbstractContextManager[None]] = reading_here
 
     def __call__(self, *arguments: str, typed: str | None = None, **settings: object) -> Done:
         given = self.settings | {name: str(value) for name, value in settings.items()}
@@ -54,7 +57,8 @@ class Cli:
             "FORECAST_LIMITS": NO_DRIFT_LIMITS,
             "FORECAST_INBOX_SETTLE": "0",
         }
-        result = CliRunner().invoke(main, arguments, input=typed, env=base | env)
+        with self.reading():
+            result = CliRunner().invoke(main, arguments, input=typed, env=base | env)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception  # a traceback, where a person would see it
         return Done(result.exit_code, result.stdout, result.stderr)

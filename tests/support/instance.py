@@ -21,6 +21,7 @@ from service.cli import main
 from tests.support import launcher
 from tests.support.launcher import Launched
 from tests.support.network import HERE, Machine
+from tests.support.publishing import reading_here
 from tests.support.waiting import until
 from warehouse.releases.instances import live_instances
 from warehouse.rules.drift_rules import DRIFT_RULES
@@ -78,7 +79,7 @@ def forecast_here(env: Mapping[str, str], *arguments: str) -> "subprocess.Comple
     """
     ours: dict[str, str | None] = {name: None for name in os.environ if name.startswith("FORECAST_")}
     given = {name: value for name, value in env.items() if name.startswith("FORECAST_")}
-    with mock.patch.object(logging.getLogger(), "handlers", []):
+    with mock.patch.object(logging.getLogger(), "handlers", []), reading_here():
         result = CliRunner().invoke(main, arguments, env=ours | given)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -1,11 +1,32 @@
-"""Publishing as the tests of other things do it: the drop is read in this process. Tests of the reader process, of
-faults and of commands use the process that ships."""
+"""Publishing as the tests of other things do it: this process reads the drop. Tests of the reader process, of faults
+and of real instances use the process that ships."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
+from inspect import unwrap
+from unittest import mock
 
+from config.text import printable, printable_struct
+from warehouse.drops.messages import ReadRequest, ReadResult
 from warehouse.drops.pipeline import read_drop
 from warehouse.publishing import publish as shipped
+from warehouse.schema.progress import ProgressCallback
 
 publish = partial(shipped.publish, reader=read_drop)
 publishing = partial(shipped.publishing, reader=read_drop)
 dry_run = partial(shipped.dry_run, reader=read_drop)
+
+
+def read_here(request: ReadRequest, progress: ProgressCallback) -> ReadResult:
+    result: ReadResult = printable_struct(read_drop(request, lambda step: progress(printable(step))))
+    return result
+
+
+@contextmanager
+def reading_here() -> Iterator[None]:
+    """Commands in this process read drops in it too: starting the reader process takes longer than all else they do."""
+    with ExitStack() as stack:
+        for function in (shipped.publish, shipped.publishing, shipped.dry_run):
+            stack.enter_context(mock.patch.dict(unwrap(function).__kwdefaults__, reader=read_here))
+        yield

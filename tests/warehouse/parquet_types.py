@@ -157,7 +157,13 @@ def _times() -> Iterator[Form]:
         names = {"ns": ("TIMESTAMP_NS", "TIMESTAMPTZ_NS")}.get(unit, ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE"))
         for held, zone in zip(names, (None, "America/Chicago"), strict=True):
             kind = pa.timestamp(unit, zone)
-            yield Form(name=f"timestamp {unit} {zone}", held=held, kind=kind, value=_MOMENT, becomes=OF_DAY)
+            yield Form(
+                name=f"timestamp {unit} of {'a zone' if zone else 'no zone'}",
+                held=held,
+                kind=kind,
+                value=_MOMENT,
+                becomes=OF_DAY,
+            )
     yield Form(
         name="INT96",
         held="TIMESTAMP",

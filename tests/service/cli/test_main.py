@@ -39,42 +39,43 @@ def examples(path: tuple[str, ...]) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_every_command_has_help_with_examples(cli: Cli, path: tuple[str, ...]) -> None:
-    done = cli(*path, "--help")
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("Usage: ")
-    assert cli(*path, "-h").out == done.out
-    assert any(tuple(example[: len(path)]) == path for example in examples(path))
+def test_every_command_has_help_with_examples(cli: Cli) -> None:
+    for path in COMMANDS:
+        done = cli(*path, "--help")
+        assert (done.code, done.err) == (0, "")
+        assert done.out.startswith("Usage: ")
+        assert cli(*path, "-h").out == done.out
+        assert any(tuple(example[: len(path)]) == path for example in examples(path))
 
 
-@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
-def test_every_command_says_its_exit_codes_and_can_print_json(cli: Cli, path: tuple[str, ...]) -> None:
-    options, _, codes = cli(*path, "--help").out.partition("Exit codes: ")
-    said = " ".join(codes.split())
-    assert said.startswith("0 ")
-    assert " 2 wrong usage" in said
-    assert "--json" in options + codes
+def test_every_command_says_its_exit_codes_and_can_print_json(cli: Cli) -> None:
+    for path in LEAVES:
+        options, _, codes = cli(*path, "--help").out.partition("Exit codes: ")
+        said = " ".join(codes.split())
+        assert said.startswith("0 ")
+        assert " 2 wrong usage" in said
+        assert "--json" in options + codes
 
 
-@pytest.mark.parametrize("path", GROUPS, ids=lambda path: " ".join(path) or "forecast")
-def test_the_list_of_commands_says_of_each_what_it_does(cli: Cli, path: tuple[str, ...]) -> None:
-    for line in cli(*path, "--help").out.partition("Commands:\n")[2].splitlines():
-        assert line.endswith("."), line
-        assert not line.endswith("..."), line
+def test_the_list_of_commands_says_of_each_what_it_does(cli: Cli) -> None:
+    for path in GROUPS:
+        for line in cli(*path, "--help").out.partition("Commands:\n")[2].splitlines():
+            assert line.endswith("."), line
+            assert not line.endswith("..."), line
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_every_example_is_right(path: tuple[str, ...]) -> None:
-    for words in examples(path):
-        arguments, command = list(words), COMMANDS[()]
-        while isinstance(command, click.Group):
-            found = command.get_command(click.Context(command), arguments.pop(0))
-            assert found is not None, words
-            command = found
-        # without callbacks, because a confirmation would prompt; commands keep the help option of their first context
-        context = click.Context(command, help_option_names=["-h", "--help"])
-        command.make_parser(context).parse_args(arguments)
+def test_every_example_is_right() -> None:
+    for path in COMMANDS:
+        for words in examples(path):
+            arguments, command = list(words), COMMANDS[()]
+            while isinstance(command, click.Group):
+                found = command.get_command(click.Context(command), arguments.pop(0))
+                assert found is not None, words
+                command = found
+            # without callbacks, because a confirmation would prompt
+            # commands keep the help option of their first context
+            context = click.Context(command, help_option_names=["-h", "--help"])
+            command.make_parser(context).parse_args(arguments)
 
 
 def slipped(name: str) -> str:
@@ -82,15 +83,15 @@ def slipped(name: str) -> str:
     return f"{name[:-2]}{name[-1]}{name[-2]}" if name[-1] != name[-2] else name + name[-1]
 
 
-@pytest.mark.parametrize("path", GROUPS, ids=lambda path: " ".join(path) or "forecast")
-def test_a_mistyped_command_gets_the_right_one_and_an_unknown_one_the_list(cli: Cli, path: tuple[str, ...]) -> None:
-    for name in (found[-1] for found in COMMANDS if found[:-1] == path and found != path):
-        done = cli(*path, slipped(name))
-        assert (done.code, done.out) == (2, "")
-        assert f"'{name}'" in done.err.partition("Did you mean")[2]
-    done = cli(*path, "xyzzy")
-    assert done.code == 2
-    assert done.err.endswith(f"`{' '.join(('forecast', *path))} --help` lists the commands.\n")
+def test_a_mistyped_command_gets_the_right_one_and_an_unknown_one_the_list(cli: Cli) -> None:
+    for path in GROUPS:
+        for name in (found[-1] for found in COMMANDS if found[:-1] == path and found != path):
+            done = cli(*path, slipped(name))
+            assert (done.code, done.out) == (2, "")
+            assert f"'{name}'" in done.err.partition("Did you mean")[2]
+        done = cli(*path, "xyzzy")
+        assert done.code == 2
+        assert done.err.endswith(f"`{' '.join(('forecast', *path))} --help` lists the commands.\n")
 
 
 @pytest.mark.parametrize(
@@ -114,13 +115,13 @@ def test_a_command_of_another_group_is_named_in_full(cli: Cli, typed: tuple[str,
     assert done.err.endswith(f"Did you mean {meant}?\n")
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: " ".join(path) or "forecast")
-def test_a_mistyped_option_gets_the_right_one(cli: Cli, path: tuple[str, ...]) -> None:
-    for parameter in COMMANDS[path].get_params(click.Context(COMMANDS[path], help_option_names=["-h", "--help"])):
-        for name in (each for each in parameter.opts if each.startswith("--")):
-            done = cli(*path, slipped(name))
-            assert (done.code, done.out) == (2, "")
-            assert f"'{name}'" in done.err.partition("Did you mean")[2]
+def test_a_mistyped_option_gets_the_right_one(cli: Cli) -> None:
+    for path in COMMANDS:
+        for parameter in COMMANDS[path].get_params(click.Context(COMMANDS[path], help_option_names=["-h", "--help"])):
+            for name in (each for each in parameter.opts if each.startswith("--")):
+                done = cli(*path, slipped(name))
+                assert (done.code, done.out) == (2, "")
+                assert f"'{name}'" in done.err.partition("Did you mean")[2]
 
 
 def test_wrong_usage_is_json_too(cli: Cli) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import re
 import tracemalloc
+from itertools import product
 from typing import Any
 
 import pytest
@@ -184,18 +185,15 @@ def at_first(doors: Doors, data: bytes) -> tuple[bytes, bool]:
     return doors.running.run(ask)
 
 
-@pytest.mark.parametrize("target", [*TARGETS, UNKNOWN, "/nowhere"])
-@pytest.mark.parametrize("key", ["free", "metered", "unknown", "missing"])
-@pytest.mark.parametrize("lines", [[CLOSING], ["connection: close", "Accept-Encoding: gzip"]])
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_an_only_request_gets_the_usual_answer(
-    doors: Doors, target: str, key: str, lines: list[str], method: str
-) -> None:
-    data = request(target, doors.keys[key], *lines, method=method)
-    answer, closed = at_first(doors, data)
-    assert normalised(answer) == normalised(doors.send([data]))
-    assert b"\r\nconnection: close\r\n" in answer
-    assert closed
+def test_an_only_request_gets_the_usual_answer(doors: Doors) -> None:
+    every_target, every_key = [*TARGETS, UNKNOWN, "/nowhere"], ["free", "metered", "unknown", "missing"]
+    every_line = [[CLOSING], ["connection: close", "Accept-Encoding: gzip"]]
+    for target, key, lines, method in product(every_target, every_key, every_line, ["GET", "HEAD"]):
+        data = request(target, doors.keys[key], *lines, method=method)
+        answer, closed = at_first(doors, data)
+        assert normalised(answer) == normalised(doors.send([data]))
+        assert b"\r\nconnection: close\r\n" in answer
+        assert closed
 
 
 def test_a_request_that_is_not_the_only_one_keeps_its_connection(doors: Doors) -> None:

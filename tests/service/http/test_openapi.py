@@ -40,11 +40,12 @@ def named(schema: dict[str, Any]) -> str:
     return str(one["$ref"]).rpartition("/")[2]
 
 
-def examples() -> list[Any]:
+def examples() -> list[tuple[str, Any]]:
+    """The schema of each example, and its value."""
     return [
-        pytest.param(named(content["schema"]), example["value"], id=f"{where} {name}")
-        for where, content in contents()
-        for name, example in content.get("examples", {}).items()
+        (named(content["schema"]), example["value"])
+        for _, content in contents()
+        for example in content.get("examples", {}).values()
     ]
 
 
@@ -129,10 +130,10 @@ def test_operators_say_where_the_service_is_and_whom_to_ask() -> None:
     OpenAPIV31SpecValidator(reported).validate()
 
 
-@pytest.mark.parametrize("schema", DOCUMENT["components"]["schemas"])
-def test_every_member_is_described(schema: str) -> None:
-    members = DOCUMENT["components"]["schemas"][schema].get("properties", {})
-    assert [name for name, member in members.items() if not {"description", "$ref"} & set(member)] == []
+def test_every_member_is_described() -> None:
+    for schema in DOCUMENT["components"]["schemas"]:
+        members = DOCUMENT["components"]["schemas"][schema].get("properties", {})
+        assert [name for name, member in members.items() if not {"description", "$ref"} & set(member)] == []
 
 
 def test_every_parameter_and_header_is_described_and_every_operation_has_a_tag() -> None:
@@ -152,11 +153,11 @@ def test_headers_of_a_key_with_limits_are_described(worker: Served, settings: Se
     assert sent <= {name.lower() for name in described}
 
 
-@pytest.mark.parametrize(("schema", "value"), examples())
-def test_every_example_is_valid_and_decodes(schema: str, value: Any) -> None:
-    assert errors_in(schema, value) == []
-    decoded: Any = msgspec.convert(value, STRUCTS[schema], strict=True)
-    assert msgspec.json.encode(decoded, order="sorted") == msgspec.json.encode(value, order="sorted")
+def test_every_example_is_valid_and_decodes() -> None:
+    for schema, value in examples():
+        assert errors_in(schema, value) == []
+        decoded: Any = msgspec.convert(value, STRUCTS[schema], strict=True)
+        assert msgspec.json.encode(decoded, order="sorted") == msgspec.json.encode(value, order="sorted")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,7 @@ def test_real_answers_are_as_described(worker: Served, target: str, schema: str)
 
 
 def test_the_schemas_refuse_what_is_no_answer() -> None:
-    good = examples()[0].values[1]
+    good = examples()[0][1]
     entry = good["zip_codes"][0]
     for damaged in (
         {**entry, "location": {**entry["location"], "zip_code": "501"}},
@@ -209,11 +210,11 @@ def test_every_code_is_described() -> None:
     assert shown == set(CODES) - {"invalid_cursor", "unknown_parameter", "range_not_satisfiable"}
 
 
-@pytest.mark.parametrize("schema", DOCUMENT["components"]["schemas"])
-def test_schemas_are_described_in_words_for_partners(schema: str) -> None:
+def test_schemas_are_described_in_words_for_partners() -> None:
     """The texts are docstrings: what a struct is to the service, or who owns it, is no business of partners."""
-    text = DOCUMENT["components"]["schemas"][schema]["description"]
-    assert not {"encoded", "owns", "owned", "contract", "struct"} & set(text.lower().replace(".", " ").split())
+    for schema in DOCUMENT["components"]["schemas"]:
+        text = DOCUMENT["components"]["schemas"][schema]["description"]
+        assert not {"encoded", "owns", "owned", "contract", "struct"} & set(text.lower().replace(".", " ").split())
 
 
 def test_every_operation_needs_the_key_and_says_so() -> None:

@@ -21,6 +21,7 @@ from service.embedded.runtime import EmbeddedError
 from service.publishing.publisher import Published, make_options, publish_and_wait
 from service.publishing.releases import open_releases
 from tests.support.drops import POPULATION, people, write_drop
+from tests.support.publishing import reading_here
 from tests.support.served import served
 from tests.support.valkey import ValkeyProcess
 from tests.support.wire import Answer
@@ -50,7 +51,8 @@ def ours(short: Path, cache: ValkeyProcess) -> Settings:
 def published(settings: Settings, *drops: Path, steps: list[str] | None = None) -> Published:
     options = msgspec.structs.replace(make_options(settings), limits=NO_LIMITS)
     tell = (lambda _: None) if steps is None else steps.append
-    return publish_and_wait(settings, [str(drop) for drop in drops], options, tell)
+    with reading_here():
+        return publish_and_wait(settings, [str(drop) for drop in drops], options, tell)
 
 
 def newer(short: Path) -> Path:

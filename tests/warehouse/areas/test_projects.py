@@ -182,11 +182,18 @@ def many(number: int) -> Rows:
     return [at(f"P-{index:05}", "10001", "Manhattan") for index in range(number)]
 
 
-@pytest.mark.parametrize(("total", "limit"), [(1, 1), (10, 3), (9, 3), (250, 100), (1500, 1000), (1025, 512)])
-async def test_pages_hold_every_project_once_in_order(catalog: Catalog, tmp_path: Path, total: int, limit: int) -> None:
+@pytest.fixture(scope="module")
+def with_a_thousand(tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    folder = tmp_path_factory.mktemp("thousand")
+    catalog = Catalog(folder / "data")
+    publish(catalog, write_drop(folder / "drop", locations=(*LOCATIONS, *NEW_YORK), projects=many(1000)))
+    return catalog
+
+
+@pytest.mark.parametrize("limit", [1000, 999, 500, 300])
+async def test_pages_hold_every_project_once_in_order(with_a_thousand: Catalog, limit: int) -> None:
     """Also where a page ends exactly at the end."""
-    drop = write_drop(tmp_path / "drop", locations=(*LOCATIONS, *NEW_YORK), projects=many(total))
-    publish(catalog, drop)
+    catalog, total = with_a_thousand, 1000
     found = match(catalog, None, "Manhattan")
     pages: list[Sequence[str]] = []
     page = Page(limit)

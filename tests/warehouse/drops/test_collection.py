@@ -4,6 +4,7 @@ import gzip
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -171,18 +172,18 @@ def test_text_beside_the_data_is_passed_over_with_a_warning(tmp_path: Path) -> N
     assert (warning.severity, warning.file) == ("warning", "README.md")
 
 
-@pytest.mark.parametrize("ending", ["sha256", "md5", "done", "ok", "metadata.json", "sig", "stats.csv"])
-@pytest.mark.parametrize("table", ["a.parquet", "a.parquet/part-0.parquet", "a/part-0"])
-@pytest.mark.parametrize("content", [b"", b"ab" * 32, b'{"rows": 1}', b'[{"rows": 1}]', b"a,b\n1,2\n", b"\x01\x02"])
-def test_a_file_that_is_named_after_a_table_beside_it_is_ignored_with_a_warning(
-    tmp_path: Path, ending: str, table: str, content: bytes
-) -> None:
+def test_a_file_that_is_named_after_a_table_beside_it_is_ignored_with_a_warning(tmp_path: Path) -> None:
     """Checksums, metadata and marks of completion."""
-    write_table(tmp_path / table, HOUSING)
-    (tmp_path / f"a.parquet.{ending}").write_bytes(content)
-    found = collect([str(tmp_path)])
-    assert labels(found) == [table]
-    assert [one.rule for one in found.findings] == ["foreign-file"]
+    endings = ("sha256", "md5", "done", "ok", "metadata.json", "sig", "stats.csv")
+    tables = ("a.parquet", "a.parquet/part-0.parquet", "a/part-0")
+    contents = (b"", b"ab" * 32, b'{"rows": 1}', b'[{"rows": 1}]', b"a,b\n1,2\n", b"\x01\x02")
+    for number, (ending, table, content) in enumerate(product(endings, tables, contents)):
+        folder = tmp_path / str(number)
+        write_table(folder / table, HOUSING)
+        (folder / f"a.parquet.{ending}").write_bytes(content)
+        found = collect([str(folder)])
+        assert labels(found) == [table]
+        assert [one.rule for one in found.findings] == ["foreign-file"]
 
 
 def test_a_file_that_is_named_after_a_missing_table_is_an_error(tmp_path: Path) -> None:

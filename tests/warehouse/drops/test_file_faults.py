@@ -16,7 +16,7 @@ from tests.warehouse.footers import change_footer
 from tests.warehouse.helpers import NO_LIMITS
 from tests.warehouse.parquet_types import annotate, old
 from warehouse.drops.messages import ReadRequest, ReadResult
-from warehouse.drops.reader import read_in_subprocess
+from warehouse.drops.pipeline import read_drop
 from warehouse.rules.rule import EXPORT_AGAIN
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import HOUSING_FIGURES
@@ -39,7 +39,7 @@ def read(folder: Path) -> ReadResult:
     out = folder.parent / "out" / "tables"
     out.mkdir(parents=True)
     request = ReadRequest(paths=(str(folder),), out=str(out), before=None, limits=NO_LIMITS)
-    return read_in_subprocess(request, lambda _: None, seconds=60)
+    return read_drop(request)
 
 
 def fault(folder: Path) -> Finding:

@@ -293,9 +293,8 @@ def test_a_file_that_cannot_be_opened_is_a_failure_that_names_it(file: Path, dam
         opened(file)
 
 
-@pytest.mark.parametrize("name", ["it's", "a*b", "a[b]c", "semi;colon", "entry=1", "größe"])
-async def test_releases_may_be_anywhere(tmp_path: Path, name: str) -> None:
-    catalog = Catalog(tmp_path / name)
+async def test_releases_may_be_anywhere(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path.joinpath("it's", "a*b", "a[b]c", "semi;colon", "entry=1", "größe"))
     publish(catalog, write_drop(tmp_path / "drop"))
     engine = opened(catalog.folder(catalog.current().id) / FORECAST_AREA.entries)
     (entry,) = await look_up(engine, "36436")

@@ -75,12 +75,10 @@ def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path, drop: Pat
         publish(Catalog(tmp_path / "data"), drop)
 
 
-@pytest.mark.parametrize(
-    "name", ["it's", "a*b", "a?b", "a[b]c", "two words", "größe–é", '"quoted"', "semi;colon", "{x}", "zip_code=99999"]
-)
-def test_data_folders_may_have_any_name(tmp_path: Path, name: str) -> None:
+def test_folders_on_the_path_to_the_data_may_have_any_name(tmp_path: Path) -> None:
     """Carried tables too; and a folder key=value above ours is no column of any table."""
-    catalog = Catalog(tmp_path / name / "data")
+    names = ("it's", "a*b", "a?b", "a[b]c", "two words", "größe–é", '"quoted"', "semi;colon", "{x}", "zip_code=99999")
+    catalog = Catalog(tmp_path.joinpath(*names) / "data")
     publish(catalog, write_drop(tmp_path / "drop"))
     outcome = publish(catalog, write_table(tmp_path / "h.parquet", [homes("36436", tot_home_available_2023=9)]))
     assert outcome.result == "published"

@@ -162,10 +162,10 @@ def test_a_severity_of_an_unknown_rule_is_refused() -> None:
         check_severities({"total-drif": "info"})
 
 
-@pytest.mark.parametrize("rule", [rule.name for rule in RULES.values() if rule.severity == "error"])
-def test_only_errors_that_can_be_accepted_can_be_lowered(rule: str) -> None:
-    if RULES[rule].override:
-        check_severities({rule: "warning"})
-    else:
-        with pytest.raises(WarehouseError, match=f"{rule} must stay an error"):
+def test_only_errors_that_can_be_accepted_can_be_lowered() -> None:
+    for rule in (rule.name for rule in RULES.values() if rule.severity == "error"):
+        if RULES[rule].override:
             check_severities({rule: "warning"})
+        else:
+            with pytest.raises(WarehouseError, match=f"{rule} must stay an error"):
+                check_severities({rule: "warning"})
