@@ -45,6 +45,7 @@ class Scene:
         refusal = outcome if outcome is None or isinstance(outcome, Response) else await outcome
         status, code = (200, "answered") if refusal is None else (refusal.status, refusal.outcome)
         self.admission.count(request, status, code)
+        self.admission.end(request)
         self.tail = request.allowance.tail if request.allowance is not None and refusal is None else b""
         return refusal
 
