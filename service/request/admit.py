@@ -271,9 +271,9 @@ class Admission:
 
     def begin(self, request: Request) -> None:
         """Notes that the request awaits something, if it was admitted: its quotas hold it until `end`."""
-        if request.allowance is not None and request.key is not None:
+        if request.allowance is not None:
             weigh = request.route and request.route.weigh
-            self._begin(request, limits_of_key(request.key), weigh(request.query) if weigh else 1)
+            self._begin(request, request.allowance.limits, weigh(request.query) if weigh else 1)
 
     def _begin(self, request: Request, limits: tuple[Limit, ...], number: int) -> None:
         for limit in limits:
@@ -282,8 +282,11 @@ class Admission:
 
     def end(self, request: Request) -> None:
         """Notes that the request was counted, or will not be."""
-        for limit in limits_of_key(request.key) if request.key is not None else ():
-            self._quotas.end(limit.holder, id(request))
+        key, allowance = request.key, request.allowance
+        limits = () if key is None else limits_of_key(key) if allowance is None else allowance.limits
+        for limit in limits:
+            if limit.quota is not None:
+                self._quotas.end(limit.holder, id(request))
 
     def count(self, request: Request, status: int, outcome: str, number: int = 1) -> None:
         """Counts a request that has ended as its key's usage, or `number` of them; and as its partner's, if all keys of

@@ -56,6 +56,7 @@ class Allowance:
         "key",
         "known",
         "limit",
+        "limits",
         "shared",
         "standing",
         "tail",
@@ -67,6 +68,7 @@ class Allowance:
     def __init__(self, key: ApiKey, limit: Limit, shared: Limit | None = None) -> None:
         self.key = key
         self.limit = limit
+        self.limits = (limit,) if shared is None else (limit, shared)
         self.shared = None if shared is None else SharedPart(shared)
         self.until = 0.0  # monotonic seconds; until then it is valid without another check
         self.tail = b""  # the end of an answer's header lines: the limits, from `decision` and `standing`
