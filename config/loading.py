@@ -16,17 +16,9 @@ from typing import Any
 
 import msgspec
 
+from config.metadata import describe_setting, is_secret, is_url, names, type_of
 from config.refusals import reword
-from config.settings import (
-    ENVIRONMENT_PREFIX,
-    Settings,
-    SettingsError,
-    describe_setting,
-    is_secret,
-    is_url,
-    names,
-    type_of,
-)
+from config.settings import ENVIRONMENT_PREFIX, Settings, SettingsError
 from config.text import parse_duration
 from config.urls import EMBEDDED, keys_problem, option_problem, releases_url_problem, url_problem
 

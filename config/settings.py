@@ -1,12 +1,12 @@
 """Every setting is a field of `Settings`, with its type, bounds and description. `config.loading` finds the values."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import msgspec
 from msgspec import Meta
 
-from config.urls import EMBEDDED, HIDDEN, mask_url
+from config.urls import EMBEDDED
 
 ENVIRONMENT_PREFIX = "FORECAST_"
 
@@ -307,35 +307,3 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def data_path(self) -> Path:
         return Path(self.data_dir)
-
-
-def names() -> tuple[str, ...]:
-    return Settings.__struct_fields__
-
-
-def describe_setting(name: str) -> str:
-    return _meta(name).description or ""
-
-
-def is_secret(name: str) -> bool:
-    return bool((_meta(name).extra or {}).get("secret"))
-
-
-def is_url(name: str) -> bool:
-    return bool((_meta(name).extra or {}).get("url"))
-
-
-def type_of(name: str) -> Any:
-    return Settings.__annotations__[name]
-
-
-def masked_setting(name: str, value: object) -> object:
-    """Returns `value` for display: secrets are hidden; for a URL, only its password and options."""
-    if value is None or not is_secret(name):
-        return value
-    return mask_url(str(value)) if is_url(name) else HIDDEN
-
-
-def _meta(name: str) -> Meta:
-    meta: Meta = type_of(name).__metadata__[0]
-    return meta

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from config import build_docs
-from config.settings import is_secret, names
+from config.metadata import is_secret, names
 from service.base.interruption import EXIT_CODE as INTERRUPTED
 from service.cli.main import main
 from service.cli.output import FAILED, LOST

@@ -5,15 +5,16 @@ from collections.abc import Iterable
 
 import click
 
-from config import settings as configuration
+from config import metadata
 from config.loading import Loaded, load
 from config.resources import lookup_memory, memory_source, near_cache_bytes, processors_source, worker_count
+from config.settings import ENVIRONMENT_PREFIX
 from config.urls import HIDDEN
 from service.cli.output import Output, stdout, with_json
 from service.keys import pepper
 from service.reports.text_table import plain
 
-_PREFIX = configuration.ENVIRONMENT_PREFIX
+_PREFIX = ENVIRONMENT_PREFIX
 
 
 @click.command()
@@ -33,7 +34,7 @@ def config(defaults: bool) -> Output:
     """
     unset = {name: value for name, value in os.environ.items() if not name.startswith(_PREFIX)}
     loaded = load(unset if defaults else None)
-    rows = [(name, *_in_force(loaded, name), configuration.describe_setting(name)) for name in configuration.names()]
+    rows = [(name, *_in_force(loaded, name), metadata.describe_setting(name)) for name in metadata.names()]
     members = ("name", "value", "source", "description")
     value = [dict(zip(members, row, strict=True)) | {"variable": _variable(row[0])} for row in rows]
     return Output(value, lambda: _print(rows))
@@ -59,7 +60,7 @@ def _in_force(loaded: Loaded, name: str) -> tuple[object, str]:
         return near_cache_bytes(settings), memory_source()
     if value is None and name == "keys_pepper" and pepper.file_of(settings.data_path).exists():
         return HIDDEN, f"the file {pepper.file_of(settings.data_path)}"
-    return configuration.masked_setting(name, value), source
+    return metadata.masked_setting(name, value), source
 
 
 def _variable(name: str) -> str:

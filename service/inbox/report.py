@@ -14,7 +14,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from config.settings import ENVIRONMENT_PREFIX, is_secret, names
+from config.metadata import is_secret, names
+from config.settings import ENVIRONMENT_PREFIX
 from service.reports import terminal
 from service.reports.text_table import WIDTH, HarmlessConsole
 from warehouse.files.reading import read_struct

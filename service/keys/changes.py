@@ -27,7 +27,7 @@ async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> t
 
     def edit(key: WholeKey) -> WholeKey:
         _refuse_dead(key, identity)
-        return _ended(key, expires_at)
+        return _with_end(key, expires_at)
 
     return await store.change(key_id, "extended", edit)
 
@@ -83,7 +83,7 @@ async def change_terms(
         _refuse_dead(key, identity)
         more = key.more if plan is msgspec.UNSET else msgspec.structs.replace(key.more, plan=plan)
         if expires_at is not msgspec.UNSET:
-            key = _ended(key, expires_at)
+            key = _with_end(key, expires_at)
         return msgspec.structs.replace(key, terms=edit(key.terms), more=more)
 
     return await store.change(key_id, "changed", edit_key, guards=guards)
@@ -194,7 +194,7 @@ def _refuse_suspended(key: WholeKey) -> None:
         raise KeyStoreError(f"key {key.key_id} is suspended: resume it first (`forecast keys resume`)")
 
 
-def _ended(key: WholeKey, expires_at: datetime | None) -> WholeKey:
+def _with_end(key: WholeKey, expires_at: datetime | None) -> WholeKey:
     """Returns the key with another end. Raises KeyStoreError if it is suspended, or would end before it begins."""
     _refuse_suspended(key)
     _refuse_end(key, expires_at)

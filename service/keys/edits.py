@@ -5,10 +5,10 @@ from typing import NamedTuple
 import msgspec
 
 from service.keys.audit import Change, Edit
+from service.keys.errors import DamagedRecordError
 from service.keys.record import (
     NO_MORE,
     DamagedKey,
-    DamagedRecordError,
     KeyState,
     WholeKey,
     decoded_key,

@@ -1,4 +1,6 @@
-"""Errors of the key store that the operator can do something about."""
+"""Errors of the key store."""
+
+from service.redis.errors import StoreUnavailable
 
 
 class KeyStoreError(Exception):
@@ -35,3 +37,7 @@ class LinkUsedError(KeyStoreError):
 
 class ForeignStoreError(KeyStoreError):
     """The store is not the one that our keys are in, or its identity is damaged (Decision 10)."""
+
+
+class DamagedRecordError(StoreUnavailable):
+    """A record is damaged: its content is unknown."""

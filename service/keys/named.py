@@ -10,9 +10,9 @@ import msgspec
 from service.base.terms import PARTNER_USAGE, Terms
 from service.keys import audit
 from service.keys.audit import Change, Edit
-from service.keys.errors import BusyRecordError, KeyStoreError, NoSuchPlanError
+from service.keys.errors import BusyRecordError, DamagedRecordError, KeyStoreError, NoSuchPlanError
 from service.keys.reader import every_key
-from service.keys.record import ApiKey, DamagedKey, DamagedRecordError, KeyState, Named, Partner, Plan, decode_record
+from service.keys.record import ApiKey, DamagedKey, KeyState, Named, Partner, Plan, decode_record
 from service.keys.store import KeyStore
 from service.redis.errors import StoreUnavailable
 

@@ -9,6 +9,7 @@ import msgspec
 from service.keys import pepper
 from service.keys.edits import RawKey, readable
 from service.keys.errors import (
+    DamagedRecordError,
     ForeignStoreError,
     KeyStoreError,
     NoSuchKeyError,
@@ -17,7 +18,6 @@ from service.keys.record import (
     IDENTITY,
     KEY_RECORD_PREFIX,
     DamagedKey,
-    DamagedRecordError,
     Partner,
     Plan,
     StoreIdentity,

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from config.text import printable
 from service.base.terms import MOST, Terms
-from service.redis.errors import StoreUnavailable
+from service.keys.errors import DamagedRecordError
 
 KeyStatus = Literal["active", "pending", "suspended", "expired", "revoked"]
 ShownStatus = Literal["active", "pending", "suspended", "expired", "revoked", "void"]
@@ -290,10 +290,6 @@ class KeyView(msgspec.Struct, frozen=True, kw_only=True):
             rotated_to=key.rotated_to,
             last_used=msgspec.UNSET if last_used is None else last_used.get(key.key_id),
         )
-
-
-class DamagedRecordError(StoreUnavailable):
-    """A record is damaged: its content is unknown."""
 
 
 R = TypeVar("R", bound=msgspec.Struct)

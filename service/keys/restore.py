@@ -16,11 +16,10 @@ from service.keys import audit, backup, named
 from service.keys.audit import AUDIT, LINE, Change, Edit, TrailLine
 from service.keys.backup import BackupHead, KeyItem, LineItem, PartnerItem, PlanItem
 from service.keys.edits import RawKey, edits_of, readable
-from service.keys.errors import KeyStoreError
+from service.keys.errors import DamagedRecordError, KeyStoreError
 from service.keys.record import (
     IDENTITY,
     DamagedKey,
-    DamagedRecordError,
     KeyState,
     MoreOfKey,
     Named,

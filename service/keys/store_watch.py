@@ -4,9 +4,9 @@ import logging
 from collections.abc import Callable
 from datetime import datetime
 
-from service.keys.errors import ForeignStoreError
+from service.keys.errors import DamagedRecordError, ForeignStoreError
 from service.keys.reader import Found, FoundKey
-from service.keys.record import ApiKey, DamagedRecordError, StoreIdentity
+from service.keys.record import ApiKey, StoreIdentity
 from service.keys.store import KeyStore
 from service.redis.errors import StoreRefused, StoreUnavailable
 

@@ -26,7 +26,7 @@ from service.request.response import Header
 
 # For the OpenAPI description.
 WITH_TOKEN: Sequence[SecurityRequirement] = ({"token": []},)
-TOKEN = SecurityScheme("http", scheme="bearer", description="An operators' token; which one, says the endpoint's tag.")
+TOKEN = SecurityScheme("http", scheme="bearer", description="An operators' token. Each tag needs another one.")
 
 AnyRequest = Request[Any, Any, Any]
 AnyConnection = ASGIConnection[Any, Any, Any, Any]

@@ -56,7 +56,6 @@ class Allowance:
         "key",
         "known",
         "limit",
-        "limits",
         "shared",
         "standing",
         "tail",
@@ -68,7 +67,6 @@ class Allowance:
     def __init__(self, key: ApiKey, limit: Limit, shared: Limit | None = None) -> None:
         self.key = key
         self.limit = limit
-        self.limits = (limit,) if shared is None else (limit, shared)
         self.shared = None if shared is None else SharedPart(shared)
         self.until = 0.0  # monotonic seconds; until then it is valid without another check
         self.tail = b""  # the end of an answer's header lines: the limits, from `decision` and `standing`
@@ -78,6 +76,10 @@ class Allowance:
         self.decision: Decision | None = None
         self.standing: QuotaState | None = None
         self._unbilled: bytes | None = None
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        return (self.limit,) if self.shared is None else (self.limit, self.shared.limit)
 
     def spend(self, now: float) -> bool:
         """Takes one off the quota and a token of the rate, if neither needs another check."""

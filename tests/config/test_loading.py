@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from config.loading import default_data_dir, load
-from config.settings import DEFAULT_ATTRIBUTION, SettingsError, is_secret, names
+from config.metadata import is_secret, names
+from config.settings import DEFAULT_ATTRIBUTION, SettingsError
 
 SECRET = "hunter2-and-a-few-more-characters"
 

@@ -2,8 +2,8 @@
 
 import msgspec
 
+from config.metadata import names, type_of
 from config.refusals import reword
-from config.settings import names, type_of
 
 # Each is of the wrong type, or out of bounds, for some settings.
 _VALUES: tuple[object, ...] = (None, True, -1, -1.5, 1e12, "x", "x" * 200, [1], ["x"], {"x": "y"}, {"x": -1}, {"x": []})

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from config.loading import load
-from config.settings import Settings, TableName, describe_setting, is_secret, is_url, masked_setting, names
+from config.metadata import describe_setting, is_secret, is_url, masked_setting, names
+from config.settings import Settings, TableName
 from warehouse.schema.tables import TABLES
 
 TOKENS = ("operator_read_token", "operator_write_token", "operator_keys_token")

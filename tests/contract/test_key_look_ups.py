@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from service.keys.errors import ForeignStoreError
+from service.keys.errors import DamagedRecordError, ForeignStoreError
 from service.keys.reader import Found, FoundKey
-from service.keys.record import IDENTITY, DamagedRecordError, record_name
+from service.keys.record import IDENTITY, record_name
 from service.keys.store import KeyStore
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend

@@ -36,7 +36,10 @@ _COLUMNS: dict[str, Callable[[Table, Column], bool]] = {
 
 
 def _concerned(where: str) -> Callable[[Table], Sequence[Column | None]]:
-    """Returns the columns of a table that `where` means; it may also be ``table.column``, a table, or ``rows``."""
+    """Returns a function that lists the columns to check in a table; None stands for whole rows.
+
+    `where` is a word of _COLUMNS, ``table.column``, the name of a table, or ``rows`` for any table.
+    """
     if where in _COLUMNS:
         return lambda table: [column for column in table.columns if _COLUMNS[where](table, column)]
     name, _, column = where.partition(".")
@@ -45,7 +48,9 @@ def _concerned(where: str) -> Callable[[Table], Sequence[Column | None]]:
 
 
 def _rule(statement: sql.Statement) -> Rule:
-    """Returns the rule in the header of a statement, which has what the first word names: a field of `Rule`."""
+    """Returns the rule that the header of a statement declares. Its first word is the field of `Rule` that names the
+    statement: offends, faults or occurs.
+    """
     header = statement.header
     holds, *options = header["rule"].split()
     given = dict(option.split("=") for option in options)

@@ -2,6 +2,7 @@
 
 import socket
 import time
+from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -59,14 +60,13 @@ class OperatorsClient:
         return self._ask("POST", path, msgspec.json.encode(body), self._write, kind, seconds)
 
     def _ask(self, method: str, path: str, body: bytes | None, token: str | None, kind: type[T], seconds: float) -> T:
-        headers = {
+        headers: dict[str, str | bytes] = {
             "Accept": "application/json",
             "Connection": "close",
             "User-Agent": COMMAND_AGENT,
-            "X-Actor": whoami(),
         }
         if body is not None:
-            headers["Content-Type"] = "application/json"
+            headers |= {"Content-Type": "application/json", "X-Actor": whoami().encode()}  # a name may have any letters
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         status, answer = self._exchange(method, path, body, headers, seconds)
@@ -80,7 +80,7 @@ class OperatorsClient:
             raise self._foreign() from None
 
     def _exchange(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str], seconds: float
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str | bytes], seconds: float
     ) -> tuple[int, bytes]:
         end = time.monotonic() + seconds
         parts = urlsplit(self.url)

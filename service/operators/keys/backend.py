@@ -88,7 +88,11 @@ Acting = NamedDependency[SkipValidation[KeyStore]]
 
 
 async def provide_listed(backend: Backend) -> AsyncGenerator[KeyStore, None]:
-    """Provides the store for a listing. Raises ForeignStoreError if it is not the one that our keys are in."""
+    """Provides the store for a listing. Raises ForeignStoreError if it is not the one that our keys are in.
+
+    No handler may take it together with `acting`: Litestar leaves a generator open if another dependency fails
+    meanwhile, and the lock would stay taken.
+    """
     store = await backend.store()
     loss = await store.loss()
     if loss is not None:

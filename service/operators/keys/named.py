@@ -21,7 +21,7 @@ from service.keys.record import DamagedKey, PlanName
 from service.keys.store import KeyStore
 from service.operators.access import Right
 from service.operators.guards import needing
-from service.operators.keys.backend import Acting, Listed
+from service.operators.keys.backend import Acting, Backend, Listed
 from service.operators.keys.controller import CHANGING, READ, READING, TAGGED, answer
 from service.operators.keys.orders import PartnerOrder, PlanOrder, checked
 from service.request.errors import ApiError
@@ -61,7 +61,7 @@ class PlansController(Controller):
 
     @put("/{name:str}", responses=CHANGING | {201: ResponseSpec(PlanView)}, response_headers=TAGGED)
     async def set_plan(
-        self, name: FromPath[str], data: JSONBody[PlanOrder], acting: Acting, listed: Listed
+        self, name: FromPath[str], data: JSONBody[PlanOrder], acting: Acting, backend: Backend
     ) -> Response[PlanView]:
         """Create a plan, or replace all of its terms. Its keys have them within 5 s."""
         name = checked("name", name, code="invalid_parameter")
@@ -71,18 +71,20 @@ class PlansController(Controller):
             detail = "The name of a plan has letters, digits, ., _ and -, at most 64."
             raise ApiError("invalid_parameter", detail) from None
         before, plan = await named.set_plan(acting, name, data.terms.terms())
-        view = await view_of_plan(listed, plan)
+        async with backend.listing:
+            view = await view_of_plan(acting, plan)
         return answer(view, view.revision, 201 if before is None or before.removed else 200)
 
     @delete("/{name:str}", responses=CHANGING)
-    async def remove_plan(self, name: FromPath[str], acting: Acting, listed: Listed) -> None:
+    async def remove_plan(self, name: FromPath[str], acting: Acting, backend: Backend) -> None:
         """Remove a plan that no key uses."""
-        await _plan(listed, name)  # a missing plan is a 404
-        await named.remove_plan(acting, name)
+        async with backend.listing:
+            await _plan(acting, name)  # a missing plan is a 404
+            await named.remove_plan(acting, name)
 
 
 class PartnersController(Controller):
-    """Limits that all keys of a partner share, and whom to ask there."""
+    """Limits that all keys of a partner share, and its contact."""
 
     path = "/partners"
     guards = (needing(Right.KEYS),)
@@ -101,13 +103,14 @@ class PartnersController(Controller):
 
     @put("/{name:str}", responses=CHANGING | {201: ResponseSpec(PartnerView)}, response_headers=TAGGED)
     async def set_partner(
-        self, name: FromPath[str], data: JSONBody[PartnerOrder], acting: Acting, listed: Listed
+        self, name: FromPath[str], data: JSONBody[PartnerOrder], acting: Acting, backend: Backend
     ) -> Response[PartnerView]:
         """Set, or replace, the limits and the contact of a partner. Its keys have them within 5 s."""
         name = _partner_name(name)
         contact = checked("contact", data.contact, can_be_empty=True)
-        before, partner = await named.set_partner(acting, name, data.terms.terms(), contact)
-        view = await view_of_partner(listed, partner)
+        async with backend.listing:
+            before, partner = await named.set_partner(acting, name, data.terms.terms(), contact)
+            view = await view_of_partner(acting, partner)
         return answer(view, view.revision, 201 if before is None else 200)
 
 

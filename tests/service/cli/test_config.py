@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from config import resources
+from config.metadata import names
 from config.resources import memory_source, processors_source
-from config.settings import names
 from tests.service.conftest import Cli
 
 SECRET = "hunter2-and-a-few-more-characters"

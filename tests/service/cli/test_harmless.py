@@ -20,7 +20,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from config import settings
+from config.metadata import names
 from service.embedded.owner import EmbeddedServers
 from service.keys import pepper
 from service.keys.store import KeyStore
@@ -247,7 +247,7 @@ def test_no_value_of_an_option_comes_back_as_it_was(world: World, path: tuple[st
 
 def test_no_setting_comes_back_as_it_was(world: World) -> None:
     """Some of them: all errors go the same way out."""
-    for name in sorted(settings.names())[::8]:
+    for name in sorted(names())[::8]:
         run(world.env | {f"FORECAST_{name.upper()}": HOSTILE}, "config", "--json")
     run(world.env | {"FORECAST_DATA_DIR": NOT_TEXT}, "config", "--json")
     run(world.env | {"FORECAST_DATA_DIR": HOSTILE}, "config")

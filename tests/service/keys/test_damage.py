@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from service.keys import audit
 from service.keys.changes import adopt
-from service.keys.errors import ForeignStoreError
+from service.keys.errors import DamagedRecordError, ForeignStoreError
 from service.keys.record import (
     IDENTITY,
-    DamagedRecordError,
     KeyState,
     KeyView,
     StoreIdentity,

@@ -5,7 +5,8 @@ import re
 from msgspec import inspect
 
 from config.loading import DURATIONS, load
-from config.settings import Settings, describe_setting, is_secret, is_url, names
+from config.metadata import describe_setting, is_secret, is_url, names
+from config.settings import Settings
 from tests.support.markdown import ROOT, generated_from, written_table
 
 SETTINGS_PAGE = ROOT / "docs/reference/settings.md"

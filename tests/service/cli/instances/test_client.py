@@ -56,6 +56,13 @@ def test_a_change_is_sent_with_the_write_token_or_not_at_all() -> None:
         assert (said.method, said.token, said.body) == ("POST", f"Bearer {WRITE}", b"{}")
 
 
+def test_a_change_names_a_user_with_any_letters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_USER", "Жанна")
+    with listening() as listener:
+        listener.answer("/caches/purge", Purged(3, 4))
+        assert asking(listener.url, write=WRITE).post("/caches/purge", {}, Purged) == Purged(3, 4)
+
+
 @pytest.mark.parametrize(
     ("status", "code", "says"),
     [
