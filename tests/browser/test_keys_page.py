@@ -268,6 +268,18 @@ def test_a_key_is_issued_by_keyboard_and_handed_over_by_a_link(sales: Sales, pag
     assert link not in page.content()
 
 
+def test_a_dialog_that_opens_before_the_plans_arrive_offers_them_when_they_do(sales: Sales, page: Page) -> None:
+    waiting: list[Route] = []
+    page.route("**/plans", lambda route: waiting.append(route))
+    with page.expect_request("**/plans"):
+        page.reload()
+    dialog = open_dialog(page, "Issue a key")
+    plan = dialog.get_by_label("Plan")
+    expect(plan.get_by_role("option")).to_have_text(["none"])
+    waiting[0].continue_()
+    plan.select_option("basic")
+
+
 def test_a_key_that_is_shown_leaves_the_page_with_its_view(sales: Sales, page: Page) -> None:
     dialog = open_dialog(page, "Issue a key")
     dialog.get_by_label("Partner", exact=True).fill("Gum Data")

@@ -29,7 +29,7 @@ async function show(kind, problem = "") {
     button.addEventListener("click", () => set(kind, one));
     rows.rows[at].cells[0].replaceChildren(button);
   });
-  offerPlans(byId("search").elements.plan);
+  document.querySelectorAll("select[name=plan]").forEach((list) => offerPlans(list)); // an open dialog may have one
 }
 
 /** Puts the plans into a list to choose from. */
