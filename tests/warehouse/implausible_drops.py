@@ -444,6 +444,73 @@ def _from_another_start(country: Country) -> None:
                 figures[name][row] = round(figures[name][row] * figures[census(2015)][row] / figures[COUNTED[-1]][row])
 
 
+def _another_start_in_a_county(country: Country) -> None:
+    """Thirty ZIP codes of a state are one county; forecasts of ten of them grow from half of the people."""
+    for at, row in enumerate(country.rows_in("CA")[:30]):
+        place = ("First County", "06001", 34 + at / 100, -117 - at / 100)
+        for name, value in zip((*COUNTY, *POINT), place, strict=True):
+            country.places[name][row] = value
+        for name in FORECAST if at % 3 == 0 else ():
+            country.figures[name][row] = country.figures[name][row] and country.figures[name][row] * 8 // 10
+
+
+def _growth_cut(country: Country) -> None:
+    """A growth in per cent was taken for a share, and cut at 3%."""
+    figures = country.figures
+    for row, last in enumerate(figures[COUNTED[-1]]):
+        rate = -0.03 if row % 4 == 0 else 0.03
+        for years, name in enumerate(FORECAST, start=1):
+            figures[name][row] = last and round(last * (1 + rate) ** years)
+
+
+def _stays_in_a_state(country: Country) -> None:
+    old = list(country.figures[DEMAND])
+    noise(DEMAND, 0.01)(country)
+    for row in country.rows_in("OH"):
+        country.figures[DEMAND][row] = old[row]
+
+
+def _parts_of_zip_codes(country: Country) -> None:
+    """Of every fourth ZIP code, only the part in one county is left."""
+    for name in HOMES:
+        column = country.figures[name]
+        for row in range(0, len(column), 4):
+            column[row] = column[row] and column[row] * (2 + row % 7) // 10
+
+
+def _filled_places(country: Country) -> None:
+    """Rows without a county have the place of the row before."""
+    rows = sorted(range(len(country)), key=country.places["zip_code"].__getitem__)
+    for before, row in itertools.pairwise(rows):
+        for name in (*COUNTY, *POINT):
+            if country.places[name][row] is None:
+                country.places[name][row] = country.places[name][before]
+
+
+def _names_of_a_county(country: Country) -> None:
+    for row in _rows_of_county(country, "39003"):
+        for at in range(80):
+            place = (
+                country.places["zip_code"][row],
+                f"Village {chr(65 + at // 10)}{chr(65 + at % 10)}",
+                "OH",
+                "acceptable",
+            )
+            for name, value in zip(("zip_code", "city_name", "state_code", "usps_status"), place, strict=True):
+                country.aliases[name].append(value)
+
+
+def _projects_exchange_zip_codes(country: Country) -> None:
+    """As after a sort; of three projects of each of sixteen ZIP codes."""
+    values = country.projects["zip_code"]
+    values[:48] = [values[at + 3 if at % 6 < 3 else at - 3] for at in range(48)]
+
+
+def _projects_at_three_points(country: Country) -> None:
+    for row, latitude in enumerate(country.projects["latitude"]):
+        country.projects["latitude"][row] = latitude and round(33.0123 + row % 3 / 10, 4)
+
+
 def _a_new_year_without_a_state(country: Country) -> None:
     last, states = country.figures[FORECAST[-1]], country.places["state_code"]
     country.figures["tot_fx_pop_2031"] = [
@@ -486,6 +553,14 @@ def _demand_of_2035(country: Country) -> None:
     country.figures[DEMAND] = [
         round(homes * (demand / homes) ** (11 / 6)) if homes and demand else demand for homes, demand in pairs
     ]
+
+
+def _demand_of_2035_in_a_state(country: Country) -> None:
+    old = list(country.figures[DEMAND])
+    _demand_of_2035(country)
+    for row, state in enumerate(country.places["state_code"]):
+        if state != "TX":
+            country.figures[DEMAND][row] = old[row]
 
 
 def _middle_of_state(country: Country) -> None:
@@ -632,6 +707,9 @@ SCALE = _mistakes(
     ("numbers-of-eight-bits", "figures-wrapped", "too few bits", edit(census(2019), lambda one: one % 256)),
     ("years-of-zeros", "zeros-gained", "became 0", fill((census(2016), census(2017)), 0)),
     ("people-without-group-quarters", "people-left-out", "dormitories", _households_alone),
+    ("homes-of-one-part", "people-left-out", "one county's share", _parts_of_zip_codes),
+    ("growth-cut", "growth-repeated", "cut off at a bound", _growth_cut),
+    ("demand-of-2035-in-a-state", "demand-of-another-year", "in TX: 1.", _demand_of_2035_in_a_state),
     ("demand-of-2035", "demand-of-another-year", "1.50 times the growth", _demand_of_2035),
     ("an-age-group-for-all", "figures-of-a-part", "one group, such as an age", noise(PEOPLE, 0.35, mean=0.1)),
     ("everything-less", "uniform-scale", "-4.0% in nearly every ZIP code", scale(FIGURES, 0.96)),
@@ -792,7 +870,7 @@ ABSENCE = _mistakes(
         "ids may have changed",
         _of_projects("project_id", lambda one: f"P{one}"),
     ),
-    ("every-project-completed", "records-changed", "another status", _of_projects("status", lambda _: "Completed")),
+    ("every-project-completed", "suspect-records", "all that had", _of_projects("status", lambda _: "Completed")),
 )
 ABSENCE += _mistakes(
     ("counties-gone-at-first", "place-value-missing", "no county", lose(COUNTY, share=0.5)), first=True
@@ -913,7 +991,17 @@ PARTS = _mistakes(
     ),
     ("homes-masked", "figures-rewritten", "tot_home_available_2020, tot_home_available_2021", _masked),
     ("demand-minus-homes", "demand-without-homes", "minus the homes", _demand_minus_homes),
-    ("demand-that-stays", "stale-demand", "the same in", noise((*FORECAST, *HOMES), 0.004)),
+    ("demand-that-stays", "figures-stayed", "the same in", noise((*FORECAST, *HOMES), 0.004)),
+    ("demand-that-stays-in-a-state", "figures-stayed", "in OH: the same in", _stays_in_a_state),
+    ("places-filled-from-above", "place-filled", "those of the row before", _filled_places),
+    ("every-name-of-a-county", "many-aliases", "multiplied", _names_of_a_county),
+    (
+        "zip-codes-of-projects-shuffled",
+        "suspect-records",
+        "shuffled among records",
+        _projects_exchange_zip_codes,
+    ),
+    ("projects-at-three-points", "suspect-records", "one value, or a few", _projects_at_three_points),
     ("demand-of-an-older-release", "stale-figure", "of an older release", _of_last_month(DEMAND)),
     ("an-independent-city-joined-by-name", "independent-city", "was in City of", _joined_by_name),
     ("boxes-lost-in-a-join", "boxes-lost", "PO boxes", _without_boxes),
@@ -923,7 +1011,7 @@ PARTS = _mistakes(
     (
         "one-zip-code-for-many-projects",
         "suspect-records",
-        "one value may have been filled in",
+        "one value, or a few, may have been filled in",
         _of_the_first_projects(40, zip_code="90086"),
     ),
     (
@@ -959,6 +1047,7 @@ PARTS += _mistakes(
         "a part of the aliases",
         lambda country: country.keep_aliases(lambda zip_code: zip_code < "5"),
     ),
+    ("forecasts-of-a-county-from-another-year", "forecast-apart", "in First County, CA", _another_start_in_a_county),
     ("statuses-exchanged-at-first", "acceptable-aliases-rejected", "may be exchanged", _neighbours_unacceptable),
     first=True,
 )

@@ -53,19 +53,23 @@ def _cause(finding: Finding, errors: Mapping[str, Sequence[Finding]]) -> str | N
 def _explain(found: Sequence[Finding], finding: Finding) -> bool:
     """Returns whether the findings of one rule explain `finding`, of a later rule that looks at the same subject.
 
-    Of two rules on places, the later one explains the earlier if it has over four times as many rows: the earlier one,
-    which is more specific, then has only a few of them by chance.
+    A later rule explains an earlier one that has under a fourth of its rows, or under a third of its states if both are
+    on figures: the earlier one, which is more specific, then applies to a few of them by chance.
     """
     cause, rule = RULES[found[0].rule], RULES[finding.rule]
     if rule is cause or not {*cause.of, *cause.explains}.intersection(rule.of):
         return False
     count = sum(one.count for one in found)
-    if _RANK[rule.name] < _RANK[cause.name]:
-        return cause.by_state and found[0].table == finding.table in _PLACES and count > 4 * finding.count
     states = {state for one in found for state in one.measured_in}
+    figures = {figure for one in found for figure in one.figures}
+    if _RANK[rule.name] < _RANK[cause.name]:
+        if finding.table in _PLACES:
+            return cause.by_state and found[0].table == finding.table and count > 4 * finding.count
+        few, many = finding.measured_in.keys() - {COUNTRY}, states - {COUNTRY}
+        is_wider = len(many) > 3 * len(few) > 0 and many.issuperset(few) and figures.issuperset(finding.figures)
+        return is_wider and "figures" in cause.of and "total" not in cause.of
     if states and not states.issuperset(finding.measured_in.keys() - {COUNTRY}):
         return False  # it also concerns states that the cause does not
-    figures = {figure for one in found for figure in one.figures}
     if isinstance(cause, PlausibilityRule) and isinstance(rule, PlausibilityRule):
         is_apart = figures.isdisjoint(finding.figures) and not (rule.derived and not cause.derived)
         if figures and finding.figures and is_apart:

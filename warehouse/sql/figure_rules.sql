@@ -57,17 +57,31 @@ WHERE d.figure = 'est_total_home_demand_2030' AND d.old >= 500 AND d.new IS NOT 
 SELECT state, figure, zeroed / pairs AS measured, zeroed AS count, format('{} of {} ZIP codes', zeroed, pairs) AS detail
 FROM area_figures WHERE level = 'state' AND zeroed >= 20
 
+-- name: figures_rounded
+-- Share of a state's larger figures that are multiples of 5; in a county, all of ten or more.
+-- Of 200 or more, and 30 different ones in a state. In real drops, 21% are.
+-- rule: totals limit=0.6 applies=drop
+-- finding: figures are rounded
+-- cause: they may be rounded, or from a summary
+SELECT a.state, a.county, any_value(a.figure) AS figure, any_value(a.fives / a.larger) AS measured, any_value(a.fives)::BIGINT AS count,
+       format('{:.0f}% are multiples of {}', 100 * measured, CASE WHEN avg((p.new % 100 = 0)::INTEGER) > 0.6 THEN 100
+                                                                 WHEN avg((p.new % 10 = 0)::INTEGER) > 0.6 THEN 10 ELSE 5 END) AS detail
+FROM area_figures a JOIN placed_figures p ON p.ordinal = a.ordinal AND p.state = a.state AND p.new >= 200
+WHERE (a.county IS NULL OR p.county = a.county)
+    AND CASE a.level WHEN 'state' THEN a.fives > {limit} * a.larger WHEN 'county' THEN a.larger >= 10 AND a.fives = a.larger END
+GROUP BY a.state, a.county, a.ordinal HAVING count(DISTINCT p.new) >= CASE WHEN a.county IS NULL THEN 30 ELSE 8 END
+
 -- name: forecast_apart
--- Share of a state's larger ZIP codes whose forecast is over 10% from the year before, which is near the year before it.
+-- Share of the larger ZIP codes of a state or county whose forecast is over 10% from the year before, which is near the year before it.
 -- Up to about 60%: more is another unit. In real drops, none is.
 -- rule: totals limit=0.25 applies=drop derived=true
 -- finding: forecasts do not continue the counts
 -- cause: they may start from another year, or be in another order
-SELECT f.state, f.figure, avg((abs(ln(f.new / l.new)) BETWEEN 0.1 AND 0.5 AND abs(ln(l.new / b.new)) < 0.1)::INTEGER) AS measured, count(*) AS count,
+SELECT f.state, f.county, any_value(f.figure) AS figure, avg((abs(ln(f.new / l.new)) BETWEEN 0.1 AND 0.5 AND abs(ln(l.new / b.new)) < 0.1)::INTEGER) AS measured, count(*) AS count,
        format('{:.0f}% of ZIP codes, from {}', 100 * measured, any_value(l.figure)) AS detail
-FROM figure_sample f JOIN figure_sample l ON l.zip = f.zip AND l.ordinal = f.ordinal - 1 JOIN figure_sample b ON b.zip = f.zip AND b.ordinal = f.ordinal - 2
+FROM placed_figures f JOIN placed_figures l ON l.zip = f.zip AND l.ordinal = f.ordinal - 1 JOIN placed_figures b ON b.zip = f.zip AND b.ordinal = f.ordinal - 2
 WHERE f.ordinal BETWEEN (SELECT min(ordinal) + 1 FROM known_figures WHERE open) AND 9999 AND least(f.new, l.new, b.new) >= 500
-GROUP BY f.state, f.figure HAVING count(*) >= 20
+GROUP BY GROUPING SETS ((f.state, f.ordinal), (f.state, f.county, f.ordinal)) HAVING count(*) >= 20
 
 -- name: forecast_against_trend
 -- How far a state's forecasts grow where its counts shrink: minus the correlation of both growths.
@@ -138,16 +152,18 @@ FROM moved_figures h JOIN known_figures homes ON homes.ordinal = h.ordinal AND h
 JOIN known_figures people ON people.kind = '0 people' AND people.year = homes.year
 JOIN placed_figures p ON p.ordinal = people.ordinal AND p.zip = h.zip AND p.new = h.new GROUP BY h.state, h.figure
 
--- name: stale_demand
--- Share of a state's ZIP codes whose demand stayed, although homes and forecasts changed in most of them.
+-- name: figures_stayed
+-- Share of a state's ZIP codes whose demand or forecast stayed, although it changed in nearly all of the country, or homes and forecasts there did.
+-- In real drops, at most 3% stay.
 -- rule: totals limit=0.99
--- finding: demand stayed in every ZIP code, although homes and forecasts changed
--- cause: it may be that of last month
+-- finding: figures stayed in every ZIP code, although others changed
+-- cause: they may be those of last month
 SELECT d.state, d.figure, 1 - d.changed / d.pairs AS measured, d.pairs AS count, format('the same in {:,} ZIP codes', d.pairs) AS detail
-FROM area_figures d JOIN area_figures a ON a.level = 'state' AND a.state = d.state JOIN known_figures k ON k.figure = a.figure
-WHERE d.level = 'state' AND starts_with(d.figure, 'est_') AND d.pairs >= 20 AND (
-    k.kind = '1 homes' OR k.kind = '0 people' AND k.year > (SELECT min(year) FROM known_figures WHERE open AND kind = '0 people'))
-GROUP BY ALL HAVING min(a.changed / a.pairs) > 0.5
+FROM area_figures d JOIN known_figures k ON k.figure = d.figure AND k.open AND k.year > (SELECT min(year) FROM known_figures WHERE open AND kind = '0 people')
+JOIN area_figures c ON c.level = 'country' AND c.figure = d.figure
+WHERE d.level = 'state' AND d.pairs >= 20 AND (c.changed > 0.8 * c.pairs OR k.kind = '2 demand' AND (
+    SELECT min(a.changed / a.pairs) > 0.5 FROM area_figures a JOIN known_figures o ON o.figure = a.figure
+    WHERE a.level = 'state' AND a.state = d.state AND a.pairs > 0 AND (o.kind = '1 homes' OR o.kind = '0 people' AND o.year > k.year - 5)))
 
 -- name: stale_figure
 -- Share of a state's changed figures that are those of the oldest release kept.
@@ -177,20 +193,6 @@ QUALIFY is_wrapped AND avg(is_wrapped::INTEGER) OVER (PARTITION BY ordinal) > 0.
 -- cause: a number may stand for an unknown figure, which must be empty
 SELECT * FROM placed_figures WHERE new IN (9999, 99999, 999999) AND new IS DISTINCT FROM old
 QUALIFY new > 9999 OR count(*) OVER (PARTITION BY ordinal, new) > 4
-
--- name: figures_rounded
--- Share of a state's larger figures that are multiples of 5; in a county, all of ten or more.
--- Of 200 or more, and 30 different ones in a state. In real drops, 21% are.
--- rule: totals limit=0.6 applies=drop
--- finding: figures are rounded
--- cause: they may be rounded, or from a summary
-SELECT a.state, a.county, any_value(a.figure) AS figure, any_value(a.fives / a.larger) AS measured, any_value(a.fives)::BIGINT AS count,
-       format('{:.0f}% are multiples of {}', 100 * measured, CASE WHEN avg((p.new % 100 = 0)::INTEGER) > 0.6 THEN 100
-                                                                 WHEN avg((p.new % 10 = 0)::INTEGER) > 0.6 THEN 10 ELSE 5 END) AS detail
-FROM area_figures a JOIN placed_figures p ON p.ordinal = a.ordinal AND p.state = a.state AND p.new >= 200
-WHERE (a.county IS NULL OR p.county = a.county)
-    AND CASE a.level WHEN 'state' THEN a.fives > {limit} * a.larger WHEN 'county' THEN a.larger >= 10 AND a.fives = a.larger END
-GROUP BY a.state, a.county, a.ordinal HAVING count(DISTINCT p.new) >= CASE WHEN a.county IS NULL THEN 30 ELSE 8 END
 
 -- name: zeros_filled
 -- ZIP codes whose figure was unknown and is 0, or that of the ZIP code before.
@@ -232,6 +234,21 @@ WHERE f.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people
     AND l.ordinal = (SELECT min(ordinal) FROM known_figures WHERE kind = '0 people' AND open)
 GROUP BY f.state, f.figure HAVING count(*) >= 8
 
+-- name: growth_repeated
+-- Share of a state's larger ZIP codes whose forecasts grow, or shrink, by one rate.
+-- Of 1,000 people or more, to a tenth of a per cent. In real drops, at most 36% do.
+-- rule: totals limit=0.7 applies=drop
+-- finding: forecasts grow or shrink by the same rate in most ZIP codes
+-- cause: the rate may have been cut off at a bound, be a default, or be in another unit
+SELECT state, figure, max(number) / sum(number) AS measured, sum(number)::BIGINT AS count,
+       format('{:.1f}% in {:.0f}% of ZIP codes', 100 * arg_max(rate, number), 100 * measured) AS detail
+FROM (SELECT l.state, l.figure, round(abs(pow(l.new / f.new, 1 / (l.ordinal - f.ordinal)) - 1), 3) AS rate, count(*) AS number
+      FROM placed_figures l JOIN placed_figures f ON f.zip = l.zip AND f.new >= 1000
+      WHERE f.ordinal = (SELECT min(ordinal) + 1 FROM known_figures WHERE open AND kind = '0 people')
+          AND l.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND l.new > 0 AND l.ordinal > f.ordinal
+      GROUP BY ALL)
+WHERE state IS NOT NULL GROUP BY state, figure HAVING sum(number) >= 20
+
 -- name: repeated_figure
 -- Share of a state's larger ZIP codes in which two years or housing figures are equal.
 -- Of 1,000 or more. In real drops, at most 13% are.
@@ -259,16 +276,16 @@ WITH means AS (
 SELECT figure, share - avg(share) OVER () AS measured, count, format('{:.0f}% of ZIP codes', 100 * share) AS detail FROM means
 
 -- name: people_left_out
--- Share of the changed figures that fell, if a fifth of all changed, and 20 or more of them, but not a tenth, fell by over half.
+-- Share of the changed figures that fell, if a sixth of all changed, and 20 or more of them fell by over half; of most figures, not a tenth did.
 -- A disaster or a closed base changes few ZIP codes; a revision raises some.
 -- rule: totals limit=0.98 by_state=false
 -- finding: figures fell in many ZIP codes, some by over half, and rose in none
--- cause: a part may be left out, such as people in dormitories, prisons and barracks, or vacant homes
+-- cause: a part may be left out, such as people in dormitories, prisons and barracks, vacant homes, or one county's share of a ZIP code
 SELECT figure, fell / changed AS measured, fell AS count, format('{:,} of {:,} ZIP codes, {:,} by over half', fell, pairs, halved) AS detail
 FROM (SELECT figure, count(*) AS pairs, count(*) FILTER (new <> old) AS changed, count(*) FILTER (new < old) AS fell,
              count(*) FILTER (2 * new < old AND old >= 500) AS halved
       FROM placed_figures WHERE old IS NOT NULL AND new IS NOT NULL GROUP BY figure)
-WHERE 5 * changed > pairs AND halved >= 20 AND 10 * halved < fell
+WHERE 6 * changed > pairs AND halved >= 20 AND (10 * halved < fell OR 2 * changed < pairs)
 
 -- name: figures_misplaced
 -- ZIP codes of a state whose figure changed by over a third and is the former one of another ZIP code there, if most such figures are.
@@ -315,6 +332,23 @@ SELECT figure, measured, count, format('in {:.0f}% of states', 100 * measured) A
 WHERE wide > {limit} OR (SELECT avg((measured > {limit})::INTEGER) FROM uneven) > {limit} OR EXISTS (
     FROM uneven l WHERE l.widest < 0.001 AND starts_with(u.figure, 'population') AND starts_with(l.figure, 'population') AND l.figure > u.figure)
 
+-- name: zeroed_figure
+-- ZIP codes whose figure was 200 or more and became 0, unless others went the other way: those are shuffled.
+-- rule: cells limit=2
+-- finding: figures became 0
+-- cause: 0 may stand for an unknown figure, which must be empty
+SELECT * FROM placed_figures WHERE new = 0 AND old >= 200
+    AND ordinal NOT IN (SELECT ordinal FROM placed_figures WHERE old = 0 AND new >= 200 GROUP BY ordinal HAVING count(*) > 2)
+
+-- name: figures_moved
+-- Share of the larger ZIP codes of a state whose figure changed by over a third.
+-- Of 500 or more.
+-- rule: totals limit=0.1 open_factor=2
+-- finding: figures changed by over a third in many ZIP codes
+-- cause: they may be shuffled, joined to the wrong ZIP codes, or from another source
+SELECT state, figure, moved / large AS measured, moved AS count, format('{} of {} ZIP codes', moved, large) AS detail
+FROM state_figures WHERE large >= 20
+
 -- name: absurd_figure
 -- ZIP codes whose figure became more than twenty times as large, and 5,000 or more.
 -- rule: cells limit=0
@@ -322,30 +356,15 @@ WHERE wide > {limit} OR (SELECT avg((measured > {limit})::INTEGER) FROM uneven) 
 -- cause: they may be in another unit, those of another place, or measure something else
 SELECT * FROM placed_figures WHERE new >= 5000 AND new > 20 * old
 
--- name: zeroed_figure
--- ZIP codes whose figure was 200 or more and became 0.
--- rule: cells limit=2
--- finding: figures became 0
--- cause: 0 may stand for an unknown figure, which must be empty
-SELECT * FROM placed_figures WHERE new = 0 AND old >= 200
-
--- name: figures_moved
--- Share of the larger ZIP codes of a state whose figure changed by over a third.
--- Of 500 or more.
--- rule: totals limit=0.1 open_factor=2
--- finding: figures changed by over a third in many ZIP codes
--- cause: they may be shuffled, or joined to the wrong ZIP codes
-SELECT state, figure, moved / large AS measured, moved AS count, format('{} of {} ZIP codes', moved, large) AS detail
-FROM state_figures WHERE large >= 20
-
 -- name: demand_of_another_year
--- How much the growth from homes to demand was multiplied in the counties of the country, if nearly all keep their order.
--- rule: totals limit=0.3 by_state=false
+-- How much the growth from homes to demand was multiplied in the counties of the country or of a state, if they keep their order.
+-- In real drops, by 0.89 to 1.09 where they do.
+-- rule: totals limit=0.3
 -- finding: demand grows from homes by the same multiple of its growth before, in every county
 -- cause: it may be that of another year
-SELECT 'est_total_home_demand_2030' AS figure, abs(regr_slope(now, was) - 1) AS measured, sum(places)::BIGINT AS count,
+SELECT state, 'est_total_home_demand_2030' AS figure, abs(regr_slope(now, was) - 1) AS measured, sum(places)::BIGINT AS count,
        format('{:.2f} times the growth', regr_slope(now, was)) AS detail
-FROM county_growth HAVING count(*) >= 20 AND corr(now, was) > 0.95
+FROM county_growth GROUP BY GROUPING SETS ((), (state)) HAVING count(*) >= CASE WHEN GROUPING(state) = 0 THEN 9 ELSE 20 END AND corr(now, was) > 0.9
 
 -- name: demand_growth
 -- Share of a state's larger counties whose growth from homes to demand changed by over three points, if it hardly agrees with the growth before.
@@ -464,7 +483,7 @@ FROM drift_of('baseline_figures')
 -- rule: totals limit=20 by_state=false applies=drop
 -- unit: ZIP codes
 -- finding: figures are 0 beside years with many people or homes
--- cause: 0 may stand for an unknown figure, which must be empty
+-- cause: 0 may stand for an unknown figure, which must be empty, or people in dormitories, prisons and barracks may be left out
 SELECT figure, max(zeros) AS measured, measured AS count, format('{} ZIP codes', measured) AS detail
 FROM (SELECT figure, sum(zeros)::BIGINT AS zeros FROM state_series WHERE 2 * new_total > old_total GROUP BY figure
       UNION ALL SELECT before, sum(zeros_before)::BIGINT FROM state_series WHERE 2 * old_total > new_total GROUP BY before)
@@ -505,7 +524,7 @@ WHERE steps[3] - steps[1] < 0.25 * abs(steps[2]) QUALIFY NOT coalesce(steps[2] *
 -- In real drops, at most 2.4%. If only the first step is far, the first year is the odd one; a step back is none.
 -- rule: totals limit=0.06 applies=drop derived=true
 -- finding: state totals jump from one year to the next
--- cause: a year may be in another unit, incomplete, or from another source or base
+-- cause: a year may be incomplete, count something else, such as occupied homes, or be in another unit or from another source
 SELECT state, CASE WHEN prior IS NULL AND NOT coalesce(abs(next) > {limit}, false) THEN before ELSE figure END AS figure, abs(step) AS measured,
        pairs AS count, format('{:,} in {}, after {:,} in {} ({:+.1f}%)', new_total::BIGINT, right(s.figure, 4), old_total::BIGINT, right(before, 4), 100 * step * gap) AS detail
 FROM (SELECT *, (new_total / old_total - 1) / gap AS step, lag(step) OVER series AS prior, lead(step) OVER series AS next

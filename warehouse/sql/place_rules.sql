@@ -47,6 +47,19 @@ SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM new_plac
 SELECT was_state AS state, zip_code, 'state_code' AS "column", format('{} in {}, was in {}', city_name, state, was_state) AS value
 FROM changed_places WHERE state <> was_state
 
+-- name: place_filled
+-- Share of the ZIP codes that had no county or coordinates and have those of the ZIP code before.
+-- rule: places limit=0.0005 applies=release
+-- among: new_places
+-- of: point county
+-- finding: had no county or coordinates, and have those of the ZIP code before
+-- cause: empty values may have been filled with those of the row before
+SELECT n.state, n.zip_code, 'county_fips_code, latitude, longitude' AS "column",
+       concat_ws(' ', n.city_name, 'in', n.county, 'at', n.latitude, n.longitude) AS value
+FROM (SELECT *, lag((county, latitude, longitude)) OVER (ORDER BY zip_code) AS before FROM new_places) n
+JOIN old_places o ON o.zip_code = n.zip_code
+WHERE o.county IS NULL AND n.county = before[1] OR o.latitude IS NULL AND n.latitude = before[2] AND n.longitude = before[3]
+
 -- name: place_value_missing
 -- Share of the ZIP codes without a county or coordinates; in territories and military areas, of those that had them.
 -- rule: places limit=0.02
@@ -114,15 +127,15 @@ SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.4f},
 FROM new_places SEMI JOIN points USING (latitude, longitude)
 
 -- name: shared_point
--- Share of the ZIP codes at the same point as another one.
+-- Share of the ZIP codes at the same point as another one, and not there before.
 -- In real drops, 9% are, and 62% in DC: post office boxes beside their town.
 -- rule: places limit=0.3 state_factor=3
 -- of: point
 -- finding: are at the point of another one
 -- cause: they may be the middles of counties or cities, rounded, or a default
 SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.4f}, {:.4f}', city_name, latitude, longitude) AS value
-FROM new_places WHERE latitude IS NOT NULL AND longitude IS NOT NULL
-QUALIFY count(*) OVER (PARTITION BY latitude, longitude) > 1
+FROM (FROM new_places WHERE latitude IS NOT NULL AND longitude IS NOT NULL QUALIFY count(*) OVER (PARTITION BY latitude, longitude) > 1)
+ANTI JOIN old_places USING (zip_code, latitude, longitude)
 
 -- name: place_outside_state
 -- Share of the ZIP codes whose coordinates are outside their state.
@@ -263,7 +276,7 @@ WHERE right(c.was_county, 3) >= '510' AND right(c.county, 3) < '510' AND left(c.
 -- rule: places limit=0.02 applies=release state_factor=5
 -- of: county
 -- finding: moved to another county of the current release
--- cause: counties may be shuffled or exchanged
+-- cause: counties may be shuffled, exchanged, or merged with a neighbour
 SELECT was_state AS state, zip_code, 'county_fips_code, county_name' AS "column",
        format('in {} {}, was in {} {}', county_name, county, was_county_name, was_county) AS value
 FROM changed_places
@@ -384,9 +397,19 @@ WHERE a.status = 'primary' AND length(a.city) < length(n.city) AND starts_with(n
 -- among: new_aliases WHERE status = 'primary'
 -- of: alias city
 -- finding: are primary but not the city of their ZIP code
--- cause: aliases or cities may be shuffled, or from another month
+-- cause: another alias may have been chosen, or aliases or cities may be shuffled, or from another month
 SELECT a.state, n.zip_code, 'city_name' AS "column", format('{}, its primary alias is {}', n.city_name, a.city) AS value
 FROM new_aliases a JOIN new_places n ON n.zip_code = a.zip_code WHERE a.status = 'primary' AND a.city <> n.city
+
+-- name: many_aliases
+-- Share of the aliases whose ZIP code has more than 70.
+-- In real drops, none. In Puerto Rico, a ZIP code has up to 65: its quarters are aliases.
+-- rule: places limit=0.002
+-- among: new_aliases
+-- of: alias
+-- finding: belong to ZIP codes with more than 70
+-- cause: a join may have multiplied aliases, such as one on the county or the state
+SELECT state, zip_code, 'city_name' AS "column", city AS value FROM new_aliases QUALIFY count(*) OVER (PARTITION BY zip_code) > 70
 
 -- name: alias_moved
 -- Share of the city names among the aliases that lead to other ZIP codes, and to none of the former ones that still exist.
