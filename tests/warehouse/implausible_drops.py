@@ -1130,4 +1130,6 @@ WRONG_TOGETHER = (
     ("a-year-shuffled-at-first", "homes-shuffled-at-first", "a-year-doubled-at-first"),
     ("a-state-in-thousands", "demand-of-a-county-as-0"),
     ("another-source", "rounded-in-a-county", "homes-of-a-large-county-tenfold"),
+    ("growth-cut", "places-filled-from-above", "zip-codes-of-projects-shuffled"),
+    ("demand-of-2035-in-a-state", "every-name-of-a-county", "projects-at-three-points"),
 )
