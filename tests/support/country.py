@@ -219,6 +219,7 @@ def _projects_of(place: dict[str, Any]) -> Iterator[dict[str, Any]]:
             "project_name": f"{place['city_name']} Lofts {at + 1}",
             "address": f"{at + 1} Mill Street",
             **{name: place[name] for name in ("city_name", "state_code", "zip_code", "latitude", "longitude")},
+            **({"zip_code": None} if status == "Completed" and place["zip_code"][-1] < "6" else {}),  # unknown
             "project_type": "Housing",
             "status": status,
             "total_units": 12 + 8 * at,

@@ -547,20 +547,32 @@ def _households_alone(country: Country) -> None:
                 column[row] = figure * 45 // 100 if row % 15 == 0 else figure - figure * (row % 15) // 1_000
 
 
-def _demand_of_2035(country: Country) -> None:
-    """The growth of eleven years instead of six."""
-    pairs = zip(country.figures[HOMES[-1]], country.figures[DEMAND], strict=True)
-    country.figures[DEMAND] = [
-        round(homes * (demand / homes) ** (11 / 6)) if homes and demand else demand for homes, demand in pairs
-    ]
+def _demand_later(years: int, *states: str) -> Alter:
+    """The growth of `years` instead of six."""
+
+    def alter(country: Country) -> None:
+        demand = country.figures[DEMAND]
+        for row in country.rows_in(*states):
+            homes = country.figures[HOMES[-1]][row]
+            if homes and demand[row]:
+                demand[row] = round(homes * (demand[row] / homes) ** (years / 6))
+
+    return alter
 
 
-def _demand_of_2035_in_a_state(country: Country) -> None:
-    old = list(country.figures[DEMAND])
-    _demand_of_2035(country)
-    for row, state in enumerate(country.places["state_code"]):
-        if state != "TX":
-            country.figures[DEMAND][row] = old[row]
+def _demand_nearly_flat(country: Country) -> None:
+    """The growth was divided by a hundred once more."""
+    homes = country.figures[HOMES[-1]]
+    country.figures[DEMAND] = [one and round(one * (1 + (one % 7 - 3) / 3_000)) for one in homes]
+
+
+def _projects_without_a_zip_code(country: Country) -> None:
+    country.projects["zip_code"] = [one or "90086" for one in country.projects["zip_code"]]
+
+
+def _points_sorted_apart(country: Country) -> None:
+    for name in POINT:
+        country.projects[name][:] = country.projects[name][-9:] + country.projects[name][:-9]
 
 
 def _middle_of_state(country: Country) -> None:
@@ -709,8 +721,8 @@ SCALE = _mistakes(
     ("people-without-group-quarters", "people-left-out", "dormitories", _households_alone),
     ("homes-of-one-part", "people-left-out", "one county's share", _parts_of_zip_codes),
     ("growth-cut", "growth-repeated", "cut off at a bound", _growth_cut),
-    ("demand-of-2035-in-a-state", "demand-of-another-year", "in TX: 1.", _demand_of_2035_in_a_state),
-    ("demand-of-2035", "demand-of-another-year", "1.50 times the growth", _demand_of_2035),
+    ("demand-of-2037-in-a-state", "demand-of-another-year", "in TX: 2.", _demand_later(13, "TX")),
+    ("demand-of-2035", "demand-of-another-year", "in the country: 1.84 times the growth", _demand_later(11)),
     ("an-age-group-for-all", "figures-of-a-part", "one group, such as an age", noise(PEOPLE, 0.35, mean=0.1)),
     ("everything-less", "uniform-scale", "-4.0% in nearly every ZIP code", scale(FIGURES, 0.96)),
     ("a-year-in-thousands", "uniform-scale", "population 2020", scale(census(2020), 0.01)),
@@ -992,6 +1004,8 @@ PARTS = _mistakes(
     ("homes-masked", "figures-rewritten", "tot_home_available_2020, tot_home_available_2021", _masked),
     ("demand-minus-homes", "demand-without-homes", "minus the homes", _demand_minus_homes),
     ("demand-that-stays", "figures-stayed", "the same in", noise((*FORECAST, *HOMES), 0.004)),
+    ("zip-code-by-default", "suspect-records", "one value, or a few", _projects_without_a_zip_code),
+    ("points-sorted-apart", "suspect-records", "shuffled among records", _points_sorted_apart),
     ("demand-that-stays-in-a-state", "figures-stayed", "in OH: the same in", _stays_in_a_state),
     ("places-filled-from-above", "place-filled", "those of the row before", _filled_places),
     ("every-name-of-a-county", "many-aliases", "multiplied", _names_of_a_county),
@@ -1048,6 +1062,7 @@ PARTS += _mistakes(
         lambda country: country.keep_aliases(lambda zip_code: zip_code < "5"),
     ),
     ("forecasts-of-a-county-from-another-year", "forecast-apart", "in First County, CA", _another_start_in_a_county),
+    ("demand-nearly-flat", "repeated-figure", "a rate of growth be 100 times too small", _demand_nearly_flat),
     ("statuses-exchanged-at-first", "acceptable-aliases-rejected", "may be exchanged", _neighbours_unacceptable),
     first=True,
 )
@@ -1131,5 +1146,5 @@ WRONG_TOGETHER = (
     ("a-state-in-thousands", "demand-of-a-county-as-0"),
     ("another-source", "rounded-in-a-county", "homes-of-a-large-county-tenfold"),
     ("growth-cut", "places-filled-from-above", "zip-codes-of-projects-shuffled"),
-    ("demand-of-2035-in-a-state", "every-name-of-a-county", "projects-at-three-points"),
+    ("demand-of-2037-in-a-state", "every-name-of-a-county", "projects-at-three-points"),
 )

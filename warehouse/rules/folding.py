@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 
 import msgspec
 
@@ -22,9 +22,11 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
     would refuse the drop. Once the cause is accepted, its consequences are findings of their own.
     """
     errors = [one for one in findings if one.severity == "error" and one.follows is None]
-    by_rule: dict[str, list[Finding]] = {}
+    ranked: dict[str, list[Finding]] = {}
     for one in sorted(errors, key=lambda one: _RANK[one.rule]):
-        by_rule.setdefault(one.rule, []).append(one)
+        ranked.setdefault(one.rule, []).append(one)
+    last = {rule: any(_outweighs(found, ranked[rule][0]) for found in ranked.values()) for rule in ranked}
+    by_rule = {rule: ranked[rule] for rule in sorted(ranked, key=last.__getitem__)}
     causes = {id(one): _cause(one, by_rule) for one in errors}
     # a rule is a consequence itself if all its findings have a cause
     above = {
@@ -32,42 +34,52 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
     }
     folded = {id(one): one for one in findings}
     for one in errors:
-        top, passed = causes[id(one)], {one.rule}
-        while top and above[top] and top not in passed:
-            passed.add(top)
+        top = causes[id(one)]
+        while top and above[top]:
             top = above[top]
-        if top and top != one.rule:
+        if top:
             folded[id(one)] = msgspec.structs.replace(one, follows=top, remedy=None)
     listed = [folded[id(one)] for one in findings]
     return [_with_consequences(finding, listed) for finding in listed]
 
 
 def _cause(finding: Finding, errors: Mapping[str, Sequence[Finding]]) -> str | None:
-    """Returns the first rule whose errors explain `finding`. `errors` are all errors, by rule, causes first."""
+    """Returns the first rule that explains or outweighs `finding`. `errors` are all errors, by rule, causes first."""
     if not RULES[finding.rule].acceptable:
         return None
     unreadable = _unreadable_cause(finding, [one for found in errors.values() for one in found])
-    return unreadable or next((rule for rule, found in errors.items() if _explain(found, finding)), None)
+    above = takewhile(lambda item: item[0] != finding.rule, errors.items())
+    return unreadable or next(
+        (rule for rule, found in above if _explain(found, finding) or _outweighs(found, finding)), None
+    )
+
+
+def _outweighs(found: Sequence[Finding], finding: Finding) -> bool:
+    """Returns whether `finding` is there by chance: a later rule has four times its rows, or thrice its states.
+
+    Its own rule is more specific, but applies to a small part of what is wrong.
+    """
+    cause, rule = RULES[found[0].rule], RULES[finding.rule]
+    if _RANK[rule.name] >= _RANK[cause.name] or not {*cause.of, *cause.explains}.intersection(rule.of):
+        return False
+    if finding.table in _PLACES:
+        rows = sum(one.count for one in found)
+        return cause.by_state and found[0].table == finding.table and rows > 4 * finding.count
+    states = {state for one in found for state in one.measured_in} - {COUNTRY}
+    few = finding.measured_in.keys() - {COUNTRY}
+    figures = {figure for one in found for figure in one.figures}
+    is_wider = len(states) > 3 * len(few) > 0 and states.issuperset(few) and figures.issuperset(finding.figures)
+    return is_wider and "figures" in cause.of and "total" not in cause.of
 
 
 def _explain(found: Sequence[Finding], finding: Finding) -> bool:
-    """Returns whether the findings of one rule explain `finding`, of a later rule that looks at the same subject.
-
-    A later rule explains an earlier one that has under a fourth of its rows, or under a third of its states if both are
-    on figures: the earlier one, which is more specific, then applies to a few of them by chance.
-    """
+    """Returns whether the findings of one rule explain `finding`, of a later rule that looks at the same subject."""
     cause, rule = RULES[found[0].rule], RULES[finding.rule]
-    if rule is cause or not {*cause.of, *cause.explains}.intersection(rule.of):
+    if _RANK[rule.name] <= _RANK[cause.name] or not {*cause.of, *cause.explains}.intersection(rule.of):
         return False
     count = sum(one.count for one in found)
     states = {state for one in found for state in one.measured_in}
     figures = {figure for one in found for figure in one.figures}
-    if _RANK[rule.name] < _RANK[cause.name]:
-        if finding.table in _PLACES:
-            return cause.by_state and found[0].table == finding.table and count > 4 * finding.count
-        few, many = finding.measured_in.keys() - {COUNTRY}, states - {COUNTRY}
-        is_wider = len(many) > 3 * len(few) > 0 and many.issuperset(few) and figures.issuperset(finding.figures)
-        return is_wider and "figures" in cause.of and "total" not in cause.of
     if states and not states.issuperset(finding.measured_in.keys() - {COUNTRY}):
         return False  # it also concerns states that the cause does not
     if isinstance(cause, PlausibilityRule) and isinstance(rule, PlausibilityRule):

@@ -167,7 +167,9 @@ SELECT coalesce(sum(number), 0)::BIGINT AS changed,
             WHEN sum(number) FILTER (TRY_CAST(new AS DATE) = TRY_CAST(old AS DATE) - 1) > 0.9 * changed THEN 'they are a day early; times may have been converted to another zone'
             WHEN sum(number) FILTER ((new, old) IN (SELECT (old, new) FROM moves)) > 0.9 * changed
             THEN CASE WHEN count(DISTINCT old) > 4 THEN 'values may be shuffled among records' ELSE 'two values may be exchanged' END
-            WHEN '{column}' NOT LIKE '%date' AND count(DISTINCT old) >= 5 AND (max(number_of_new) > 0.9 * changed
+            WHEN '{column}' NOT LIKE '%date' AND count(DISTINCT old) >= 50 AND sum(number) FILTER (new IN (SELECT old FROM moves)) > 0.9 * changed
+            THEN 'values may be shuffled among records'
+            WHEN '{column}' NOT LIKE '%date' AND (count(DISTINCT old) >= 5 OR count(old) = 0 AND (SELECT count(DISTINCT {column}) FROM {old}) >= 5) AND (max(number_of_new) > 0.9 * changed
                  OR count(new) > 0.9 * count(*) AND count(DISTINCT new) < 0.05 * count(DISTINCT old))
             THEN 'one value, or a few, may have been filled in'
             WHEN any_value(lost) IS NOT NULL THEN format('all that had {} have another value now', any_value(lost)) END,

@@ -104,7 +104,7 @@ WITH counties AS (
     SELECT state, county, ordinal, any_value(figure) AS figure, count(old) AS old_count, count(new) AS new_count,
            count(*) FILTER (old >= 10 AND new IS NULL) AS lost, count(*) FILTER (old IS NOT NULL AND new IS NOT NULL) AS pairs,
            sum(old) FILTER (new IS NOT NULL) AS old_total, sum(new) FILTER (old IS NOT NULL) AS new_total,
-           count(*) FILTER (old <> new) AS changed, count(*) FILTER (old > 0 AND new = 0) AS zeroed,
+           count(*) FILTER (old <> new) AS changed, count(*) FILTER (old > 0 AND new = 0) AS zeroed, count(*) FILTER (old = 0 AND new > 0) AS unzeroed,
            count(*) FILTER (new <> current) AS moved, count(*) FILTER (new <> current AND new = old) AS returned,
            count(*) FILTER (new >= 200) AS larger, count(*) FILTER (new >= 200 AND new % 5 = 0) AS fives
     FROM {figures} WHERE state IS NOT NULL GROUP BY state, county, ordinal
@@ -181,11 +181,11 @@ SEMI JOIN (SELECT zip FROM (SELECT DISTINCT state, zip FROM placed_figures WHERE
 WHERE greatest(p.old, p.new) >= 500
 
 -- name: county_growth
--- The growth from homes to demand of counties with 2,000 homes or more, now and before, as a logarithm of up to 0.2.
+-- The growth from homes to demand of counties with 2,000 homes or more, now and before, as a logarithm of up to 0.4.
 -- Without territories, where rates are uncertain.
 CREATE OR REPLACE TEMP VIEW county_growth AS
-SELECT d.state, count(*) AS places, greatest(-0.2, least(0.2, ln(sum(d.old) / sum(h.old)))) AS was,
-       greatest(-0.2, least(0.2, ln(sum(d.new) / sum(h.new)))) AS now
+SELECT d.state, count(*) AS places, greatest(-0.4, least(0.4, ln(sum(d.old) / sum(h.old)))) AS was,
+       greatest(-0.4, least(0.4, ln(sum(d.new) / sum(h.new)))) AS now
 FROM placed_figures d JOIN placed_figures h ON h.zip = d.zip AND h.figure = 'tot_home_available_2023'
 JOIN known_states s ON s.code = d.state AND s.fips < '60'
 WHERE d.figure = 'est_total_home_demand_2030' AND least(d.old, d.new, h.old, h.new) > 0 AND d.new + h.new + d.old + h.old IS NOT NULL

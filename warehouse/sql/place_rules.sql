@@ -116,7 +116,7 @@ QUALIFY count(*) OVER by_state >= 50 AND max(greatest(abs(latitude) % 1, abs(lon
 -- rule: places limit=0.003
 -- of: point
 -- finding: are at one point together
--- cause: a default may have been filled in, such as the middle of a county or state, or what a geocoder did not find
+-- cause: a default may have been filled in, such as the middle of a county or state, or a geocoder found another place of the name, or none
 WITH points AS (
     SELECT latitude, longitude FROM new_places GROUP BY latitude, longitude HAVING count(latitude) > 500
     UNION SELECT latitude, longitude FROM changed_places
