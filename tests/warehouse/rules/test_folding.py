@@ -179,3 +179,28 @@ def test_a_specific_cause_explains_what_it_has_half_the_rows_of(
 ) -> None:
     """If it has only a few of them by chance, what is general explains it."""
     assert tuple(one.follows for one in fold(findings)) == follows
+
+
+def figures(rule: str, *states: str, count: int = 100) -> Finding:
+    measured = dict.fromkeys(states, 0.5)
+    return make_finding(rule, "", figures=("population 2025",), count=count, measured=0.5, measured_in=measured)
+
+
+@pytest.mark.parametrize(
+    ("findings", "follows"),
+    [
+        ((figures("forecast-apart", "TX"), figures("series-shuffled", *"ABC", "TX")), ("series-shuffled", None)),
+        ((figures("forecast-apart", "TX"), figures("series-shuffled", *"AB", "TX")), (None, None)),
+        ((figures("forecast-apart", "TX"), figures("series-drift", *"ABC", "TX")), ("series-drift", None)),
+        ((figures("forecast-apart", "TX"), figures("total-drift", *"ABC", "TX")), (None, None)),
+        (
+            (figures("forecast-apart", "TX"), figures("series-leap"), figures("series-shuffled", *"ABC", "TX")),
+            ("series-shuffled", "series-shuffled", None),
+        ),
+    ],
+)
+def test_a_cause_in_a_few_of_the_states_is_outweighed_by_one_in_all(
+    findings: tuple[Finding, ...], follows: tuple[str | None, ...]
+) -> None:
+    """A total says least, so it outweighs nothing."""
+    assert tuple(one.follows for one in fold(findings)) == follows
