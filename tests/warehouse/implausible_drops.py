@@ -900,7 +900,7 @@ NONSENSE = _mistakes(
         "a-state-at-one-point",
         "point-filled",
         "a default may have been filled in",
-        each(fill("latitude", 40.0, "OH", share=0.6), fill("longitude", -82.5, "OH", share=0.6)),
+        each(fill("latitude", 40.0, "OH"), fill("longitude", -82.5, "OH")),
     ),
     ("points-at-0", "zero-coordinate", "locations.latitude are 0", fill(POINT, 0.0, share=0.03)),
     ("points-exchanged", "place-outside-state", "VT", exchange(*POINT, "VT", "CT")),

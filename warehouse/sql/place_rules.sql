@@ -76,7 +76,7 @@ WHERE n.county IS NULL AND (o.county IS NOT NULL OR s.fips < '60') OR n.latitude
 -- rule: places limit=0.01
 -- of: county
 -- finding: have a county code of another state
--- cause: county codes may be shuffled, or one may have been filled in everywhere
+-- cause: county codes may be shuffled, have lost a zero, or one may have been filled in everywhere
 SELECT n.state, n.zip_code, 'county_fips_code' AS "column", format('{} in {} with {}', n.city_name, n.state, n.county) AS value
 FROM new_places n LEFT JOIN known_states s ON s.code = n.state
 WHERE left(n.county, 2) <> s.fips OR n.county IS NOT NULL AND s.fips IS NULL
@@ -108,7 +108,8 @@ FROM new_places WHERE latitude = trunc(latitude) AND longitude = trunc(longitude
 -- cause: degrees and minutes may be written as decimals: 41.30 for 41° 30'
 SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.4f}, {:.4f}', city_name, latitude, longitude) AS value
 FROM new_places WHERE latitude IS NOT NULL AND longitude IS NOT NULL WINDOW by_state AS (PARTITION BY state)
-QUALIFY count(*) OVER by_state >= 50 AND max(greatest(abs(latitude) % 1, abs(longitude) % 1)) OVER by_state <= 0.6
+QUALIFY count(*) OVER by_state >= 50 AND min(latitude) OVER by_state < max(latitude) OVER by_state
+    AND max(greatest(abs(latitude) % 1, abs(longitude) % 1)) OVER by_state <= 0.6
 
 -- name: point_filled
 -- Share of the ZIP codes that moved to one point together, ten or more from different points, or are at one point with over 500 others.
