@@ -384,7 +384,7 @@ GROUP BY state HAVING count(*) >= 9
 -- Of 500 or more.
 -- rule: cells limit=5
 -- finding: figures jumped in many ZIP codes
--- cause: a few may be shuffled, misplaced or in another unit
+-- cause: they may be shuffled, misplaced, in another unit, or only a part, such as detached homes
 SELECT * FROM placed_figures WHERE greatest(old, new) >= 500 AND abs(ln((new + 1) / (old + 1))) > ln(5)
 
 -- name: people_lost
