@@ -56,33 +56,6 @@ class QuotaReading:
     is `cut_off`: the store is unreachable, or was a moment ago.
     """
 
-    __slots__ = (
-        "_beyond",
-        "_earlier",
-        "_earlier_at",
-        "asked",
-        "at",
-        "base",
-        "begins",
-        "claim",
-        "cut_off",
-        "end",
-        "ends",
-        "first",
-        "is_dry",
-        "is_held",
-        "most",
-        "quota",
-        "spendable",
-        "spendable_until",
-        "state",
-        "totals",
-        "under_way",
-        "until",
-        "waiting",
-        "warn_from",
-    )  # fmt: skip
-
     def __init__(self) -> None:
         self.totals = Totals(0, 0, 0)
         self.quota: Quota | None = None

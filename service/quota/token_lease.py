@@ -40,8 +40,6 @@ class LocalShare:
     Times are in seconds of a clock that never goes back.
     """
 
-    __slots__ = ("_bucket", "_paid", "_rate", "_remaining")
-
     def __init__(self) -> None:
         self._remaining: tuple[int, float] | None = None
         self._bucket: Bucket | None = None
@@ -92,25 +90,6 @@ class TokenLease:
 
     While `tokens` exceeds `low`, and before `renew_at`, an allowance may spend a token itself.
     """
-
-    __slots__ = (
-        "_ahead",
-        "_cost",
-        "_pause",
-        "_token_at",
-        "alone",
-        "denied_until",
-        "is_leased",
-        "local",
-        "local_until",
-        "low",
-        "passed",
-        "rate",
-        "renew_at",
-        "renewing",
-        "tokens",
-        "waiting",
-    )  # fmt: skip
 
     def __init__(self, rate: Rate) -> None:
         self.waiting: deque[Waiter] = deque()
