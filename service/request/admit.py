@@ -12,11 +12,12 @@ import msgspec
 
 from service.base.tracing import step
 from service.keys.record import ApiKey
+from service.quota.batch import outcome_of
 from service.quota.names import HOUR_SECONDS, partner_id
 from service.quota.quota_state import QuotaState
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
-from service.quota.usage import UsageCounters, outcome_of
+from service.quota.usage import UsageCounters
 from service.request.allowance import Allowance, SharedPart
 from service.request.errors import problem
 from service.request.limits import OF_KEY, Limit, Passed, limits_of_key, most_together
