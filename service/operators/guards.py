@@ -59,11 +59,12 @@ def headers_of(connection: AnyConnection) -> list[Header]:
 
 
 def has_right(connection: AnyConnection, needed: Right) -> bool:
-    return access_of(connection).refusal(needed, headers_of(connection)) is None
+    return _refusal(connection, needed) is None
 
 
-def access_of(connection: AnyConnection) -> Access:
-    return cast("Access", connection.app.state["access"])
+def _refusal(connection: AnyConnection, needed: Right) -> str | None:
+    access = cast("Access", connection.app.state["access"])
+    return access.refusal(needed, headers_of(connection))
 
 
 def needing(needed: Right) -> Guard:
@@ -71,7 +72,9 @@ def needing(needed: Right) -> Guard:
 
     # A coroutine, because Litestar runs a function in a thread, which may not start without memory.
     async def guard(connection: AnyConnection, _: BaseRouteHandler) -> None:
-        access_of(connection).require(needed, headers_of(connection))
+        refusal = _refusal(connection, needed)
+        if refusal is not None:
+            raise ApiError(refusal)
         headers = connection.headers
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         # A form on another site cannot declare JSON.
