@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from litestar import Request
@@ -28,6 +28,7 @@ from service.request.response import Header
 WITH_TOKEN: Sequence[SecurityRequirement] = ({"token": []},)
 TOKEN = SecurityScheme("http", scheme="bearer", description="An operators' token. Each tag needs another one.")
 
+READ: tuple[Literal["GET"], Literal["HEAD"]] = ("GET", "HEAD")
 AnyRequest = Request[Any, Any, Any]
 AnyConnection = ASGIConnection[Any, Any, Any, Any]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from litestar import Controller, Response, patch, post, route
@@ -20,7 +20,7 @@ from service.keys.listing import KeyFilter, Newest, Place, key_views
 from service.keys.record import NEVER_USED, DamagedKey, KeyView, MoreOfKey, ShownStatus, WholeKey
 from service.keys.store import KeyStore, now
 from service.operators.access import Right
-from service.operators.guards import AnyRequest, errors, needing
+from service.operators.guards import READ, AnyRequest, errors, needing
 from service.operators.keys.backend import Acting, Backend, Listed
 from service.operators.keys.orders import (
     ChangeOrder,
@@ -39,7 +39,6 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 READING = errors(400, 401, 403, 404, 421, 429, 503)
 CHANGING = errors(400, 401, 403, 404, 409, 412, 413, 415, 421, 422, 503)
-READ: tuple[Literal["GET"], Literal["HEAD"]] = ("GET", "HEAD")
 TAGGED = (ResponseHeader(name="ETag", description="The revision, for If-Match.", value="", documentation_only=True),)
 ISSUED = (
     *TAGGED,

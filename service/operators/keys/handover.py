@@ -15,9 +15,8 @@ from service.keys.errors import KeyStoreError
 from service.keys.handover import open_link
 from service.keys.record import WholeKey
 from service.keys.store import KeyStore
-from service.operators.guards import AnyRequest, address_of, headers_of
+from service.operators.guards import READ, AnyRequest, address_of, headers_of
 from service.operators.keys.backend import Backend, api_error
-from service.operators.keys.controller import READ
 from service.operators.page_files import wants_page
 from service.operators.problems import OPERATOR_CODES
 from service.redis.errors import StoreUnavailable

@@ -20,9 +20,9 @@ from service.keys.listing import (
 from service.keys.record import DamagedKey, PlanName
 from service.keys.store import KeyStore
 from service.operators.access import Right
-from service.operators.guards import needing
+from service.operators.guards import READ, needing
 from service.operators.keys.backend import Acting, Backend, Listed
-from service.operators.keys.controller import CHANGING, READ, READING, TAGGED, answer
+from service.operators.keys.controller import CHANGING, READING, TAGGED, answer
 from service.operators.keys.orders import PartnerOrder, PlanOrder, checked
 from service.request.errors import ApiError
 
