@@ -10,7 +10,13 @@ import msgspec
 from service.base.terms import PARTNER_USAGE, Terms
 from service.keys import audit
 from service.keys.audit import Change, Edit
-from service.keys.errors import BusyRecordError, DamagedRecordError, KeyStoreError, NoSuchPlanError
+from service.keys.errors import (
+    BusyRecordError,
+    DamagedRecordError,
+    KeyStoreError,
+    NoSuchPartnerError,
+    NoSuchPlanError,
+)
 from service.keys.reader import every_key
 from service.keys.record import ApiKey, DamagedKey, KeyState, Named, Partner, Plan, decode_record
 from service.keys.store import KeyStore
@@ -150,6 +156,14 @@ async def set_partner(store: KeyStore, name: str, terms: Terms, contact: str) ->
         return Partner(name=name, terms=terms, contact=contact, revision=0 if partner is None else partner.revision)
 
     return await change(store, Partner, name, "partner-set", edit)
+
+
+async def partner_of(store: KeyStore, name: str) -> Partner:
+    """Returns the limits of a partner. Raises NoSuchPartnerError, StoreUnavailable."""
+    _, partner = await read(store, Partner, name)
+    if partner is None:
+        raise NoSuchPartnerError(f"no limits of partner {name}; `forecast partners list` shows those there are")
+    return partner
 
 
 async def refuse_above_partner(store: KeyStore, partner: str, terms: Terms) -> None:
