@@ -184,19 +184,13 @@ def scrapes_of(instance: WatchedInstance) -> Rounds[bytes]:
 async def _overviews(broadcast: Broadcast) -> AsyncIterator[ServerSentEventMessage]:
     """Yields each overview until the broadcast closes."""
     encoded = broadcast.newest()
-    coming = asyncio.ensure_future(broadcast.next())
-    try:
-        while True:
-            if encoded is not None:
-                yield ServerSentEventMessage(encoded, event="overview")
-            else:
-                yield ServerSentEventMessage(None, comment="wait")
-            await asyncio.wait([coming], timeout=_HEARTBEAT_SECONDS)
-            encoded = None
-            if coming.done():
-                encoded = coming.result()
-                if encoded is None:
-                    return
-                coming = asyncio.ensure_future(broadcast.next())
-    finally:
-        coming.cancel()
+    while True:
+        coming = broadcast.next()  # before the reader has taken this one, which may be slow
+        if encoded is not None:
+            yield ServerSentEventMessage(encoded, event="overview")
+        else:
+            yield ServerSentEventMessage(None, comment="wait")
+        await asyncio.wait([coming], timeout=_HEARTBEAT_SECONDS)
+        encoded = coming.result() if coming.done() else None
+        if coming.done() and encoded is None:
+            return
