@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from service.base.terms import Rate
-from service.quota.gcra import Bucket, Decision, GcraDecision, allowed, decide, pace_of, refused
+from service.quota.gcra import Decision, GcraDecision, allowed, decide, pace_of, refused
 from service.quota.lease_store import Lease
 
 # A slower key calls Redis for every request: they are few, and an unspent token would be a large part of its rate.
@@ -42,7 +42,7 @@ class LocalShare:
 
     def __init__(self) -> None:
         self._remaining: tuple[int, float] | None = None
-        self._bucket: Bucket | None = None
+        self._tat: int | None = None
         self._paid = 0  # theoretical arrival time, in microseconds, up to which all is paid
         self._rate: Rate | None = None
 
@@ -58,17 +58,17 @@ class LocalShare:
             remaining, then = self._remaining
             missing = max(0, self._rate.burst - -(-remaining // workers))
             self._paid = _micros(then) + pace_of(self._rate).cost(missing)
-            self._bucket, self._remaining = Bucket(self._paid), None
-        outcome = decide(self._bucket, self._rate, _micros(now), number, number)
-        self._bucket = outcome.bucket
+            self._tat, self._remaining = self._paid, None
+        outcome = decide(self._tat, self._rate, _micros(now), number, number)
+        self._tat = outcome.tat
         return outcome
 
     def debt(self, now: float) -> int:
         """Returns the whole requests granted here that were neither paid for nor refilled since."""
-        if self._bucket is None or self._rate is None or self._remaining is not None:
+        if self._tat is None or self._rate is None or self._remaining is not None:
             return 0
         pace = pace_of(self._rate)
-        return max(0, self._bucket.tat - max(self._paid, _micros(now))) * pace.requests // pace.micros
+        return max(0, self._tat - max(self._paid, _micros(now))) * pace.requests // pace.micros
 
 
 @lru_cache(maxsize=1024)

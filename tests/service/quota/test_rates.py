@@ -6,7 +6,7 @@ import pytest
 
 from service.base.terms import Rate
 from service.quota.gcra import Decision
-from service.quota.rates import REMEMBERED_KEYS
+from service.quota.rates import MOST_KEYS
 from service.quota.token_lease import FIRST_LOCAL_SECONDS, HELD_SECONDS, LIFE_SECONDS, LOCAL_SECONDS
 from tests.support.leasing import OneWorker
 from tests.support.waiting import PATIENCE, settled
@@ -144,7 +144,7 @@ async def test_a_new_rate_holds_from_the_next_request(
     worker: OneWorker, before: Rate, after: Rate, passes: int
 ) -> None:
     await worker.take(before, 101)
-    worker.leases.buckets.clear()
+    worker.leases.tats.clear()
     worker.leases.calls.clear()
     assert await worker.take(after, 101) == passes
     assert bool(worker.leases.calls) == bool(passes)
@@ -232,9 +232,9 @@ async def test_a_failed_renewal_leaves_the_tokens_that_there_are(worker: OneWork
 
 
 async def test_what_is_held_of_many_keys_is_bounded(worker: OneWorker) -> None:
-    for number in range(REMEMBERED_KEYS * 2):
+    for number in range(MOST_KEYS * 2):
         worker.limiter.try_take(str(number), SLOW)
-    assert len(worker.limiter._token_leases) <= REMEMBERED_KEYS
+    assert len(worker.limiter._token_leases) <= MOST_KEYS
 
 
 async def test_stopping_waits_for_the_call_under_way(worker: OneWorker) -> None:
