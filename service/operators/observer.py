@@ -25,8 +25,7 @@ from service.operators.overview import (
     Worker,
 )
 from service.operators.ranking import RankingBoard
-from service.operators.reasons import problems_of
-from service.operators.state import InstanceState, Status, WorkerState
+from service.operators.state import InstanceState, WorkerState
 from service.operators.verdict import VerdictBoard
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -116,10 +115,6 @@ class Observer:
                 self.events.add("release", f"release {release} is live{by}; it was {before}")
         self._served, self._served_since = release, tick
 
-    def is_behind(self, state: InstanceState) -> bool:
-        """Whether the served release or the problems have changed since the last look."""
-        return self._state is not None and _essence(state) != _essence(self._state)
-
     def overview(self) -> Overview | None:
         """Returns the overview; None before the first look."""
         state, now = self._state, self._history.now
@@ -181,10 +176,13 @@ class Observer:
         )
 
     def _record_workers(self, tick: float, workers: tuple[WorkerState, ...]) -> None:
-        self._workers = {worker.pid: self._workers.get(worker.pid, deque(maxlen=61)) for worker in workers}
+        self._workers = {worker.pid: self._workers.get(worker.pid, deque()) for worker in workers}
         for worker in workers:
+            marks = self._workers[worker.pid]
             if worker.report is not None:
-                self._workers[worker.pid].append((tick, requests_of(worker.report.telemetry)))
+                marks.append((tick, requests_of(worker.report.telemetry)))
+            while marks and marks[0][0] < tick - MINUTE:
+                marks.popleft()
 
     def _worker(self, worker: WorkerState) -> Worker:
         marks, report = self._workers[worker.pid], worker.report
@@ -221,14 +219,6 @@ def installed_version() -> str:
         return version("population-housing-forecast")
     except PackageNotFoundError:  # run from a folder that was never installed
         return "unknown"
-
-
-def _essence(state: InstanceState) -> tuple[str | None, Status, frozenset[str]]:
-    """Returns the parts of the state that must never be stale. Problems are identified by kind, because figures in
-    their texts change all the time; by text while the instance is unavailable."""
-    status, problems = problems_of(state)
-    named = (problem.text if status == "unavailable" else problem.kind for problem in problems)
-    return state.served, status, frozenset(named)
 
 
 def _releases(state: InstanceState) -> tuple[Release, ...]:
