@@ -1,6 +1,6 @@
 """Changes by an operator to a working key: its end, terms, secret, suspension; and adopting the store as it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -23,13 +23,20 @@ async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> t
         KeyStoreError: if there is no such key, it is suspended, can never work again, or would end before it begins.
         StoreUnavailable: if the store does not answer.
     """
+    return await _change(store, key_id, "extended", lambda key: _with_end(key, expires_at))
+
+
+async def _change(
+    store: KeyStore, key_id: str, what: str, edit: Callable[[WholeKey], WholeKey], guards: Sequence[Edit] = ()
+) -> tuple[WholeKey, WholeKey]:
+    """Changes a key that can still work, as `KeyStore.change` does."""
     identity = await _ours(store)
 
-    def edit(key: WholeKey) -> WholeKey:
+    def edit_living(key: WholeKey) -> WholeKey:
         _refuse_dead(key, identity)
-        return _with_end(key, expires_at)
+        return edit(key)
 
-    return await store.change(key_id, "extended", edit)
+    return await store.change(key_id, what, edit_living, guards)
 
 
 async def issue(
@@ -74,27 +81,23 @@ async def change_terms(
 
     Raises as `extend`, and what `edit` raises.
     """
-    identity = await _ours(store)
     _, before = await store.read(key_id)
     await refuse_above_partner(store, before.partner, edit(before.terms))
     guards = [await guard_of_plan(store, plan)] if isinstance(plan, str) else []
 
     def edit_key(key: WholeKey) -> WholeKey:
-        _refuse_dead(key, identity)
         more = key.more if plan is msgspec.UNSET else msgspec.structs.replace(key.more, plan=plan)
         if expires_at is not msgspec.UNSET:
             key = _with_end(key, expires_at)
         return msgspec.structs.replace(key, terms=edit(key.terms), more=more)
 
-    return await store.change(key_id, "changed", edit_key, guards=guards)
+    return await _change(store, key_id, "changed", edit_key, guards)
 
 
-async def suspend(store: KeyStore, key_id: str, reason: str) -> tuple[WholeKey, WholeKey]:
-    """Returns the key before and after. Suspending twice keeps the first time and reason. Raises as `extend`."""
-    identity = await _ours(store)
+async def suspend(store: KeyStore, key_id: str, reason: str) -> WholeKey:
+    """Returns the suspended key. Suspending twice keeps the first time and reason. Raises as `extend`."""
 
     def edit(key: WholeKey) -> WholeKey:
-        _refuse_dead(key, identity)
         if key.more.suspended is not None:
             return key
         suspension = Suspension(
@@ -105,22 +108,20 @@ async def suspend(store: KeyStore, key_id: str, reason: str) -> tuple[WholeKey, 
         ends = suspension.at if key.expires_at is None else min(key.expires_at, suspension.at)
         return msgspec.structs.replace(key, expires_at=ends, unrotated=None, more=more)
 
-    return await store.change(key_id, "suspended", edit)
+    return (await _change(store, key_id, "suspended", edit))[1]
 
 
-async def resume(store: KeyStore, key_id: str) -> tuple[WholeKey, WholeKey]:
-    """Returns the key before and after: it ends when it would have without the suspension. Raises as `extend`."""
-    identity = await _ours(store)
+async def resume(store: KeyStore, key_id: str) -> WholeKey:
+    """Returns the resumed key: it ends when it would have without the suspension. Raises as `extend`."""
 
     def edit(key: WholeKey) -> WholeKey:
-        _refuse_dead(key, identity)
         was = key.more.suspended
         if was is None:
             return key
         more = msgspec.structs.replace(key.more, suspended=None)
         return msgspec.structs.replace(key, expires_at=was.ends.expires_at, unrotated=was.unrotated, more=more)
 
-    return await store.change(key_id, "resumed", edit)
+    return (await _change(store, key_id, "resumed", edit))[1]
 
 
 async def rotate(

@@ -173,13 +173,13 @@ class KeysController(Controller):
     @post("/{key_id:str}/suspend", status_code=200, responses=CHANGING, response_headers=TAGGED)
     async def suspend(self, key_id: FromPath[str], data: JSONBody[SuspendOrder], acting: Acting) -> Response[KeyView]:
         """Suspend a key until it is resumed: its requests get a 403."""
-        _, key = await changes.suspend(acting, key_id, checked("reason", data.reason))
+        key = await changes.suspend(acting, key_id, checked("reason", data.reason))
         return _shown(key)
 
     @post("/{key_id:str}/resume", status_code=200, responses=CHANGING, response_headers=TAGGED)
     async def resume(self, key_id: FromPath[str], acting: Acting) -> Response[KeyView]:
         """Make a suspended key work again."""
-        _, key = await changes.resume(acting, key_id)
+        key = await changes.resume(acting, key_id)
         return _shown(key)
 
     @route("/{key_id:str}/usage", http_method=READ, responses=READING)

@@ -54,7 +54,7 @@ async def test_an_earlier_version_rejects_a_suspended_key_and_keeps_the_suspensi
     rewritten = msgspec.structs.replace(record, revision=record.revision + 1)
     await scene.store.client.set(record_name(key_id), msgspec.json.encode(rewritten))
     assert await scene.outcome() == "suspended"
-    _, key = await changes.resume(scene.store, key_id)
+    key = await changes.resume(scene.store, key_id)
     assert (key.expires_at, key.status(), key.record) == (ends, "active", await first_record(scene.store, key_id))
 
 
@@ -62,14 +62,14 @@ async def test_what_was_shortened_by_a_rotation_is_restored_too(store: HeldKeySt
     _, key = await store.issue("acme", "", None)
     _, _, before = await changes.rotate(store, key.key_id, WEEK)
     await changes.suspend(store, key.key_id, REASON)
-    _, after = await changes.resume(store, key.key_id)
+    after = await changes.resume(store, key.key_id)
     assert (after.expires_at, after.unrotated) == (before.expires_at, before.unrotated)
 
 
 async def test_a_suspension_keeps_its_first_reason_and_refuses_other_changes_of_the_end(store: HeldKeyStore) -> None:
     _, key = await store.issue("acme", "", None)
-    _, first = await changes.suspend(store, key.key_id, REASON)
-    _, again = await changes.suspend(store, key.key_id, "another")
+    first = await changes.suspend(store, key.key_id, REASON)
+    again = await changes.suspend(store, key.key_id, "another")
     assert again == first
     for refused in (
         changes.extend(store, key.key_id, None),
@@ -132,7 +132,7 @@ async def test_only_a_key_with_a_damaged_second_record_is_unknown(scene: Scene) 
 
 async def test_a_backup_restores_suspensions_and_repairs_a_damaged_record(store: HeldKeyStore) -> None:
     _, key = await store.issue("acme", "", None, more=MoreOfKey(not_before=datetime.now(UTC) + WEEK))
-    _, suspended = await changes.suspend(store, key.key_id, REASON)
+    suspended = await changes.suspend(store, key.key_id, REASON)
     lines = await dumped(store)
     await store.client.flushall()
     await imported(store, lines)
