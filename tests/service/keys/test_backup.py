@@ -56,7 +56,7 @@ async def test_a_damaged_record_is_left_out_and_reported(store: HeldKeyStore) ->
     dump = Dump(store)
     lines = [line async for line in dump]
     backup.check(lines, PEPPER)
-    assert (dump.keys, [one.key_id for one in dump.damaged]) == (1, ["0" * 12])
+    assert (dump.counted[backup.KeyItem], [one.key_id for one in dump.damaged]) == (1, ["0" * 12])
 
 
 async def test_records_of_the_first_version_get_the_name_of_their_pepper(store: HeldKeyStore) -> None:
