@@ -100,6 +100,14 @@ async def note(store: RedisStore, change: Change) -> None:
     _log_change(change)
 
 
+async def note_or_log(store: RedisStore, change: Change) -> None:
+    """Writes a line about an action that has to go on without it: if it cannot be written, it is logged."""
+    try:
+        await note(store, change)
+    except StoreUnavailable as error:
+        log.error("%s (not in the audit trail: %s)", describe_change(change), error)
+
+
 async def apply(store: RedisStore, edits: list[Edit], *, replicas: int = 0, quiet: bool = False) -> bool:
     """Makes the edits and writes their lines in one step, durably; False if a record was changed meanwhile.
 

@@ -9,7 +9,6 @@ from datetime import timedelta
 from hashlib import sha256
 
 import msgspec
-from redis.asyncio import Redis
 
 from service.keys import form
 from service.keys.draft import KeyDraft, derived
@@ -83,11 +82,7 @@ async def open_link(store: KeyStore, token: str) -> tuple[str, WholeKey]:
 
 async def _keep(store: KeyStore, name: str, text: bytes) -> None:
     """Writes the record unless there is one."""
-
-    async def write(client: Redis) -> object:
-        return await client.set(name, text, nx=True, ex=KEPT)
-
-    await store.redis.call(write)
+    await store.redis.call(lambda client: client.set(name, text, nx=True, ex=KEPT))
 
 
 def _record_of(kind: str, word: str) -> str:

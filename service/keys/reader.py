@@ -179,10 +179,18 @@ async def every_key(store: KeyReader) -> AsyncIterator[WholeKey | DamagedKey]:
     Raises:
         StoreUnavailable: if the store does not answer.
     """
-    seen: set[str] = set()  # SCAN may return a name twice
-    async for names in store.redis.scan(f"{KEY_RECORD_PREFIX}{{*", _LISTED_AT_ONCE):
-        ids = dict.fromkeys(key_id_of(name.decode("utf-8", "replace")) for name in names)
-        new = [key_id for key_id in ids if key_id is not None and key_id not in seen]
-        seen.update(new)
-        for key_id, raw in zip(new, await store.raw(new), strict=True):
+    async for names in names_of(store, f"{KEY_RECORD_PREFIX}{{*"):
+        ids = [key_id for key_id in map(key_id_of, names) if key_id is not None]
+        for key_id, raw in zip(ids, await store.raw(ids), strict=True):
             yield readable(raw, key_id)
+
+
+async def names_of(store: KeyReader, pattern: str) -> AsyncIterator[list[str]]:
+    """Yields the names of records that match `pattern`, each once, in no order. Raises StoreUnavailable."""
+    seen: set[str] = set()  # SCAN may return a name twice
+    async for found in store.redis.scan(pattern, _LISTED_AT_ONCE):
+        names = dict.fromkeys(name.decode("utf-8", "replace") for name in found)
+        new = [name for name in names if name not in seen]
+        seen.update(new)
+        if new:
+            yield new

@@ -141,10 +141,9 @@ class KeyVerifier:
             await within(self._longest_wait, asyncio.wait([self._start_recheck(known)]))
         return self._judge_again(known)
 
-    def recall(self, presented: str) -> Verified | Rejected | None:
-        """Returns the cached key if it was valid, or the verdict if it is known to be wrong."""
-        fingerprint = self._fingerprint(presented)
-        return self._verified.get(fingerprint) or self._known_wrong(fingerprint)
+    def recall(self, presented: str) -> Verified | None:
+        """Returns the cached key, if it was valid."""
+        return self._verified.get(self._fingerprint(presented))
 
     def invalidate(self, name: str | None) -> None:
         """Handles a change of the record `name`: looks it up at once.

@@ -81,7 +81,7 @@ class Authenticator:
 
     def _keep(self, request: Request, presented: str) -> None:
         known = self._verifier.recall(presented)
-        if request.presented is not None and isinstance(known, Verified):
+        if request.presented is not None and known is not None:
             if len(self._cache) >= _MOST_CACHED:
                 self._cache.clear()
             self._cache[request.presented] = known

@@ -150,7 +150,7 @@ class OwnUsage:
         sees_all = shared is not None and PARTNER_USAGE in (key.terms.areas or ())
 
         async def read() -> bytes:
-            rows = await self._report.of_key(key.key_id, period.first, period.last)
+            rows = await self._report.whole([key.key_id], period.first, period.last)
             limits = await self._limits(key.key_id, key.terms, today)
             if key.more.plan is not None:
                 limits = msgspec.structs.replace(limits, plan=key.more.plan)
