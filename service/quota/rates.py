@@ -47,13 +47,7 @@ class RateLimiter:
         self._share = share
         self._clock = clock
         self._token_leases: OrderedDict[str, TokenLease] = OrderedDict()  # by key id, the least recent first
-        self._under_way = 0  # leases under way
-        self._all_done: asyncio.Future[None] | None = None  # done when there are none
-
-    def rate_of(self, key_id: str) -> Rate | None:
-        """Returns the rate of a key in use; None if it has none."""
-        lease = self._token_leases.get(key_id)
-        return None if lease is None else lease.rate
+        self._under_way: set[asyncio.Future[Lease]] = set()
 
     def try_take(self, key_id: str, rate: Rate, now: float | None = None) -> Decision | None:
         """Returns the decision on one request, if it needs no call to Redis; None: call `take`. Needs a running loop.
@@ -70,7 +64,7 @@ class RateLimiter:
         return token_lease.passed
 
     def token_lease(self, key_id: str) -> TokenLease | None:
-        """Returns the key's leased tokens, for `admit` to spend (token_lease.py). Call again when none is left."""
+        """Returns the leased tokens of a key in use, which `admit` may spend; None if it has no rate."""
         return self._token_leases.get(key_id)
 
     def denied_until(self, key_id: str) -> float:
@@ -121,9 +115,7 @@ class RateLimiter:
     async def stop(self) -> None:
         """Waits for the leases under way, and so for the requests that need one."""
         while self._under_way:
-            self._all_done = asyncio.get_running_loop().create_future()
-            await self._all_done
-        await self._leases.stop()
+            await asyncio.wait(self._under_way)
 
     def _wait(self, key_id: str, rate: Rate) -> Waiter:
         """Waits for the next lease."""
@@ -170,16 +162,14 @@ class RateLimiter:
             lease = self._leases.lease(key_id, rate, wanted, 1)
             lease.add_done_callback(partial(self._landed, key_id, token_lease, rate, debt, sent))
             token_lease.begin_renewal(sent)
-            self._under_way += 1
+            self._under_way.add(lease)
 
     def _landed(
         self, key_id: str, token_lease: TokenLease, rate: Rate, debt: int, sent: float, leased: asyncio.Future[Lease]
     ) -> None:
         """Requests another lease for requests that still wait."""
         token_lease.renewing = False
-        self._under_way -= 1
-        if not self._under_way and self._all_done is not None and not self._all_done.done():
-            self._all_done.set_result(None)
+        self._under_way.discard(leased)
         now, error = self._clock(), leased.exception()
         if error is not None:
             log.debug("rate of %s: %s", key_id, error)

@@ -45,9 +45,6 @@ class FakeLeases:
             answer()
         return leased
 
-    async def stop(self) -> None:
-        """Nothing is open."""
-
     def arrive(self) -> None:
         """Every answer whose time has come."""
         self._release(lambda due: due <= self.clock())
