@@ -21,7 +21,7 @@ from service.keys.edits import readable
 from service.keys.errors import KeyStoreError
 from service.keys.named import every
 from service.keys.reader import every_key
-from service.keys.record import NO_MORE, ApiKey, DamagedKey, MoreOfKey, Partner, Plan, StoreIdentity, WholeKey
+from service.keys.record import NO_MORE, ApiKey, DamagedKey, KeyRecord, MoreOfKey, Partner, Plan, StoreIdentity
 from service.keys.store import KeyStore, now
 
 VERSION = 3
@@ -49,7 +49,7 @@ class BackupHead(msgspec.Struct, frozen=True, tag="head"):
 class KeyItem(msgspec.Struct, frozen=True, tag="key", omit_defaults=True):
     """The records of one key. Earlier versions ignore the second."""
 
-    key: ApiKey
+    key: KeyRecord
     more: MoreOfKey = NO_MORE
 
 
@@ -159,7 +159,7 @@ class Dump:
                     case DamagedKey():
                         self.damaged.append(record)
 
-    def _item(self, key: WholeKey | DamagedKey, identity: StoreIdentity) -> Iterator[bytes]:
+    def _item(self, key: ApiKey | DamagedKey, identity: StoreIdentity) -> Iterator[bytes]:
         if isinstance(key, DamagedKey):
             self.damaged.append(key)
             return

@@ -13,7 +13,7 @@ import msgspec
 from service.keys import form
 from service.keys.draft import KeyDraft, derived
 from service.keys.errors import LinkUsedError, OtherRequestError
-from service.keys.record import KEY_RECORD_PREFIX, WholeKey, decode_record
+from service.keys.record import KEY_RECORD_PREFIX, ApiKey, decode_record
 from service.keys.store import KeyStore
 
 KEPT = timedelta(hours=24)
@@ -52,7 +52,7 @@ async def make_link(store: KeyStore, draft: KeyDraft) -> str:
     return token
 
 
-async def open_link(store: KeyStore, token: str) -> tuple[str, WholeKey]:
+async def open_link(store: KeyStore, token: str) -> tuple[str, ApiKey]:
     """Returns the key of a link as its owner gets it, and as it is stored. The link shows nothing from now on.
 
     Raises:

@@ -17,11 +17,11 @@ from service.keys.errors import (
 from service.keys.record import (
     IDENTITY,
     KEY_RECORD_PREFIX,
+    ApiKey,
     DamagedKey,
     Partner,
     Plan,
     StoreIdentity,
-    WholeKey,
     decode_record,
     decoded_key,
     key_id_of,
@@ -41,7 +41,7 @@ _LISTED_AT_ONCE = 1000  # names
 class FoundKey(msgspec.Struct, frozen=True):
     """The result of one look-up. `key` is None if the store has no such record, `identity` if it has no identity."""
 
-    key: WholeKey | None
+    key: ApiKey | None
     identity: StoreIdentity | None
 
 
@@ -71,7 +71,7 @@ class KeyReader:
         known, found = _identity_of(identity), decoded_key(key, key_id, more)
         return FoundKey(found and await self._with_shared(found), known)
 
-    async def _with_shared(self, key: WholeKey) -> WholeKey:
+    async def _with_shared(self, key: ApiKey) -> ApiKey:
         """Returns the key with its plan and its partner's limits. Raises as `find`, also if the plan is missing."""
         partner_name = Partner.record_name(key.partner)
         if key.more.plan is None:
@@ -116,7 +116,7 @@ class KeyReader:
         if identity is not None:
             self.known.keep(identity)
 
-    async def read(self, key_id: str) -> tuple[RawKey, WholeKey]:
+    async def read(self, key_id: str) -> tuple[RawKey, ApiKey]:
         """Returns the key, as bytes too.
 
         Raises NoSuchKeyError, ForeignStoreError if the store lost it, StoreUnavailable.
@@ -129,7 +129,7 @@ class KeyReader:
             raise await self.missing(key_id)
         return raw, key
 
-    async def issued(self, key_id: str) -> WholeKey | None:
+    async def issued(self, key_id: str) -> ApiKey | None:
         """Returns the key; None if there is none. Raises StoreUnavailable."""
         (raw,) = await self.raw([key_id])
         return decoded_key(raw.record, key_id, raw.more)
@@ -173,7 +173,7 @@ def _identity_of(reply: object) -> StoreIdentity | None:
         raise ForeignStoreError(f"{error}; no key can be judged until you {MEND}") from None
 
 
-async def every_key(store: KeyReader) -> AsyncIterator[WholeKey | DamagedKey]:
+async def every_key(store: KeyReader) -> AsyncIterator[ApiKey | DamagedKey]:
     """Yields every key once, in no order; an unreadable record as DamagedKey.
 
     Raises:

@@ -9,7 +9,7 @@ from service.keys import backup, form
 from service.keys.backup import Dump
 from service.keys.errors import ForeignStoreError
 from service.keys.reader import FoundKey
-from service.keys.record import WholeKey
+from service.keys.record import ApiKey
 from service.keys.restore import Restore, Restored
 from service.keys.store import KeyStore
 from service.redis.errors import StoreUnavailable
@@ -26,7 +26,7 @@ class Clock:
         return self.now
 
 
-async def found(store: KeyStore, key_id: str) -> WholeKey:
+async def found(store: KeyStore, key_id: str) -> ApiKey:
     key = (await store.find(key_id)).key
     assert key is not None
     return key

@@ -17,7 +17,7 @@ from service.keys import changes
 from service.keys.draft import KeyDraft, new_draft
 from service.keys.handover import KEPT, make_link, repeatable_draft
 from service.keys.listing import KeyFilter, Newest, Place, key_views
-from service.keys.record import NEVER_USED, DamagedKey, KeyView, MoreOfKey, ShownStatus, WholeKey
+from service.keys.record import NEVER_USED, ApiKey, DamagedKey, KeyView, MoreOfKey, ShownStatus
 from service.keys.store import KeyStore, now
 from service.operators.access import Right
 from service.operators.guards import READ, AnyRequest, errors, needing
@@ -245,7 +245,7 @@ async def _draft(
 
 
 def _handed_over(
-    request: AnyRequest, backend: Backend, presented: str, key: WholeKey, link: str | None, old: WholeKey | None = None
+    request: AnyRequest, backend: Backend, presented: str, key: ApiKey, link: str | None, old: ApiKey | None = None
 ) -> Response[IssuedKey]:
     base = backend.settings.handover_url or f"{request.scope['scheme']}://{request.headers.get('host', 'localhost')}"
     issued = IssuedKey(
@@ -262,7 +262,7 @@ def answer(content: S, revision: int, status: int = 200, headers: dict[str, str]
     return Response(content, status_code=status, headers={"ETag": f'"{revision}"', **(headers or {})})
 
 
-def _shown(key: WholeKey) -> Response[KeyView]:
+def _shown(key: ApiKey) -> Response[KeyView]:
     return answer(KeyView.of(key), key.revision)
 
 
