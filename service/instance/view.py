@@ -112,7 +112,7 @@ class InstanceView:
         self._runbooks = self._settings.runbook_url or f"{listener_url}/{OWN_RUNBOOKS}"
         self._checks = StoreChecks(endpoints, self._settings.data_path, self.events.add)
         await self._checks.start()
-        self._workers.on_samples = self.observer.take_samples
+        self._workers.on_samples = self.observer.board.add
         self._workers.on_end = lambda text: self.events.add("worker", text)
         steps = NextSteps(self._settings, endpoints, Installation.found(os.environ))
         self.observer.verdicts.next_step = steps.find

@@ -31,10 +31,9 @@ from service.keys.record import ApiKey, KeyStatus, Partner, Plan, key_id_of
 from service.keys.store import KeyStore
 from service.keys.store_watch import StoreWatch
 from service.keys.suggestions import hint_for_malformed_key
-from service.keys.verdict import INVALID, Accepted, KeyVerdict, Rejected, Unknown
+from service.keys.verdict import INVALID, RECHECK_AFTER_SECONDS, Accepted, KeyVerdict, Rejected, Unknown, Verified
 from service.redis.errors import StoreUnavailable
 
-RECHECK_AFTER_SECONDS = 3.0
 WAIT_AFTER_SECONDS = 5.0
 UNKNOWN_AFTER_SECONDS = 60.0
 LONGEST_WAIT_SECONDS = 0.25
@@ -46,30 +45,6 @@ _MOST_LOOKUPS = 64
 _MOST_WAITING = 1024
 # Matches no key's digest.
 _NOBODY = "0" * 64
-
-
-class Verified:
-    """A key that one worker verified, cached by its KeyVerifier until it is invalid or evicted.
-
-    `asked` numbers the look-up that `key` is from: an older one that ends later is ignored. `forgotten`: it is no
-    longer kept up to date. Before `good_before` (monotonic seconds), the key is valid without a check.
-    """
-
-    __slots__ = ("asked", "checked_at", "fingerprint", "forgotten", "good_before", "key", "recheck")
-
-    def __init__(self, fingerprint: bytes, key: ApiKey, checked_at: float, asked: int) -> None:
-        self.fingerprint = fingerprint
-        self.key = key
-        self.asked = asked
-        self.forgotten = False
-        self.recheck: asyncio.Task[None] | None = None
-        self.checked(checked_at)
-
-    def checked(self, at: float) -> None:
-        """Stores the record of a key, as looked up at that time."""
-        lasts = self.key.is_always_active and not self.forgotten
-        self.checked_at = at
-        self.good_before = at + RECHECK_AFTER_SECONDS if lasts else float("-inf")
 
 
 class KeyVerifier:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from service.base.telemetry import COUNTERS, HISTOGRAMS, Snapshot
 from service.inbox.status import Status
@@ -15,13 +16,13 @@ from service.operators.reasons import readiness, went_back
 from service.operators.state import InstanceState
 
 
-class _Families:
-    """A collector for one scrape of the metrics `metrics`."""
+class _Scrape(Collector):
+    """A collector of finished metrics."""
 
     def __init__(self, metrics: list[Metric]) -> None:
         self._metrics = metrics
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> list[Metric]:
         return self._metrics
 
 
@@ -35,9 +36,7 @@ def render_metrics(
     """Returns the text of one scrape. `sums` includes workers that ended; `events` are counted by kind, and the
     requests of `partners` by status.
     """
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Families(metric_families(state, sums, events, partners)))
-    return generate_latest(registry)
+    return generate_latest(_Scrape(metric_families(state, sums, events, partners)))
 
 
 def metric_families(

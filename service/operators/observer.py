@@ -4,11 +4,10 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
-from service.base.ipc import PartnerSample, Sample
 from service.base.telemetry import REQUEST_SECONDS, Histogram, Snapshot
 from service.operators.events import EventBoard
 from service.operators.figures import Figures, figures_of, quantile
@@ -63,9 +62,6 @@ class Observer:
         self._served_since = self._began
         self._switch: tuple[float, float, str, str] | None = None  # when, the switch before, from and to which release
         self.events.add("instance", "the instance started")
-
-    def take_samples(self, samples: Iterable[Sample], partners: Iterable[PartnerSample] = ()) -> None:
-        self.board.add(samples, partners)
 
     def keep(self) -> Kept:
         """Returns what the instance remembers over a restart."""

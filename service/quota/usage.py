@@ -25,14 +25,6 @@ class Tally:
         self.n = 0
         self.closed = False
 
-    def add(self, number: int = 1) -> None:
-        self.n += number
-
-    def close(self) -> int:
-        """Ends counting; returns the final count."""
-        self.closed = True
-        return self.n
-
 
 class UsageCounters:
     """The counts of one worker, for as long as it lives.
@@ -71,7 +63,7 @@ class UsageCounters:
         tally = cells.get((hour, area, outcome))
         if tally is None:
             tally = cells[hour, area, outcome] = Tally()
-        tally.add(number)
+        tally.n += number
         return tally
 
     def to_send(self) -> list[tuple[str, UsageBatch]]:
@@ -197,7 +189,8 @@ class UsageCounters:
         cells = {}
         days = self._billable.setdefault(key_id, {})
         for cell, tally in self._open.pop(key_id).items():
-            cells[cell] = n = tally.close()
+            tally.closed = True
+            cells[cell] = n = tally.n
             hour, _, outcome = cell
             if outcome in BILLABLE:
                 day = hour // HOURS_IN_A_DAY

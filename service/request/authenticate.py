@@ -5,8 +5,8 @@ from typing import Any
 
 from service.base.telemetry import KEY_CHECKS, Telemetry
 from service.base.tracing import STEP_OUTCOME, step
-from service.keys.verdict import Accepted, KeyVerdict, Rejected
-from service.keys.verifier import KeyVerifier, Verified
+from service.keys.verdict import Accepted, KeyVerdict, Rejected, Verified
+from service.keys.verifier import KeyVerifier
 from service.request import suggestions
 from service.request.errors import problem
 from service.request.request import Request

@@ -8,7 +8,7 @@ from service.base.terms import PARTNER_USAGE, Terms, parse_quota, parse_rate
 from service.keys import audit, changes, named
 from service.keys.errors import KeyStoreError
 from service.keys.record import NO_TERMS, ApiKey, MoreOfKey, Partner, Plan
-from service.keys.verifier import Verified
+from service.keys.verdict import Verified
 from service.quota.report import UsageReport
 from tests.support.key_store import HeldKeyStore, dumped, found, imported
 from tests.support.verifying import Scene

@@ -7,8 +7,8 @@ import pytest
 
 from service.keys import form, verifier
 from service.keys.suggestions import hint_for_malformed_key
-from service.keys.verdict import INVALID, Accepted, Rejected
-from service.keys.verifier import UNKNOWN_AFTER_SECONDS, Verified
+from service.keys.verdict import INVALID, RECHECK_AFTER_SECONDS, Accepted, Rejected, Verified
+from service.keys.verifier import UNKNOWN_AFTER_SECONDS
 from tests.support.verifying import Scene, with_secret_of_another
 
 
@@ -145,7 +145,7 @@ async def test_what_was_recalled_is_good_for_three_seconds_unless_it_is_revoked(
     await scene.verified()
     known = scene.verifier.recall(scene.presented)
     assert isinstance(known, Verified)
-    assert known.good_before == scene.clock() + verifier.RECHECK_AFTER_SECONDS
+    assert known.good_before == scene.clock() + RECHECK_AFTER_SECONDS
     await scene.revoke(push=True)
     await scene.settle()
     assert scene.clock() >= known.good_before

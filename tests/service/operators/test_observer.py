@@ -234,7 +234,7 @@ def test_a_worker_that_does_not_respond_takes_nothing_back(watching: Watching) -
 
 
 def test_what_workers_saw_is_ranked(watching: Watching) -> None:
-    watching.observer.take_samples([Sample("refused", "192.0.2.1", "missing_api_key", 3)])
+    watching.observer.board.add([Sample("refused", "192.0.2.1", "missing_api_key", 3)])
     (refused,) = watching.seconds(instance(WELL)).rankings.refused
     assert (refused.name, refused.detail, refused.count) == ("192.0.2.1", "missing_api_key", 3)
 
