@@ -1,6 +1,7 @@
 """A key store without a server, whose answers a test can hold back, and a clock that a test can turn."""
 
 import asyncio
+import secrets
 from pathlib import Path
 
 from fakeredis import FakeAsyncRedis
@@ -30,6 +31,11 @@ async def found(store: KeyStore, key_id: str) -> ApiKey:
     key = (await store.find(key_id)).key
     assert key is not None
     return key
+
+
+def any_key(*, test: bool = False) -> tuple[str, form.PresentedKey]:
+    """A well-formed key that no store has, and its parts."""
+    return form.assembled(form.new_id(), secrets.randbits(256), test=test)
 
 
 def parsed(presented: str) -> form.PresentedKey:
