@@ -46,13 +46,12 @@ class _NoOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def errors(*statuses: int) -> dict[int, ResponseSpec]:
     """Returns these errors by status, for the OpenAPI description."""
-    codes = {
-        status: ", ".join(code for code, (its, _) in OPERATOR_CODES.items() if its == status) for status in statuses
-    }
-    return {
-        status: ResponseSpec(Problem, generate_examples=False, description=f"code: {named}")
-        for status, named in codes.items()
-    }
+
+    def error(status: int) -> ResponseSpec:
+        codes = ", ".join(code for code, (its, _) in OPERATOR_CODES.items() if its == status)
+        return ResponseSpec(Problem, generate_examples=False, description=f"code: {codes}")
+
+    return {status: error(status) for status in statuses}
 
 
 def headers_of(connection: AnyConnection) -> list[Header]:

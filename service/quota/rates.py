@@ -49,16 +49,15 @@ class RateLimiter:
         self._token_leases: OrderedDict[str, TokenLease] = OrderedDict()  # by key id, the least recent first
         self._under_way: set[asyncio.Future[Lease]] = set()
 
-    def try_take(self, key_id: str, rate: Rate, now: float | None = None) -> Decision | None:
-        """Returns the decision on one request, if it needs no call to Redis; None: call `take`. Needs a running loop.
+    def try_take(self, key_id: str, rate: Rate, number: int = 1) -> Decision | None:
+        """Returns the decision on `number` requests (at most the burst) that pass together or not at all.
 
-        `now` is by this limiter's clock.
+        None if it needs a call to Redis: call `take`. A refusal takes no tokens. Needs a running loop.
         """
-        if now is None:
-            now = self._clock()
+        now = self._clock()
         token_lease = self._find(key_id, rate)
-        if not token_lease.spend(now):
-            return self._without_tokens(token_lease, now)
+        if not token_lease.spend(now, number):
+            return self._without_tokens(token_lease, now, number)
         if token_lease.wants_renewal(now):
             self._start(key_id, token_lease)
         return token_lease.passed
@@ -77,29 +76,26 @@ class RateLimiter:
             return float("-inf")
         return token_lease.denied_until
 
-    async def take(self, key_id: str, rate: Rate) -> Decision:
-        """Returns the decision on one request. A cancelled caller does not affect the others."""
-        decision = self.try_take(key_id, rate)
+    async def take(self, key_id: str, rate: Rate, number: int = 1) -> Decision:
+        """Returns the same decision, if necessary after a call to Redis. A cancelled caller does not affect others."""
+        decision = self.try_take(key_id, rate, number)
         if decision is not None:
             return decision
-        return await self._wait(key_id, rate)
+        return await (self._wait(key_id, rate) if number == 1 else self._take_together(key_id, rate, number))
 
-    async def take_together(self, key_id: str, rate: Rate, number: int) -> Decision:
-        """Returns the decision on `number` requests (at most the burst) that pass together or not at all.
-
-        A refusal takes no tokens.
-        """
-        now = self._clock()
+    def _wait(self, key_id: str, rate: Rate) -> Waiter:
+        """Waits for the next lease."""
         token_lease = self._find(key_id, rate)
-        if token_lease.spend(now, number):
-            if token_lease.wants_renewal(now):
-                self._start(key_id, token_lease)
-            return token_lease.passed
-        decision = self._without_tokens(token_lease, now, number)
-        if decision is not None:
-            return decision
-        # a lease of its own: fewer requests may wait for the next one
-        wanted = min(number + token_lease.local.debt(now), pace_of(rate).burst)
+        waiter: Waiter = asyncio.get_running_loop().create_future()
+        token_lease.waiting.append(waiter)
+        if not token_lease.renewing:
+            self._start(key_id, token_lease)
+        return waiter
+
+    async def _take_together(self, key_id: str, rate: Rate, number: int) -> Decision:
+        """Requests a lease of its own: fewer requests may wait for the next one."""
+        token_lease = self._find(key_id, rate)
+        wanted = min(number + token_lease.local.debt(self._clock()), pace_of(rate).burst)
         try:
             lease = await self._leases.lease(key_id, rate, wanted, wanted)
         except StoreUnavailable as error:
@@ -116,15 +112,6 @@ class RateLimiter:
         """Waits for the leases under way, and so for the requests that need one."""
         while self._under_way:
             await asyncio.wait(self._under_way)
-
-    def _wait(self, key_id: str, rate: Rate) -> Waiter:
-        """Waits for the next lease."""
-        token_lease = self._find(key_id, rate)
-        waiter: Waiter = asyncio.get_running_loop().create_future()
-        token_lease.waiting.append(waiter)
-        if not token_lease.renewing:
-            self._start(key_id, token_lease)
-        return waiter
 
     def _find(self, key_id: str, rate: Rate) -> TokenLease:
         token_lease = self._token_leases.get(key_id)

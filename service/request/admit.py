@@ -115,7 +115,7 @@ class Admission:
         for limit, standing in zip(limits, standings, strict=True):
             decision = None
             if limit.rate is not None:
-                decision = self._limiter.try_take(limit.holder, limit.rate) if number == 1 else None
+                decision = self._limiter.try_take(limit.holder, limit.rate, number)
                 if decision is None:
                     self._begin(request, limits, number)
                     return self._wait_for_rates(request, key, limits, standings, passed, number)
@@ -169,10 +169,7 @@ class Admission:
             decision = None
             if limit.rate is not None:
                 with step("rate"):
-                    if number == 1:
-                        decision = await self._limiter.take(limit.holder, limit.rate)
-                    else:
-                        decision = await self._limiter.take_together(limit.holder, limit.rate, number)
+                    decision = await self._limiter.take(limit.holder, limit.rate, number)
             passed.append(Passed(limit, decision, standing))
             if decision is not None and not decision.allowed:
                 return self._refused_by_rate(request, key, limits, standings, passed, number)

@@ -250,17 +250,17 @@ async def test_stopping_waits_for_the_call_under_way(worker: OneWorker) -> None:
 
 
 async def test_requests_that_go_together_pass_as_a_whole_or_not_at_all(worker: OneWorker) -> None:
-    assert (await worker.limiter.take_together("k", SLOW, 7)).remaining == 3
-    assert await worker.limiter.take_together("k", SLOW, 5) == Decision(False, 3, 1, 1)
+    assert (await worker.limiter.take("k", SLOW, 7)).remaining == 3
+    assert await worker.limiter.take("k", SLOW, 5) == Decision(False, 3, 1, 1)
     assert await worker.take(SLOW, 4) == 3
     worker.clock.now += 1
-    assert (await worker.limiter.take_together("k", SLOW, 10)).allowed
+    assert (await worker.limiter.take("k", SLOW, 10)).allowed
 
 
 async def test_a_refusal_of_one_holds_for_several(worker: OneWorker) -> None:
     assert await worker.take(SLOW, 11) == 10
     calls = len(worker.leases.calls)
-    assert await worker.limiter.take_together("k", SLOW, 9) == Decision(False, 0, 1, 1)
+    assert await worker.limiter.take("k", SLOW, 9) == Decision(False, 0, 1, 1)
     assert len(worker.leases.calls) == calls
 
 
@@ -272,22 +272,22 @@ async def test_tokens_that_are_held_serve_several_at_once(worker: OneWorker) -> 
         worker.clock.now += 1 / 400
         await worker.take(FAST)
     calls, before = len(worker.leases.calls), token_lease.tokens
-    assert (await worker.limiter.take_together("k", FAST, 2)).allowed
+    assert (await worker.limiter.take("k", FAST, 2)).allowed
     assert (len(worker.leases.calls), token_lease.tokens) == (calls, before - 2)
 
 
 async def test_several_at_once_get_this_worker_s_share_while_redis_is_unreachable(worker: OneWorker) -> None:
     worker.leases.away = True
-    assert not (await worker.limiter.take_together("k", FAST, 26)).allowed
-    assert (await worker.limiter.take_together("k", FAST, 25)).allowed
-    assert not (await worker.limiter.take_together("k", FAST, 2)).allowed
+    assert not (await worker.limiter.take("k", FAST, 26)).allowed
+    assert (await worker.limiter.take("k", FAST, 25)).allowed
+    assert not (await worker.limiter.take("k", FAST, 2)).allowed
     assert len(worker.leases.calls) == 1
 
 
 async def test_what_was_granted_without_redis_is_paid_with_the_next_that_go_together(worker: OneWorker) -> None:
     worker.leases.away = True
-    assert (await worker.limiter.take_together("k", SLOW, 2)).allowed
+    assert (await worker.limiter.take("k", SLOW, 2)).allowed
     worker.leases.away = False
     worker.clock.now += FIRST_LOCAL_SECONDS
-    await worker.limiter.take_together("k", SLOW, 3)
+    await worker.limiter.take("k", SLOW, 3)
     assert worker.leases.calls[-1] == ("k", 4)  # most of one of the two is refilled
