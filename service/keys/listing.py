@@ -64,10 +64,9 @@ class Newest:
         if self._after is not None and place >= self._after:
             return
         self.left += 1
-        if len(self._kept) < self._limit:
-            heapq.heappush(self._kept, (place, view))
-        else:
-            heapq.heappushpop(self._kept, (place, view))
+        heapq.heappush(self._kept, (place, view))
+        if len(self._kept) > self._limit:
+            heapq.heappop(self._kept)
 
     def views(self) -> list[KeyView]:
         return [view for _, view in sorted(self._kept, key=lambda kept: kept[0], reverse=True)]
