@@ -261,8 +261,8 @@ class Admission:
             if limit.prefix and allowance.shared is not None:
                 part = allowance.shared
             if standing is not None:
-                part.known = self._quotas.known(limit.holder)
-                allowance.until = min(allowance.until, now + part.known.spendable_until - wall)
+                part.reading = self._quotas.reading(limit.holder)
+                allowance.until = min(allowance.until, now + part.reading.spendable_until - wall)
             if decision is not None:
                 part.token_lease = lease = self._limiter.token_lease(limit.holder)
                 allowance.until = min(allowance.until, lease.renew_at) if lease is not None else 0.0
