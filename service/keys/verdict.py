@@ -40,16 +40,16 @@ INVALID = Rejected("invalid")
 class Verified:
     """A key that one worker verified, cached by its KeyVerifier until it is invalid or evicted.
 
-    `asked` numbers the look-up that `key` is from: an older one that ends later is ignored. `forgotten`: it is no
+    `lookup` numbers the look-up that `key` is from: an older one that ends later is ignored. `forgotten`: it is no
     longer kept up to date. Before `good_before` (monotonic seconds), the key is valid without a check.
     """
 
-    __slots__ = ("asked", "checked_at", "fingerprint", "forgotten", "good_before", "key", "recheck")
+    __slots__ = ("checked_at", "fingerprint", "forgotten", "good_before", "key", "lookup", "recheck")
 
-    def __init__(self, fingerprint: bytes, key: ApiKey, checked_at: float, asked: int) -> None:
+    def __init__(self, fingerprint: bytes, key: ApiKey, checked_at: float, lookup: int) -> None:
         self.fingerprint = fingerprint
         self.key = key
-        self.asked = asked
+        self.lookup = lookup
         self.forgotten = False
         self.recheck: asyncio.Task[None] | None = None
         self.checked(checked_at)
