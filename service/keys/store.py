@@ -157,8 +157,8 @@ class KeyStore(KeyReader):
             self.check_revision(before.revision)
             after = edit(before)
             if after == before:  # an earlier try may have made it, unconfirmed
-                stored = dict(zip((record_name(key_id), more_name(key_id)), raw, strict=True))
-                records = {name: record for name, record in stored.items() if record is not None}
+                names = (record_name(key_id), more_name(key_id))
+                records = {name: record for name, record in zip(names, raw, strict=True) if record is not None}
                 await audit.confirm(self.redis, records, self.replicas)
                 return before, after
             after = with_next_revision(before, after)

@@ -87,10 +87,8 @@ class OperatorsListener:
                 "and no token is set. Set FORECAST_OPERATOR_READ_TOKEN_FILE, or FORECAST_OPERATOR_HOST=127.0.0.1",
                 self._settings.operator_host,
             )
-        if self._access.can_grant(
-            Right.WRITE | Right.KEYS
-        ):  # key changes are logged at every log level, as commands do
-            audit.log.setLevel(logging.INFO)
+        if self._access.can_grant(Right.WRITE | Right.KEYS):
+            audit.log.setLevel(logging.INFO)  # key changes are logged at every log level, as commands do
         self._broadcast = instance.broadcast
         app = build_operators_app(instance, self._access, self._changes, about_of(self._settings))
         self._server = ListenerServer(OperatorsDoor(app))
