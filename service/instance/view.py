@@ -112,7 +112,7 @@ class InstanceView:
         self._runbooks = self._settings.runbook_url or f"{listener_url}/{OWN_RUNBOOKS}"
         self._checks = StoreChecks(endpoints, self._settings.data_path, self.events.add)
         await self._checks.start()
-        self._workers.on_samples = self.observer.take_samples
+        self._workers.on_samples = self.observer.board.add
         self._workers.on_end = lambda text: self.events.add("worker", text)
         steps = NextSteps(self._settings, endpoints, Installation.found(os.environ))
         self.observer.verdicts.next_step = steps.find
@@ -194,9 +194,8 @@ class InstanceView:
         return self.observer.overview()
 
     async def overview_now(self) -> Overview | None:
-        """Returns the overview; refreshes it if workers have since reported another release or a problem: a publish
-        waits for the same workers, and its operator reads the overview right after."""
-        if self.observer.is_behind(self.state()):
+        """Returns the overview, refreshed: a publish waits for workers, and its operator reads it right after."""
+        if self.overview() is not None:
             with suppress(Exception):  # the regular refresh reports the failure
                 await asyncio.wait_for(self._looks.get(), _FRESH_SECONDS)
         return self.overview()

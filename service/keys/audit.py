@@ -93,11 +93,16 @@ class Edit(NamedTuple):
 
 async def note(store: RedisStore, change: Change) -> None:
     """Writes a line about an action that changes no record. Raises StoreUnavailable."""
-    try:
-        await store.call(lambda client: client.xadd(AUDIT, {LINE: msgspec.json.encode(change)}))
-    except StoreRefused as error:
-        raise _with_advice(error) from None
+    await _call(store, lambda client: client.xadd(AUDIT, {LINE: msgspec.json.encode(change)}))
     _log_change(change)
+
+
+async def note_or_log(store: RedisStore, change: Change) -> None:
+    """Writes a line about an action that has to go on without it: if it cannot be written, it is logged."""
+    try:
+        await note(store, change)
+    except StoreUnavailable as error:
+        log.error("%s (not in the audit trail: %s)", describe_change(change), error)
 
 
 async def apply(store: RedisStore, edits: list[Edit], *, replicas: int = 0, quiet: bool = False) -> bool:
@@ -172,10 +177,7 @@ async def _run(
                 raise
             return await confirmed(client, ("EVAL", _EVEN_IF_FULL + _SCRIPT.text, *words), replicas)
 
-    try:
-        return await store.call(run)
-    except StoreRefused as error:
-        raise _with_advice(error) from None
+    return await _call(store, run)
 
 
 def newest_first(store: RedisStore, since: datetime | None = None) -> AsyncIterator[TrailLine]:
@@ -214,18 +216,20 @@ async def has(store: RedisStore, line_id: str) -> bool:
 
 
 async def _page(store: RedisStore, command: Callable[[Redis], Awaitable[Any]]) -> list[Any]:
-    try:
-        page = await store.call(command)
-    except StoreRefused as error:
-        raise _with_advice(error) from None
+    page = await _call(store, command)
     if not isinstance(page, list):
         raise StoreUnavailable(f"the audit trail `{AUDIT}` was asked for, and something else was answered")
     return page
 
 
-def _with_advice(error: StoreRefused) -> StoreRefused:
-    is_damaged = any(word in str(error) for word in ("WRONGTYPE", "DAMAGED"))
-    return StoreRefused(f"the audit trail `{AUDIT}`: {error}; {_MEND}", error.why) if is_damaged else error
+async def _call(store: RedisStore, command: Callable[[Redis], Awaitable[T]]) -> T:
+    """Returns the reply to `command`. Raises StoreUnavailable, with the remedy if the trail is damaged."""
+    try:
+        return await store.call(command)
+    except StoreRefused as error:
+        if not any(word in str(error) for word in ("WRONGTYPE", "DAMAGED")):
+            raise
+        raise StoreRefused(f"the audit trail `{AUDIT}`: {error}; {_MEND}", error.why) from None
 
 
 def order_of(line_id: str) -> tuple[int, int]:

@@ -7,6 +7,7 @@ HMAC-SHA-256 with the pepper, which reveals a file that was damaged, cut off or 
 """
 
 import hmac
+from collections import Counter
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -20,7 +21,7 @@ from service.keys.edits import readable
 from service.keys.errors import KeyStoreError
 from service.keys.named import every
 from service.keys.reader import every_key
-from service.keys.record import NO_MORE, ApiKey, DamagedKey, MoreOfKey, Partner, Plan, StoreIdentity, WholeKey
+from service.keys.record import NO_MORE, ApiKey, DamagedKey, KeyRecord, MoreOfKey, Partner, Plan, StoreIdentity
 from service.keys.store import KeyStore, now
 
 VERSION = 3
@@ -48,7 +49,7 @@ class BackupHead(msgspec.Struct, frozen=True, tag="head"):
 class KeyItem(msgspec.Struct, frozen=True, tag="key", omit_defaults=True):
     """The records of one key. Earlier versions ignore the second."""
 
-    key: ApiKey
+    key: KeyRecord
     more: MoreOfKey = NO_MORE
 
 
@@ -99,17 +100,13 @@ _USAGE = b'{"type":"usage",'  # as every line of it begins
 
 
 class Dump:
-    """Writes one backup. Afterwards `keys`, `lines` and `usage` count its items, and `damaged` lists what it lacks.
+    """Writes one backup. Afterwards `counted` has the number of its items by type, and `damaged` lists what it lacks.
 
     The parameter `usage` yields records of usage, each of which can be encoded as JSON.
     """
 
     def __init__(self, store: KeyStore, usage: AsyncIterable[msgspec.Struct] | None = None) -> None:
-        self.keys = 0
-        self.lines = 0
-        self.usage = 0
-        self.plans = 0
-        self.partners = 0
+        self.counted: Counter[type[Item]] = Counter()
         self.damaged: list[DamagedKey] = []
         self._store = store
         self._counted = usage
@@ -133,7 +130,6 @@ class Dump:
                 yield item
         changed: dict[str, None] = {}
         async for line in audit.oldest_first(self._store.redis):
-            self.lines += 1
             yield self._encoded(LineItem(line))
             if line.change and line.change.key_id and _is_behind(line.id, before):
                 changed[line.change.key_id] = None
@@ -145,46 +141,37 @@ class Dump:
             yield item
         async for item in self._usage():
             yield item
-        yield (
-            msgspec.json.encode(
-                BackupEnd(self.keys, self.lines, self._sum.hexdigest(), self.usage, self.plans + self.partners)
-            )
-            + b"\n"
-        )
+        yield msgspec.json.encode(_end(self.counted, self._sum.hexdigest())) + b"\n"
 
     async def _usage(self) -> AsyncIterator[bytes]:
         if self._counted is not None:
             async for counted in self._counted:
-                self.usage += 1
                 yield self._encoded(UsageItem(msgspec.Raw(msgspec.json.encode(counted))))
 
     async def _named(self) -> AsyncIterator[bytes]:
-        async for plan in every(self._store, Plan):
-            if isinstance(plan, Plan):
-                self.plans += 1
-                yield self._encoded(PlanItem(plan))
-            else:
-                self.damaged.append(plan)
-        async for partner in every(self._store, Partner):
-            if isinstance(partner, Partner):
-                self.partners += 1
-                yield self._encoded(PartnerItem(partner))
-            else:
-                self.damaged.append(partner)
+        for kind in (Plan, Partner):
+            async for record in every(self._store, kind):
+                match record:
+                    case Plan():
+                        yield self._encoded(PlanItem(record))
+                    case Partner():
+                        yield self._encoded(PartnerItem(record))
+                    case DamagedKey():
+                        self.damaged.append(record)
 
-    def _item(self, key: WholeKey | DamagedKey, identity: StoreIdentity) -> Iterator[bytes]:
+    def _item(self, key: ApiKey | DamagedKey, identity: StoreIdentity) -> Iterator[bytes]:
         if isinstance(key, DamagedKey):
             self.damaged.append(key)
             return
         if not key.pepper:  # a record of the first version lacks it
             made_with = _UNKNOWN_PEPPER if identity.voids(key) else self._store.fingerprint
             key = msgspec.structs.replace(key, pepper=made_with)
-        self.keys += 1
         yield self._encoded(KeyItem(key.record, key.more))
 
     def _encoded(self, item: Item) -> bytes:
         line = msgspec.json.encode(item) + b"\n"
         self._sum.update(line)
+        self.counted[type(item)] += 1
         return line
 
 
@@ -220,41 +207,30 @@ def check(
     first = next(stream, b"")
     head = _head(first, pepper.fingerprint(secret))
     digest = hmac.new(secret, _PURPOSE + first, sha256)
-    keys, usage, named, trail = 0, 0, 0, _Trail()
+    counted: Counter[type[Item]] = Counter()
+    newest = (-1, -1)
     for number, line in enumerate(stream, 2):
         try:
             item = _items.decode(line)
             if isinstance(item, BackupEnd):
-                counted = BackupEnd(keys, trail.lines, digest.hexdigest(), usage, named)
-                _check_end(item, counted, rest=next(stream, None))
+                _check_end(item, _end(counted, digest.hexdigest()), rest=next(stream, None))
                 return head
             if isinstance(item, LineItem):
-                trail.check(item.line)
+                before, newest = newest, audit.order_of(item.line.id)
+                if newest <= before:
+                    raise ValueError("a line of the audit trail is out of order")
             if isinstance(item, UsageItem):
                 is_usage(item.usage)
-            keys += isinstance(item, KeyItem)
-            usage += isinstance(item, UsageItem)
-            named += isinstance(item, PlanItem | PartnerItem)
+            counted[type(item)] += 1
         except (msgspec.DecodeError, ValueError) as error:
             raise BackupError(f"the file is damaged in line {number} ({error}); nothing was imported") from None
         digest.update(line)
     raise BackupError("the file is cut off: its end is missing; nothing was imported")
 
 
-class _Trail:
-    """Checks that a key store could have written a file's lines, in this order."""
-
-    def __init__(self) -> None:
-        self.lines = 0
-        self._newest = (-1, -1)
-
-    def check(self, line: TrailLine) -> None:
-        """Raises ValueError if it could not."""
-        order = audit.order_of(line.id)
-        if order <= self._newest:
-            raise ValueError("a line of the audit trail is out of order")
-        self._newest = order
-        self.lines += 1
+def _end(counted: Counter[type[Item]], checksum: str) -> BackupEnd:
+    named = counted[PlanItem] + counted[PartnerItem]
+    return BackupEnd(counted[KeyItem], counted[LineItem], checksum, counted[UsageItem], named)
 
 
 def is_ahead(line: TrailLine, head: BackupHead) -> bool:

@@ -1,6 +1,6 @@
 """Changes by an operator to a working key: its end, terms, secret, suspension; and adopting the store as it is."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -12,24 +12,31 @@ from service.keys.draft import KeyDraft
 from service.keys.edits import RawKey, edits_of
 from service.keys.errors import KeyStoreError
 from service.keys.named import guard_of_plan, note_keys, refuse_above_partner
-from service.keys.record import IDENTITY, KeyExpiry, MoreOfKey, StoreIdentity, Suspension, WholeKey
+from service.keys.record import IDENTITY, ApiKey, KeyExpiry, MoreOfKey, StoreIdentity, Suspension
 from service.keys.store import KeyStore, now
 
 
-async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> tuple[WholeKey, WholeKey]:
+async def extend(store: KeyStore, key_id: str, expires_at: datetime | None) -> tuple[ApiKey, ApiKey]:
     """Returns the key before and after: it ends at `expires_at`, or never. An expired key works again.
 
     Raises:
         KeyStoreError: if there is no such key, it is suspended, can never work again, or would end before it begins.
         StoreUnavailable: if the store does not answer.
     """
+    return await _change(store, key_id, "extended", lambda key: _with_end(key, expires_at))
+
+
+async def _change(
+    store: KeyStore, key_id: str, what: str, edit: Callable[[ApiKey], ApiKey], guards: Sequence[Edit] = ()
+) -> tuple[ApiKey, ApiKey]:
+    """Changes a key that can still work, as `KeyStore.change` does."""
     identity = await _ours(store)
 
-    def edit(key: WholeKey) -> WholeKey:
+    def edit_living(key: ApiKey) -> ApiKey:
         _refuse_dead(key, identity)
-        return _with_end(key, expires_at)
+        return edit(key)
 
-    return await store.change(key_id, "extended", edit)
+    return await store.change(key_id, what, edit_living, guards)
 
 
 async def issue(
@@ -42,7 +49,7 @@ async def issue(
     test: bool,
     more: MoreOfKey,
     draft: KeyDraft | None = None,
-) -> tuple[str, WholeKey]:
+) -> tuple[str, ApiKey]:
     """`KeyStore.issue`. A key whose `draft` was issued before is returned as it is.
 
     Raises NoSuchPlanError, and KeyStoreError if the terms are above the partner's limits.
@@ -69,32 +76,28 @@ async def change_terms(
     edit: Callable[[Terms], Terms],
     plan: str | msgspec.UnsetType | None = msgspec.UNSET,
     expires_at: datetime | msgspec.UnsetType | None = msgspec.UNSET,
-) -> tuple[WholeKey, WholeKey]:
+) -> tuple[ApiKey, ApiKey]:
     """Returns the key before and after; `plan` and `expires_at` are the new ones, None for none, if they change.
 
     Raises as `extend`, and what `edit` raises.
     """
-    identity = await _ours(store)
     _, before = await store.read(key_id)
     await refuse_above_partner(store, before.partner, edit(before.terms))
     guards = [await guard_of_plan(store, plan)] if isinstance(plan, str) else []
 
-    def edit_key(key: WholeKey) -> WholeKey:
-        _refuse_dead(key, identity)
+    def edit_key(key: ApiKey) -> ApiKey:
         more = key.more if plan is msgspec.UNSET else msgspec.structs.replace(key.more, plan=plan)
         if expires_at is not msgspec.UNSET:
             key = _with_end(key, expires_at)
         return msgspec.structs.replace(key, terms=edit(key.terms), more=more)
 
-    return await store.change(key_id, "changed", edit_key, guards=guards)
+    return await _change(store, key_id, "changed", edit_key, guards)
 
 
-async def suspend(store: KeyStore, key_id: str, reason: str) -> tuple[WholeKey, WholeKey]:
-    """Returns the key before and after. Suspending twice keeps the first time and reason. Raises as `extend`."""
-    identity = await _ours(store)
+async def suspend(store: KeyStore, key_id: str, reason: str) -> ApiKey:
+    """Returns the suspended key. Suspending twice keeps the first time and reason. Raises as `extend`."""
 
-    def edit(key: WholeKey) -> WholeKey:
-        _refuse_dead(key, identity)
+    def edit(key: ApiKey) -> ApiKey:
         if key.more.suspended is not None:
             return key
         suspension = Suspension(
@@ -105,22 +108,20 @@ async def suspend(store: KeyStore, key_id: str, reason: str) -> tuple[WholeKey, 
         ends = suspension.at if key.expires_at is None else min(key.expires_at, suspension.at)
         return msgspec.structs.replace(key, expires_at=ends, unrotated=None, more=more)
 
-    return await store.change(key_id, "suspended", edit)
+    return (await _change(store, key_id, "suspended", edit))[1]
 
 
-async def resume(store: KeyStore, key_id: str) -> tuple[WholeKey, WholeKey]:
-    """Returns the key before and after: it ends when it would have without the suspension. Raises as `extend`."""
-    identity = await _ours(store)
+async def resume(store: KeyStore, key_id: str) -> ApiKey:
+    """Returns the resumed key: it ends when it would have without the suspension. Raises as `extend`."""
 
-    def edit(key: WholeKey) -> WholeKey:
-        _refuse_dead(key, identity)
+    def edit(key: ApiKey) -> ApiKey:
         was = key.more.suspended
         if was is None:
             return key
         more = msgspec.structs.replace(key.more, suspended=None)
         return msgspec.structs.replace(key, expires_at=was.ends.expires_at, unrotated=was.unrotated, more=more)
 
-    return await store.change(key_id, "resumed", edit)
+    return (await _change(store, key_id, "resumed", edit))[1]
 
 
 async def rotate(
@@ -129,7 +130,7 @@ async def rotate(
     overlap: timedelta,
     expires_at: datetime | None = None,
     draft: KeyDraft | None = None,
-) -> tuple[str, WholeKey, WholeKey]:
+) -> tuple[str, ApiKey, ApiKey]:
     """Returns a new key with the same partner, label, plan and terms, as its owner gets it; and both keys as stored.
 
     The old key ends after `overlap`, or earlier if it would have anyway. The new one ends at `expires_at`, by default
@@ -182,32 +183,32 @@ async def _ours(store: KeyStore) -> StoreIdentity | None:
     return identity
 
 
-def _refuse_dead(key: WholeKey, identity: StoreIdentity | None) -> None:
+def _refuse_dead(key: ApiKey, identity: StoreIdentity | None) -> None:
     if key.revoked_at is not None:
         raise KeyStoreError(f"key {key.key_id} is revoked, and stays so: issue a new one")
     if identity is not None and identity.voids(key):
         raise KeyStoreError(f"key {key.key_id} was made with another pepper and is void: issue a new one")
 
 
-def _refuse_suspended(key: WholeKey) -> None:
+def _refuse_suspended(key: ApiKey) -> None:
     if key.more.suspended is not None:
         raise KeyStoreError(f"key {key.key_id} is suspended: resume it first (`forecast keys resume`)")
 
 
-def _with_end(key: WholeKey, expires_at: datetime | None) -> WholeKey:
+def _with_end(key: ApiKey, expires_at: datetime | None) -> ApiKey:
     """Returns the key with another end. Raises KeyStoreError if it is suspended, or would end before it begins."""
     _refuse_suspended(key)
     _refuse_end(key, expires_at)
     return msgspec.structs.replace(key, expires_at=expires_at, unrotated=None)
 
 
-def _refuse_end(key: WholeKey, expires_at: datetime | None) -> None:
+def _refuse_end(key: ApiKey, expires_at: datetime | None) -> None:
     begins = key.more.not_before
     if expires_at is not None and begins is not None and expires_at <= begins:
         raise KeyStoreError(f"key {key.key_id} begins {begins:%Y-%m-%d %H:%M} UTC: it cannot end before that")
 
 
-async def _refuse_second(store: KeyStore, old: WholeKey) -> None:
+async def _refuse_second(store: KeyStore, old: ApiKey) -> None:
     """Raises if the key has a successor, also one that does not work now: a script that runs twice must neither lose
     keys nor rotate a successor.
     """

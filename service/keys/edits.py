@@ -8,9 +8,9 @@ from service.keys.audit import Change, Edit
 from service.keys.errors import DamagedRecordError
 from service.keys.record import (
     NO_MORE,
+    ApiKey,
     DamagedKey,
     KeyState,
-    WholeKey,
     decoded_key,
     more_name,
     record_name,
@@ -24,7 +24,7 @@ class RawKey(NamedTuple):
     more: bytes | None = None
 
 
-def readable(raw: RawKey, key_id: str) -> WholeKey | DamagedKey:
+def readable(raw: RawKey, key_id: str) -> ApiKey | DamagedKey:
     try:
         key = decoded_key(raw.record, key_id, raw.more)
     except DamagedRecordError as error:
@@ -32,14 +32,14 @@ def readable(raw: RawKey, key_id: str) -> WholeKey | DamagedKey:
     return DamagedKey(key_id, "it is no record of a key") if key is None else key
 
 
-def with_next_revision(before: WholeKey, after: WholeKey) -> WholeKey:
+def with_next_revision(before: ApiKey, after: ApiKey) -> ApiKey:
     revision = before.revision + 1
     more = after.more if after.more == before.more else msgspec.structs.replace(after.more, revision=revision)
     return msgspec.structs.replace(after, revision=revision, more=more)
 
 
 def edits_of(
-    raw: RawKey, before: WholeKey | None, after: WholeKey, what: str, rotated: str | None = None, *, by: str
+    raw: RawKey, before: ApiKey | None, after: ApiKey, what: str, rotated: str | None = None, *, by: str
 ) -> list[Edit]:
     """Returns the edits of one key, with a line: `by` made them."""
     change = Change(

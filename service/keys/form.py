@@ -16,7 +16,6 @@ from service.base.masking import LIVE_PREFIX, TEST_PREFIX
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ID_LENGTH = 12  # characters, as every length here
-_SECRET_BITS = 256
 _SECRET_LENGTH = 43  # 62 ** 43 > 2 ** 256
 _CHECKSUM_LENGTH = 6  # 62 ** 6 > 2 ** 32
 # Length of a whole key, with separators.
@@ -33,11 +32,6 @@ class PresentedKey(msgspec.Struct, frozen=True):
     key_id: str
     secret: str
     test: bool = False
-
-
-def generate(*, test: bool = False) -> tuple[str, PresentedKey]:
-    """Returns a new key as its owner gets it, and its parts."""
-    return assembled(new_id(), secrets.randbits(_SECRET_BITS), test=test)
 
 
 def new_id() -> str:

@@ -9,12 +9,11 @@ from datetime import timedelta
 from hashlib import sha256
 
 import msgspec
-from redis.asyncio import Redis
 
 from service.keys import form
 from service.keys.draft import KeyDraft, derived
 from service.keys.errors import LinkUsedError, OtherRequestError
-from service.keys.record import KEY_RECORD_PREFIX, WholeKey, decode_record
+from service.keys.record import KEY_RECORD_PREFIX, ApiKey, decode_record
 from service.keys.store import KeyStore
 
 KEPT = timedelta(hours=24)
@@ -53,7 +52,7 @@ async def make_link(store: KeyStore, draft: KeyDraft) -> str:
     return token
 
 
-async def open_link(store: KeyStore, token: str) -> tuple[str, WholeKey]:
+async def open_link(store: KeyStore, token: str) -> tuple[str, ApiKey]:
     """Returns the key of a link as its owner gets it, and as it is stored. The link shows nothing from now on.
 
     Raises:
@@ -83,11 +82,7 @@ async def open_link(store: KeyStore, token: str) -> tuple[str, WholeKey]:
 
 async def _keep(store: KeyStore, name: str, text: bytes) -> None:
     """Writes the record unless there is one."""
-
-    async def write(client: Redis) -> object:
-        return await client.set(name, text, nx=True, ex=KEPT)
-
-    await store.redis.call(write)
+    await store.redis.call(lambda client: client.set(name, text, nx=True, ex=KEPT))
 
 
 def _record_of(kind: str, word: str) -> str:

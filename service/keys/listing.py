@@ -9,7 +9,6 @@ import msgspec
 
 from service.base.terms import PARTNER_USAGE, Terms
 from service.keys import named
-from service.keys.errors import NoSuchPartnerError
 from service.keys.reader import every_key
 from service.keys.record import DamagedKey, KeyView, Named, Partner, Plan, ShownStatus
 from service.keys.store import KeyStore
@@ -65,30 +64,20 @@ class Newest:
         if self._after is not None and place >= self._after:
             return
         self.left += 1
-        if len(self._kept) < self._limit:
-            heapq.heappush(self._kept, (place, view))
-        else:
-            heapq.heappushpop(self._kept, (place, view))
+        heapq.heappush(self._kept, (place, view))
+        if len(self._kept) > self._limit:
+            heapq.heappop(self._kept)
 
     def views(self) -> list[KeyView]:
         return [view for _, view in sorted(self._kept, key=lambda kept: kept[0], reverse=True)]
 
 
-class PlanView(msgspec.Struct, frozen=True):
-    """A plan, and the number of keys with it that are not revoked."""
+class NamedView(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan, or the limits of a partner (`terms`); `keys` counts its keys that are not revoked."""
 
     name: str
     terms: Terms
-    keys: int
-    revision: int
-
-
-class PartnerView(msgspec.Struct, frozen=True):
-    """The limits of a partner (`terms`), and the number of its keys that are not revoked."""
-
-    name: str
-    terms: Terms
-    contact: str
+    contact: str | msgspec.UnsetType = msgspec.UNSET  # of a partner
     keys: int
     revision: int
 
@@ -100,66 +89,35 @@ async def key_views(store: KeyStore, used: Mapping[str, datetime]) -> AsyncItera
         yield key if isinstance(key, DamagedKey) else KeyView.of(key, identity, used)
 
 
-async def plan_views(store: KeyStore) -> tuple[list[PlanView], list[DamagedKey]]:
-    """Returns the plans by name, and the damaged records. Raises StoreUnavailable."""
-    uses = await _uses(store, Plan)
-    plans, damaged = await _every(store, Plan)
-    return [_plan_view(plan, uses) for plan in plans if not plan.removed], damaged
-
-
-async def plan_view(store: KeyStore, name: str) -> PlanView:
-    """Raises NoSuchPlanError, StoreUnavailable."""
-    return await view_of_plan(store, (await named.plan_of(store, name))[1])
-
-
-async def view_of_plan(store: KeyStore, plan: Plan) -> PlanView:
-    """Raises StoreUnavailable."""
-    return _plan_view(plan, await _uses(store, Plan))
-
-
-async def partner_views(store: KeyStore) -> tuple[list[PartnerView], list[DamagedKey]]:
-    """Returns the partners with limits or a contact by name, and the damaged records. Raises StoreUnavailable."""
-    uses = await _uses(store, Partner)
-    partners, damaged = await _every(store, Partner)
-    return [_partner_view(partner, uses) for partner in partners], damaged
-
-
-async def partner_view(store: KeyStore, name: str) -> PartnerView:
-    """Raises NoSuchPartnerError, StoreUnavailable."""
-    _, partner = await named.read(store, Partner, name)
-    if partner is None:
-        raise NoSuchPartnerError(f"no limits of partner {name}; `forecast partners list` shows those there are")
-    return await view_of_partner(store, partner)
-
-
-async def view_of_partner(store: KeyStore, partner: Partner) -> PartnerView:
-    """Raises StoreUnavailable."""
-    return _partner_view(partner, await _uses(store, Partner))
-
-
-def _plan_view(plan: Plan, uses: Counter[str | None]) -> PlanView:
-    return PlanView(plan.name, plan.terms, uses[plan.name], plan.revision)
-
-
-def _partner_view(partner: Partner, uses: Counter[str | None]) -> PartnerView:
-    return PartnerView(partner.name, partner.terms, partner.contact, uses[partner.name], partner.revision)
-
-
-async def _every(store: KeyStore, kind: type[named.N]) -> tuple[list[named.N], list[DamagedKey]]:
-    records: list[named.N] = []
+async def named_views(store: KeyStore, kind: type[Named]) -> tuple[list[NamedView], list[DamagedKey]]:
+    """Returns the plans or partners by name, without removed ones, and the damaged records. Raises StoreUnavailable."""
+    keys = await _keys_by_name(store, kind)
+    views: list[NamedView] = []
     damaged: list[DamagedKey] = []
     async for record in named.every(store, kind):
         if isinstance(record, DamagedKey):
             damaged.append(record)
-        else:
-            records.append(record)
-    return sorted(records, key=lambda record: record.name), damaged
+        elif not record.removed:
+            views.append(_view(record, keys))
+    return sorted(views, key=lambda view: view.name), damaged
 
 
-async def _uses(store: KeyStore, kind: type[Named]) -> Counter[str | None]:
+async def view_of(store: KeyStore, record: Named) -> NamedView:
+    """Returns the view of a plan or partner. Raises StoreUnavailable."""
+    return _view(record, await _keys_by_name(store, type(record)))
+
+
+def _view(record: Named, keys: Counter[str | None]) -> NamedView:
+    contact = record.contact if isinstance(record, Partner) else msgspec.UNSET
+    return NamedView(
+        name=record.name, terms=record.terms, contact=contact, keys=keys[record.name], revision=record.revision
+    )
+
+
+async def _keys_by_name(store: KeyStore, kind: type[Named]) -> Counter[str | None]:
     """Returns the number of keys by the name of their plan or partner. Revoked keys do not count."""
-    uses: Counter[str | None] = Counter()
+    keys: Counter[str | None] = Counter()
     async for key in every_key(store):
         if not isinstance(key, DamagedKey) and key.revoked_at is None:
-            uses[key.more.plan if kind is Plan else key.partner] += 1
-    return uses
+            keys[key.more.plan if kind is Plan else key.partner] += 1
+    return keys

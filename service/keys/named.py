@@ -10,8 +10,14 @@ import msgspec
 from service.base.terms import PARTNER_USAGE, Terms
 from service.keys import audit
 from service.keys.audit import Change, Edit
-from service.keys.errors import BusyRecordError, DamagedRecordError, KeyStoreError, NoSuchPlanError
-from service.keys.reader import every_key
+from service.keys.errors import (
+    BusyRecordError,
+    DamagedRecordError,
+    KeyStoreError,
+    NoSuchPartnerError,
+    NoSuchPlanError,
+)
+from service.keys.reader import every_key, names_of
 from service.keys.record import ApiKey, DamagedKey, KeyState, Named, Partner, Plan, decode_record
 from service.keys.store import KeyStore
 from service.redis.errors import StoreUnavailable
@@ -21,7 +27,6 @@ log = logging.getLogger("forecast.keys")
 N = TypeVar("N", bound=Named)
 
 _TRIES = 10
-_LISTED_AT_ONCE = 1000  # names
 
 
 async def read(store: KeyStore, kind: type[N], name: str) -> tuple[bytes | None, N | None]:
@@ -33,11 +38,8 @@ async def read(store: KeyStore, kind: type[N], name: str) -> tuple[bytes | None,
 
 async def every(store: KeyStore, kind: type[N]) -> AsyncIterator[N | DamagedKey]:
     """Yields every record of this kind once, in no order, removed ones too. Raises StoreUnavailable."""
-    seen: set[str] = set()
-    async for found in store.redis.scan(f"{kind.PREFIX}*", _LISTED_AT_ONCE):
-        names = [name for name in dict.fromkeys(one.decode("utf-8", "replace") for one in found) if name not in seen]
-        seen.update(names)
-        for name, raw in zip(names, await store.raw_records(names) if names else (), strict=True):
+    async for names in names_of(store, f"{kind.PREFIX}*"):
+        for name, raw in zip(names, await store.raw_records(names), strict=True):
             try:
                 record = decode_record(raw, kind, name)
             except DamagedRecordError as error:
@@ -150,6 +152,14 @@ async def set_partner(store: KeyStore, name: str, terms: Terms, contact: str) ->
         return Partner(name=name, terms=terms, contact=contact, revision=0 if partner is None else partner.revision)
 
     return await change(store, Partner, name, "partner-set", edit)
+
+
+async def partner_of(store: KeyStore, name: str) -> Partner:
+    """Returns the limits of a partner. Raises NoSuchPartnerError, StoreUnavailable."""
+    _, partner = await read(store, Partner, name)
+    if partner is None:
+        raise NoSuchPartnerError(f"no limits of partner {name}; `forecast partners list` shows those there are")
+    return partner
 
 
 async def refuse_above_partner(store: KeyStore, partner: str, terms: Terms) -> None:

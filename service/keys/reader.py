@@ -17,11 +17,11 @@ from service.keys.errors import (
 from service.keys.record import (
     IDENTITY,
     KEY_RECORD_PREFIX,
+    ApiKey,
     DamagedKey,
     Partner,
     Plan,
     StoreIdentity,
-    WholeKey,
     decode_record,
     decoded_key,
     key_id_of,
@@ -41,7 +41,7 @@ _LISTED_AT_ONCE = 1000  # names
 class FoundKey(msgspec.Struct, frozen=True):
     """The result of one look-up. `key` is None if the store has no such record, `identity` if it has no identity."""
 
-    key: WholeKey | None
+    key: ApiKey | None
     identity: StoreIdentity | None
 
 
@@ -71,7 +71,7 @@ class KeyReader:
         known, found = _identity_of(identity), decoded_key(key, key_id, more)
         return FoundKey(found and await self._with_shared(found), known)
 
-    async def _with_shared(self, key: WholeKey) -> WholeKey:
+    async def _with_shared(self, key: ApiKey) -> ApiKey:
         """Returns the key with its plan and its partner's limits. Raises as `find`, also if the plan is missing."""
         partner_name = Partner.record_name(key.partner)
         if key.more.plan is None:
@@ -116,7 +116,7 @@ class KeyReader:
         if identity is not None:
             self.known.keep(identity)
 
-    async def read(self, key_id: str) -> tuple[RawKey, WholeKey]:
+    async def read(self, key_id: str) -> tuple[RawKey, ApiKey]:
         """Returns the key, as bytes too.
 
         Raises NoSuchKeyError, ForeignStoreError if the store lost it, StoreUnavailable.
@@ -129,7 +129,7 @@ class KeyReader:
             raise await self.missing(key_id)
         return raw, key
 
-    async def issued(self, key_id: str) -> WholeKey | None:
+    async def issued(self, key_id: str) -> ApiKey | None:
         """Returns the key; None if there is none. Raises StoreUnavailable."""
         (raw,) = await self.raw([key_id])
         return decoded_key(raw.record, key_id, raw.more)
@@ -173,16 +173,24 @@ def _identity_of(reply: object) -> StoreIdentity | None:
         raise ForeignStoreError(f"{error}; no key can be judged until you {MEND}") from None
 
 
-async def every_key(store: KeyReader) -> AsyncIterator[WholeKey | DamagedKey]:
+async def every_key(store: KeyReader) -> AsyncIterator[ApiKey | DamagedKey]:
     """Yields every key once, in no order; an unreadable record as DamagedKey.
 
     Raises:
         StoreUnavailable: if the store does not answer.
     """
-    seen: set[str] = set()  # SCAN may return a name twice
-    async for names in store.redis.scan(f"{KEY_RECORD_PREFIX}{{*", _LISTED_AT_ONCE):
-        ids = dict.fromkeys(key_id_of(name.decode("utf-8", "replace")) for name in names)
-        new = [key_id for key_id in ids if key_id is not None and key_id not in seen]
-        seen.update(new)
-        for key_id, raw in zip(new, await store.raw(new), strict=True):
+    async for names in names_of(store, f"{KEY_RECORD_PREFIX}{{*"):
+        ids = [key_id for key_id in map(key_id_of, names) if key_id is not None]
+        for key_id, raw in zip(ids, await store.raw(ids), strict=True):
             yield readable(raw, key_id)
+
+
+async def names_of(store: KeyReader, pattern: str) -> AsyncIterator[list[str]]:
+    """Yields the names of records that match `pattern`, each once, in no order. Raises StoreUnavailable."""
+    seen: set[str] = set()  # SCAN may return a name twice
+    async for found in store.redis.scan(pattern, _LISTED_AT_ONCE):
+        names = dict.fromkeys(name.decode("utf-8", "replace") for name in found)
+        new = [name for name in names if name not in seen]
+        seen.update(new)
+        if new:
+            yield new

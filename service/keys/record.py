@@ -112,7 +112,7 @@ class MoreOfKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_MORE = MoreOfKey()
 
 
-class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class KeyRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The first record of one key, which is never deleted. Its changes are in the audit trail.
 
     Members that a later version adds are ignored, and lost when the record is written.
@@ -133,13 +133,22 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pepper: str = ""  # fingerprint of the pepper that the digest was made with; empty in records of the first version
     revision: Annotated[int, Meta(ge=0, le=MOST)] = 0  # changes since it was issued: the higher record is newer
 
-    @property
-    def more(self) -> MoreOfKey:
-        return NO_MORE
+
+class ApiKey(KeyRecord, frozen=True, kw_only=True):
+    """A key with both of its records. As requests see it, `terms` are the effective ones, with those of the `plan`."""
+
+    more: MoreOfKey = NO_MORE
+    plan: Plan | None = None
+    shared: Partner | None = None  # the limits of its partner, if it has any
+
+    @classmethod
+    def of(cls, record: KeyRecord, more: MoreOfKey) -> "ApiKey":
+        return cls(**msgspec.structs.asdict(record), more=more)
 
     @property
-    def shared(self) -> Partner | None:
-        return None
+    def record(self) -> KeyRecord:
+        """The first record alone."""
+        return KeyRecord(**{name: getattr(self, name) for name in KeyRecord.__struct_fields__})
 
     @property
     def is_always_active(self) -> bool:
@@ -174,24 +183,6 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 return self.created_at
 
 
-class WholeKey(ApiKey, frozen=True, kw_only=True):
-    """A key with both of its records. As requests see it, `terms` are the effective ones, with those of the `plan`."""
-
-    more: MoreOfKey = NO_MORE
-    plan: Plan | None = None
-    shared: Partner | None = None  # the limits of its partner, if it has any
-
-    @property
-    def record(self) -> ApiKey:
-        """The first record alone."""
-        return ApiKey(**{name: getattr(self, name) for name in ApiKey.__struct_fields__})
-
-
-def whole(key: ApiKey, more: MoreOfKey) -> WholeKey:
-    members = {name: getattr(key, name) for name in ApiKey.__struct_fields__}
-    return WholeKey(**members, more=more)
-
-
 class StoreIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The identity of a key store, with the pepper that its keys were made with. One per store."""
 
@@ -209,7 +200,7 @@ class StoreIdentity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         """Time that identifies this store (store_identity.py)."""
         return self.accepted_at or self.created_at
 
-    def voids(self, key: ApiKey) -> bool:
+    def voids(self, key: KeyRecord) -> bool:
         """Returns whether `key` was made with another pepper, and so can never be verified."""
         if key.pepper:
             return key.pepper != self.pepper_fingerprint
@@ -311,16 +302,16 @@ def decode_record(reply: object, kind: type[R], name: str) -> R | None:
         raise _damaged(name, error) from None
 
 
-def decoded_key(reply: object, key_id: str, more: object = None) -> WholeKey | None:
+def decoded_key(reply: object, key_id: str, more: object = None) -> ApiKey | None:
     """Decodes the records of a key in the same way; the first must be that of `key_id`."""
     name = record_name(key_id)
-    key = decode_record(reply, ApiKey, name)
+    key = decode_record(reply, KeyRecord, name)
     if key is None:
         return None
     if key.key_id != key_id:
         raise _damaged(name, "it is another record")
     name = more_name(key_id)
-    return whole(key, decode_record(more, MoreOfKey, name) or NO_MORE)
+    return ApiKey.of(key, decode_record(more, MoreOfKey, name) or NO_MORE)
 
 
 def _damaged(name: str, why: object) -> DamagedRecordError:

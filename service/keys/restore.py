@@ -19,12 +19,11 @@ from service.keys.edits import RawKey, edits_of, readable
 from service.keys.errors import DamagedRecordError, KeyStoreError
 from service.keys.record import (
     IDENTITY,
+    ApiKey,
     DamagedKey,
     KeyState,
     MoreOfKey,
     Named,
-    WholeKey,
-    whole,
 )
 from service.keys.store import KeyStore
 
@@ -57,7 +56,7 @@ class Replay:
             if change.revision > revision:
                 self._states[change.key_id] = change.revision, change.after
 
-    def bring_up_to_date(self, key: WholeKey) -> WholeKey:
+    def bring_up_to_date(self, key: ApiKey) -> ApiKey:
         """Returns `key` with the changes since it was written. A revocation is never undone."""
         revision, state = self._states.get(key.key_id, (0, None))
         if state is not None and revision > key.revision:
@@ -74,7 +73,7 @@ class Replay:
         return _revoked(key, self.revoked.get(key.key_id))
 
 
-def merged(existing: WholeKey | None, imported: WholeKey) -> WholeKey:
+def merged(existing: ApiKey | None, imported: ApiKey) -> ApiKey:
     """Returns the newer of two states of a key; revoked if either is, suspended if the newer second record says so."""
     if existing is None:
         return imported
@@ -91,7 +90,7 @@ def _newer(one: MoreOfKey, other: MoreOfKey) -> MoreOfKey:
     return max(one, other, key=lambda more: (more.revision, more.suspended is not None))
 
 
-def _revoked(key: WholeKey, revoked_at: datetime | None) -> WholeKey:
+def _revoked(key: ApiKey, revoked_at: datetime | None) -> ApiKey:
     if revoked_at is None or key.revoked_at is not None:
         return key
     return msgspec.structs.replace(key, revoked_at=revoked_at, revision=key.revision + 1)
@@ -246,13 +245,13 @@ class Restore:
                 return True
         raise KeyStoreError(f"{record.name} is being changed from elsewhere all the time; import again")
 
-    def _keys(self) -> Iterator[WholeKey]:
+    def _keys(self) -> Iterator[ApiKey]:
         for item in backup.read_backup(self._lines()):
             if isinstance(item, KeyItem):
                 self._named.pop(item.key.key_id, None)
-                yield whole(item.key, item.more)
+                yield ApiKey.of(item.key, item.more)
 
-    async def _restore_keys(self, keys: dict[str, WholeKey]) -> None:
+    async def _restore_keys(self, keys: dict[str, ApiKey]) -> None:
         for _ in range(_TRIES):
             counted = msgspec.structs.replace(self._done)
             edits = [
@@ -268,7 +267,7 @@ class Restore:
                 return
         raise KeyStoreError("keys are being changed from elsewhere all the time; import again")
 
-    def _restored(self, raw: RawKey, existing: WholeKey | None, key: WholeKey, counted: Restored) -> list[Edit]:
+    def _restored(self, raw: RawKey, existing: ApiKey | None, key: ApiKey, counted: Restored) -> list[Edit]:
         target = merged(existing, self._replay.bring_up_to_date(key))
         if target == existing:
             counted.kept += 1
@@ -293,7 +292,7 @@ class Restore:
                 return
         raise KeyStoreError("keys are being changed from elsewhere all the time; import again")
 
-    async def _existing(self, key_ids: list[str]) -> AsyncIterator[tuple[RawKey, WholeKey | None, str]]:
+    async def _existing(self, key_ids: list[str]) -> AsyncIterator[tuple[RawKey, ApiKey | None, str]]:
         """Yields for each key: its bytes, its content (None if there is none, or it is damaged), its id."""
         for key_id, raw in zip(key_ids, await self._store.raw(key_ids), strict=True):
             record = readable(raw, key_id)

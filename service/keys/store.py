@@ -22,9 +22,9 @@ from service.keys.record import (
     IDENTITY,
     NO_MORE,
     NO_TERMS,
+    ApiKey,
     MoreOfKey,
     StoreIdentity,
-    WholeKey,
     more_name,
     record_name,
 )
@@ -76,7 +76,7 @@ class KeyStore(KeyReader):
         more: MoreOfKey = NO_MORE,
         guards: Sequence[Edit] = (),
         draft: KeyDraft | None = None,
-    ) -> tuple[str, WholeKey]:
+    ) -> tuple[str, ApiKey]:
         """Returns a new key as its owner gets it, and as it is stored, which is durable when this returns.
 
         Raises:
@@ -99,11 +99,11 @@ class KeyStore(KeyReader):
         test: bool = False,
         more: MoreOfKey = NO_MORE,
         draft: KeyDraft | None = None,
-    ) -> tuple[str, WholeKey]:
+    ) -> tuple[str, ApiKey]:
         """Returns a key as its owner gets it, and as it will be stored."""
         draft = draft or new_draft(now(), test=test)
         presented, parts = draft.parts(self.pepper)
-        return presented, WholeKey(
+        return presented, ApiKey(
             key_id=parts.key_id,
             partner=partner,
             label=label,
@@ -139,9 +139,9 @@ class KeyStore(KeyReader):
         self,
         key_id: str,
         what: str,
-        edit: Callable[[WholeKey], WholeKey],
+        edit: Callable[[ApiKey], ApiKey],
         guards: Sequence[Edit] = (),
-    ) -> tuple[WholeKey, WholeKey]:
+    ) -> tuple[ApiKey, ApiKey]:
         """Changes a key by `edit`, with a line in the trail if it differs; returns it before and after, durable.
 
         Nothing is changed if a record of the `guards` was.
@@ -157,8 +157,8 @@ class KeyStore(KeyReader):
             self.check_revision(before.revision)
             after = edit(before)
             if after == before:  # an earlier try may have made it, unconfirmed
-                stored = dict(zip((record_name(key_id), more_name(key_id)), raw, strict=True))
-                records = {name: record for name, record in stored.items() if record is not None}
+                names = (record_name(key_id), more_name(key_id))
+                records = {name: record for name, record in zip(names, raw, strict=True) if record is not None}
                 await audit.confirm(self.redis, records, self.replicas)
                 return before, after
             after = with_next_revision(before, after)
@@ -167,10 +167,10 @@ class KeyStore(KeyReader):
                 return before, after
         raise BusyRecordError(f"key {key_id} is being changed from elsewhere all the time; try again")
 
-    async def revoke(self, key_id: str) -> WholeKey:
+    async def revoke(self, key_id: str) -> ApiKey:
         """Returns the key, revoked and durable; revoking twice keeps the first time. Raises as `change`."""
 
-        def edit(key: WholeKey) -> WholeKey:
+        def edit(key: ApiKey) -> ApiKey:
             return msgspec.structs.replace(key, revoked_at=key.revoked_at or now())
 
         return (await self.change(key_id, "revoked", edit))[1]

@@ -31,10 +31,9 @@ from service.keys.record import ApiKey, KeyStatus, Partner, Plan, key_id_of
 from service.keys.store import KeyStore
 from service.keys.store_watch import StoreWatch
 from service.keys.suggestions import hint_for_malformed_key
-from service.keys.verdict import INVALID, Accepted, KeyVerdict, Rejected, Unknown
+from service.keys.verdict import INVALID, RECHECK_AFTER_SECONDS, Accepted, KeyVerdict, Rejected, Unknown, Verified
 from service.redis.errors import StoreUnavailable
 
-RECHECK_AFTER_SECONDS = 3.0
 WAIT_AFTER_SECONDS = 5.0
 UNKNOWN_AFTER_SECONDS = 60.0
 LONGEST_WAIT_SECONDS = 0.25
@@ -46,30 +45,6 @@ _MOST_LOOKUPS = 64
 _MOST_WAITING = 1024
 # Matches no key's digest.
 _NOBODY = "0" * 64
-
-
-class Verified:
-    """A key that one worker verified, cached by its KeyVerifier until it is invalid or evicted.
-
-    `asked` numbers the look-up that `key` is from: an older one that ends later is ignored. `forgotten`: it is no
-    longer kept up to date. Before `good_before` (monotonic seconds), the key is valid without a check.
-    """
-
-    __slots__ = ("asked", "checked_at", "fingerprint", "forgotten", "good_before", "key", "recheck")
-
-    def __init__(self, fingerprint: bytes, key: ApiKey, checked_at: float, asked: int) -> None:
-        self.fingerprint = fingerprint
-        self.key = key
-        self.asked = asked
-        self.forgotten = False
-        self.recheck: asyncio.Task[None] | None = None
-        self.checked(checked_at)
-
-    def checked(self, at: float) -> None:
-        """Stores the record of a key, as looked up at that time."""
-        lasts = self.key.is_always_active and not self.forgotten
-        self.checked_at = at
-        self.good_before = at + RECHECK_AFTER_SECONDS if lasts else float("-inf")
 
 
 class KeyVerifier:
@@ -100,7 +75,7 @@ class KeyVerifier:
         self._by_id: dict[str, Verified] = {}
         self._wrong: dict[bytes, tuple[float, Rejected]] = {}  # by fingerprint, each until a time
         self._changes = 0
-        self._asked = 0
+        self._lookups = 0
         self._last_confirmed = -UNKNOWN_AFTER_SECONDS
         self._slots = asyncio.Semaphore(_MOST_LOOKUPS)
         self._rechecking: set[asyncio.Task[None]] = set()
@@ -113,38 +88,37 @@ class KeyVerifier:
         Needs a running loop.
         """
         fingerprint = self._fingerprint(presented)
-        known = self._verified.get(fingerprint)
-        if known is not None:
-            return self._judge_known(known)
-        wrong = self._known_wrong(fingerprint)
+        cached = self._verified.get(fingerprint)
+        if cached is not None:
+            return self._judge_cached(cached)
+        wrong = self._cached_rejection(fingerprint)
         return wrong if wrong is not None or form.parse(presented) is not None else self._malformed(presented)
 
     async def check(self, presented: str) -> KeyVerdict:
         """Returns the verdict on a presented key, within the key store's budget."""
         fingerprint = self._fingerprint(presented)
-        known = self._verified.get(fingerprint)
-        return await self._check_new(presented, fingerprint) if known is None else await self._check_known(known)
+        cached = self._verified.get(fingerprint)
+        return await self._check_new(presented, fingerprint) if cached is None else await self._check_cached(cached)
 
-    def _judge_known(self, known: Verified) -> KeyVerdict | None:
-        age, is_unreachable = self._clock() - known.checked_at, self._store.redis.is_unreachable
+    def _judge_cached(self, cached: Verified) -> KeyVerdict | None:
+        age, is_unreachable = self._clock() - cached.checked_at, self._store.redis.is_unreachable
         if age >= (UNKNOWN_AFTER_SECONDS if is_unreachable else WAIT_AFTER_SECONDS):
             return None
         if age >= RECHECK_AFTER_SECONDS and not is_unreachable:
-            self._start_recheck(known)
-        return self._judge(known.key)
+            self._start_recheck(cached)
+        return self._judge(cached.key)
 
-    async def _check_known(self, known: Verified) -> KeyVerdict:
-        verdict = self._judge_known(known)
+    async def _check_cached(self, cached: Verified) -> KeyVerdict:
+        verdict = self._judge_cached(cached)
         if verdict is not None:
             return verdict
         with suppress(TimeoutError):
-            await within(self._longest_wait, asyncio.wait([self._start_recheck(known)]))
-        return self._judge_again(known)
+            await within(self._longest_wait, asyncio.wait([self._start_recheck(cached)]))
+        return self._judge_again(cached)
 
-    def recall(self, presented: str) -> Verified | Rejected | None:
-        """Returns the cached key if it was valid, or the verdict if it is known to be wrong."""
-        fingerprint = self._fingerprint(presented)
-        return self._verified.get(fingerprint) or self._known_wrong(fingerprint)
+    def recall(self, presented: str) -> Verified | None:
+        """Returns the cached key, if it was valid."""
+        return self._verified.get(self._fingerprint(presented))
 
     def invalidate(self, name: str | None) -> None:
         """Handles a change of the record `name`: looks it up at once.
@@ -154,8 +128,8 @@ class KeyVerifier:
         self._changes += 1
         self._wrong.clear()
         if name is None or name.startswith((Plan.PREFIX, Partner.PREFIX)):
-            for known in self._verified.values():
-                known.checked(min(known.checked_at, self._clock() - RECHECK_AFTER_SECONDS))
+            for cached in self._verified.values():
+                cached.checked(min(cached.checked_at, self._clock() - RECHECK_AFTER_SECONDS))
             return
         changed = self._by_id.get(key_id_of(name) or "")
         if changed is not None:
@@ -189,15 +163,15 @@ class KeyVerifier:
         try:
             async with self._slots:
                 # a look-up from after a change may have ended meanwhile
-                known = self._verified.get(fingerprint)
-                if known is not None:
-                    return await self._check_known(known)
-                return self._known_wrong(fingerprint) or await self._look_up(parts, fingerprint)
+                cached = self._verified.get(fingerprint)
+                if cached is not None:
+                    return await self._check_cached(cached)
+                return self._cached_rejection(fingerprint) or await self._look_up(parts, fingerprint)
         finally:
             self._new -= 1
 
     async def _look_up(self, parts: form.PresentedKey, fingerprint: bytes) -> KeyVerdict:
-        now, changes, asked = self._clock(), self._changes, self._next_number()
+        now, changes, lookup = self._clock(), self._changes, self._next_number()
         sent = min(now, self._store.redis.agreed_at)
         key = await self._find(parts.key_id)
         if isinstance(key, StoreUnavailable):
@@ -215,8 +189,8 @@ class KeyVerifier:
         if seen is not None:
             key = self._newest(seen, key)
         kept = self._verified.get(fingerprint)
-        if kept is None or kept.asked < asked:
-            self._keep(Verified(fingerprint, key, sent, asked))
+        if kept is None or kept.lookup < lookup:
+            self._keep(Verified(fingerprint, key, sent, lookup))
         return self._confirmed(key, sent)
 
     def _fingerprint(self, presented: str) -> bytes:
@@ -225,8 +199,8 @@ class KeyVerifier:
         return hashing.digest()
 
     def _next_number(self) -> int:
-        self._asked += 1
-        return self._asked
+        self._lookups += 1
+        return self._lookups
 
     async def _find(self, key_id: str) -> ApiKey | StoreUnavailable | None:
         """Returns the record of a key, or why it is unknown: also if the store is not ours or the record damaged."""
@@ -237,46 +211,46 @@ class KeyVerifier:
             found = error
         return self.store_watch.trusted_record(key_id, found)
 
-    def _start_recheck(self, known: Verified) -> asyncio.Task[None]:
-        if known.recheck is None:
-            known.recheck = asyncio.create_task(self._recheck(known), name="check a key again")
-            hold_until_done(known.recheck, self._rechecking)
-        return known.recheck
+    def _start_recheck(self, cached: Verified) -> asyncio.Task[None]:
+        if cached.recheck is None:
+            cached.recheck = asyncio.create_task(self._recheck(cached), name="check a key again")
+            hold_until_done(cached.recheck, self._rechecking)
+        return cached.recheck
 
-    async def _recheck(self, known: Verified) -> None:
+    async def _recheck(self, cached: Verified) -> None:
         sent = min(self._clock(), self._store.redis.agreed_at)
-        changes, asked = self._changes, self._next_number()
+        changes, lookup = self._changes, self._next_number()
         try:
-            self._rechecked(known, await self._find(known.key.key_id), sent, changes, asked)
+            self._rechecked(cached, await self._find(cached.key.key_id), sent, changes, lookup)
         finally:
-            if known.recheck is asyncio.current_task():
-                known.recheck = None
+            if cached.recheck is asyncio.current_task():
+                cached.recheck = None
 
     def _rechecked(
-        self, known: Verified, key: ApiKey | StoreUnavailable | None, sent: float, changes: int, asked: int
+        self, cached: Verified, key: ApiKey | StoreUnavailable | None, sent: float, changes: int, lookup: int
     ) -> None:
-        """Handles the end of the look-up `asked` of a cached key, sent after so many `changes`."""
-        if isinstance(key, StoreUnavailable) or asked < known.asked:
+        """Handles the end of the look-up `lookup` of a cached key, sent after so many `changes`."""
+        if isinstance(key, StoreUnavailable) or lookup < cached.lookup:
             return
-        if key is None and known.asked > self._decided:
-            self.lost_writes.vanished(known.key)
-        if key is None or not hmac.compare_digest(key.digest, known.key.digest):
-            self._forget(known)
+        if key is None and cached.lookup > self._decided:
+            self.lost_writes.vanished(cached.key)
+        if key is None or not hmac.compare_digest(key.digest, cached.key.digest):
+            self._forget(cached)
             return
-        key = self._newest(known, key)
-        if key != known.key:  # otherwise it stays the same object, and so values derived from it stay valid
-            known.key = key
-        known.asked = asked
-        known.checked(sent if changes == self._changes else sent - WAIT_AFTER_SECONDS)
-        self._confirmed(known.key, sent)
+        key = self._newest(cached, key)
+        if key != cached.key:  # otherwise it stays the same object, and so values derived from it stay valid
+            cached.key = key
+        cached.lookup = lookup
+        cached.checked(sent if changes == self._changes else sent - WAIT_AFTER_SECONDS)
+        self._confirmed(cached.key, sent)
 
     def _note_acceptance(self) -> None:
-        self._decided = self._asked
+        self._decided = self._lookups
         self.lost_writes.decided()
 
     def _newest(self, seen: Verified, found: ApiKey) -> ApiKey:
         """Returns the valid record of a key, of which the store may have lost changes."""
-        return self.lost_writes.newest(seen.key, found, decided=seen.asked <= self._decided)
+        return self.lost_writes.newest(seen.key, found, decided=seen.lookup <= self._decided)
 
     def _confirmed(self, key: ApiKey, sent: float) -> KeyVerdict:
         verdict = self._judge(key)
@@ -284,27 +258,27 @@ class KeyVerifier:
             self._last_confirmed = sent
         return verdict
 
-    def _judge_again(self, known: Verified) -> KeyVerdict:
-        if self._verified.get(known.fingerprint) is not known:
+    def _judge_again(self, cached: Verified) -> KeyVerdict:
+        if self._verified.get(cached.fingerprint) is not cached:
             return INVALID
-        if self._clock() - known.checked_at >= UNKNOWN_AFTER_SECONDS:
+        if self._clock() - cached.checked_at >= UNKNOWN_AFTER_SECONDS:
             return Unknown("the key store is unreachable")
-        return self._judge(known.key)
+        return self._judge(cached.key)
 
-    def _keep(self, known: Verified) -> None:
+    def _keep(self, cached: Verified) -> None:
         while len(self._verified) >= _MOST_VERIFIED:
             self._forget(next(iter(self._verified.values())))
-        if known.fingerprint in self._verified:
-            self._forget(self._verified[known.fingerprint])
-        self._verified[known.fingerprint] = known
-        self._by_id[known.key.key_id] = known
+        if cached.fingerprint in self._verified:
+            self._forget(self._verified[cached.fingerprint])
+        self._verified[cached.fingerprint] = cached
+        self._by_id[cached.key.key_id] = cached
 
     def _malformed(self, presented: str) -> Rejected:
         verdict = Rejected("invalid", fault=hint_for_malformed_key(presented))
         self._remember_wrong(self._fingerprint(presented), verdict, float("inf"))
         return verdict
 
-    def _known_wrong(self, fingerprint: bytes) -> Rejected | None:
+    def _cached_rejection(self, fingerprint: bytes) -> Rejected | None:
         wrong = self._wrong.get(fingerprint)
         return wrong[1] if wrong is not None and self._clock() < wrong[0] else None
 
@@ -313,12 +287,12 @@ class KeyVerifier:
             self._wrong.clear()
         self._wrong[fingerprint] = (until, verdict)
 
-    def _forget(self, known: Verified) -> None:
-        known.forgotten = True
-        known.checked(known.checked_at)
-        self._verified.pop(known.fingerprint, None)
-        if self._by_id.get(known.key.key_id) is known:
-            del self._by_id[known.key.key_id]
+    def _forget(self, cached: Verified) -> None:
+        cached.forgotten = True
+        cached.checked(cached.checked_at)
+        self._verified.pop(cached.fingerprint, None)
+        if self._by_id.get(cached.key.key_id) is cached:
+            del self._by_id[cached.key.key_id]
 
     def _judge(self, key: ApiKey) -> KeyVerdict:
         status: KeyStatus = "active"

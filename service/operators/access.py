@@ -5,7 +5,6 @@ from enum import Flag
 from hashlib import sha256
 
 from service.operators.origins import Hosts, is_cross_site
-from service.request.errors import ApiError
 from service.request.response import Header
 
 _SCHEME = b"bearer"
@@ -20,33 +19,41 @@ class Right(Flag):
     KEYS = 4
 
 
-class Tokens:
-    """The operators' tokens, stored as digests only. The operators' listener owns it.
+class Access:
+    """Decides which requests may read and write. The operators' listener owns it. Tokens are stored as digests only.
 
     Without a read token, reading needs no token if the listener is `open_to_all`, and the write token otherwise.
     Without a write token, every change is refused; without a keys token, every change of keys but a revocation is.
+    `hosts` are the host names that are accepted for requests that need a right; None: any name.
     """
 
     def __init__(
-        self, read: str | None = None, write: str | None = None, keys: str | None = None, *, open_to_all: bool = True
+        self,
+        read: str | None = None,
+        write: str | None = None,
+        keys: str | None = None,
+        *,
+        open_to_all: bool = True,
+        hosts: Hosts | None = None,
     ) -> None:
-        given: tuple[tuple[str | None, Right], ...] = (
-            (read, Right.READ),
-            (write, Right.READ | Right.WRITE),
-            (keys, Right.KEYS),
-        )
+        given = ((read, Right.READ), (write, Right.READ | Right.WRITE), (keys, Right.KEYS))
         self._rights = [(_digest(token.encode()), rights) for token, rights in given if token is not None]
         self._open = Right.READ if read is None and open_to_all else Right.NONE
+        self._hosts = hosts
 
-    def grant(self, right: Right) -> bool:
+    def can_grant(self, right: Right) -> bool:
         """Whether any caller can have the right."""
         return bool(right & self._open) or any(right & rights for _, rights in self._rights)
 
     def refusal(self, needed: Right, headers: list[Header]) -> str | None:
         """Returns the error code for a request with `headers`; None if it has one of the rights `needed`."""
+        if self._hosts is not None and not self._hosts.know(headers):
+            return "misdirected_request"
+        if Right.READ not in needed and is_cross_site(headers):
+            return "cross_site"
         if not needed or needed & self._open:
             return None
-        if needed == Right.READ and not self.grant(needed):
+        if needed == Right.READ and not self.can_grant(needed):
             return "token_not_set"
         presented = _bearer(headers)
         if presented is None:
@@ -60,35 +67,6 @@ class Tokens:
         # all digests have the same length, and the number of matching bytes reveals nothing about the token
         digest = _digest(presented)
         return next((rights for known, rights in self._rights if hmac.compare_digest(digest, known)), Right.NONE)
-
-
-class Access:
-    """Decides which requests may read and write. The operators' application owns it.
-
-    `hosts` are the host names that are accepted for requests that need a right; None: any name.
-    """
-
-    def __init__(self, tokens: Tokens | None = None, hosts: Hosts | None = None) -> None:
-        self._tokens = tokens or Tokens()
-        self._hosts = hosts
-
-    def can_grant(self, right: Right) -> bool:
-        """Whether any caller can have the right."""
-        return self._tokens.grant(right)
-
-    def require(self, needed: Right, headers: list[Header]) -> None:
-        """Raises ApiError unless a request with `headers` has one of the rights `needed`."""
-        refusal = self.refusal(needed, headers)
-        if refusal is not None:
-            raise ApiError(refusal)
-
-    def refusal(self, needed: Right, headers: list[Header]) -> str | None:
-        """Returns the error code for a request with `headers`; None if it has one of the rights `needed`."""
-        if self._hosts is not None and not self._hosts.know(headers):
-            return "misdirected_request"
-        if Right.READ not in needed and is_cross_site(headers):
-            return "cross_site"
-        return self._tokens.refusal(needed, headers)
 
 
 def _bearer(headers: list[Header]) -> bytes | None:

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from config.settings import Settings
-from service.keys.audit import PURGED, Change, describe_change, note
+from service.keys.audit import PURGED, Change, note_or_log
 from service.operators.keys.backend import KeyBackend
 from service.operators.overview import EventKind
 from service.publishing.releases import RolledBack, open_releases, roll_back_and_wait
@@ -91,7 +91,7 @@ class Actions:
         Raises:
             ApiError: if the shared cache or the key store does not answer.
         """
-        await self._note_purge(Change(what=PURGED, by=by))
+        await note_or_log((await self.backend.store()).redis, Change(what=PURGED, by=by))
         try:
             done = await self._purge()
         except StoreUnavailable as error:
@@ -102,10 +102,3 @@ class Actions:
             log.error("instances that did not confirm the purge: %s", ", ".join(done.behind))
         log.info("caches were purged by %s: %d near, %d shared", by, done.near, done.shared)
         return done
-
-    async def _note_purge(self, change: Change) -> None:
-        """Writes `change` to the audit trail. A failure to write does not stop the purge."""
-        try:
-            await note((await self.backend.store()).redis, change)
-        except StoreUnavailable as error:
-            log.error("%s (not in the audit trail: %s)", describe_change(change), error)

@@ -25,7 +25,6 @@ from service.operators.controllers import (
     ChangesController,
     FiguresController,
     HealthController,
-    PageController,
     WatchedInstance,
     scrapes_of,
 )
@@ -34,7 +33,7 @@ from service.operators.keys.backend import api_error, provide_acting, provide_li
 from service.operators.keys.controller import KeysController, RevocationController
 from service.operators.keys.handover import HandoverController
 from service.operators.keys.named import PartnersController, PlansController
-from service.operators.page_files import read_page_files
+from service.operators.page_files import PageController, read_page_files
 from service.operators.problems import refusal_response
 from service.redis.errors import StoreUnavailable
 from service.request.errors import ApiError

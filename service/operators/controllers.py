@@ -1,15 +1,12 @@
 """The endpoints of the operators' listener, one controller for each subject.
 
-The page and the health of the instance need no token. Everything else needs a right (access.py).
+The health of the instance needs no token. Everything else needs a right (access.py).
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
-from functools import reduce
-from operator import or_
-from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol, get_args
+from typing import Annotated, Protocol, get_args
 
 from litestar import Controller, Response, post, route
 from litestar.di import NamedDependency
@@ -18,28 +15,22 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from service.base.ipc import AccessLogEntry
 from service.base.telemetry import Snapshot
-from service.http.app import GUIDE_PATH, FinishedResponse
-from service.http.documentation.routes import GUIDE, serve_page
-from service.http.documentation.site import Site
 from service.operators.access import Right
 from service.operators.actions import Actions, Purged, RollbackOrder
 from service.operators.events import EventBoard
-from service.operators.guards import WITH_TOKEN, AnyRequest, By, errors, has_right, headers_of, needing
+from service.operators.guards import READ, WITH_TOKEN, AnyRequest, By, errors, has_right, needing
 from service.operators.history import Span
 from service.operators.live import Broadcast, Rounds, Sampling
 from service.operators.metrics import render_metrics
 from service.operators.overview import History, Overview
-from service.operators.page_files import INDEX, Page, wants_page
 from service.operators.reasons import Health, readiness
 from service.operators.state import InstanceState
 from service.publishing.releases import RolledBack
-from service.request import response
 from service.request.errors import ApiError
-from service.request.request import request_of, valid_request_id
+from service.request.request import valid_request_id
 
 log = logging.getLogger("forecast.operators")
 
-_READ: tuple[Literal["GET"], Literal["HEAD"]] = ("GET", "HEAD")
 _SPANS: tuple[Span, ...] = get_args(Span)
 # Longest silence of an event stream, so that neither end considers the connection lost.
 _HEARTBEAT_SECONDS = 5.0
@@ -68,7 +59,7 @@ class WatchedInstance(Protocol):
         ...
 
     async def overview_now(self) -> Overview | None:
-        """Returns the overview, refreshed if a worker has reported since; None before the first."""
+        """Returns the overview, refreshed; None before the first."""
         ...
 
     def history(self, span: Span) -> History: ...
@@ -89,41 +80,7 @@ class WatchedInstance(Protocol):
 # Dependencies. Litestar cannot validate our classes, and need not.
 Watched = NamedDependency[SkipValidation[WatchedInstance]]
 Changes = NamedDependency[SkipValidation[Actions]]
-Files = NamedDependency[SkipValidation[Page]]
-Documentation = NamedDependency[SkipValidation[Site]]
 Scrapes = NamedDependency[SkipValidation[Rounds[bytes]]]
-
-
-# The rights that endpoints with these tags need; reading is listed for everyone.
-_RIGHTS = {"changes": Right.WRITE, "keys": Right.KEYS}
-DESCRIPTION = "/openapi.json"
-
-
-class PageController(Controller):
-    """The page for a browser, and the list of endpoints for a program."""
-
-    include_in_schema = False
-
-    @route("/", http_method=_READ)
-    async def index(self, request: AnyRequest, page: Files) -> Response[Any]:
-        if wants_page(headers_of(request)):
-            return FinishedResponse(page[INDEX].reply(headers_of(request)))
-        return Response({"endpoints": _endpoints(request)})
-
-    @route(DESCRIPTION, http_method=_READ, guards=[needing(Right.READ | Right.KEYS)])
-    async def description(self, request: AnyRequest) -> dict[str, Any]:
-        return request.app.openapi_schema.to_schema()
-
-    @route("/page/{name:path}", http_method=_READ)
-    async def file(self, request: AnyRequest, name: FromPath[Path], page: Files) -> response.Response:
-        found = page.get(str(name).removeprefix("/"))
-        if found is None:
-            raise ApiError("not_found")
-        return found.reply(headers_of(request))
-
-    @route([GUIDE, f"{GUIDE_PATH}{{file:path}}"], http_method=_READ)
-    async def documentation(self, request: AnyRequest, documentation: Documentation) -> response.Response:
-        return serve_page(documentation, request_of(request.scope).sent_path, headers_of(request))
 
 
 class HealthController(Controller):
@@ -132,12 +89,12 @@ class HealthController(Controller):
     path = "/health"
     tags = ("health",)
 
-    @route("/live", http_method=_READ)
+    @route("/live", http_method=READ)
     async def live(self) -> dict[str, str]:
         """Whether the process runs. It never looks at Redis."""
         return {"status": "live"}
 
-    @route("/ready", http_method=_READ)
+    @route("/ready", http_method=READ)
     async def ready(self, request: AnyRequest, instance: Watched) -> Response[Health]:
         """Whether the instance can answer partners. The reasons are shown to callers that may read."""
         await instance.look_at_disk()
@@ -153,12 +110,12 @@ class FiguresController(Controller):
     tags = ("figures",)
     security = WITH_TOKEN
 
-    @route("/metrics", http_method=_READ, responses=_READING, media_type="text/plain; version=0.0.4")
+    @route("/metrics", http_method=READ, responses=_READING, media_type="text/plain; version=0.0.4")
     async def metrics(self, scrapes: Scrapes) -> bytes:
         """All metrics, in the text format of Prometheus."""
         return await scrapes.get()
 
-    @route("/overview", http_method=_READ, responses=_READING)
+    @route("/overview", http_method=READ, responses=_READING)
     async def overview(self, instance: Watched) -> Overview:
         """Verdict, hit rates, latency, releases and events."""
         found = await instance.overview_now()
@@ -166,7 +123,7 @@ class FiguresController(Controller):
             raise ApiError("unavailable", "The instance is starting. Try again.")
         return found
 
-    @route("/history", http_method=_READ, responses=_READING)
+    @route("/history", http_method=READ, responses=_READING)
     async def history(
         self, instance: Watched, span: Annotated[str, QueryParameter(description="10m, 2h or 24h.")] = "10m"
     ) -> History:
@@ -175,13 +132,13 @@ class FiguresController(Controller):
             raise ApiError("bad_request", f"span must be one of {', '.join(_SPANS)}.")
         return instance.history(span)
 
-    @route("/events", http_method=_READ, responses=_READING)
+    @route("/events", http_method=READ, responses=_READING)
     async def events(self, request: AnyRequest, instance: Watched) -> ServerSentEvent:
         """Server-sent events: `overview` once a second."""
         events = _overviews(instance.broadcast) if request.method == "GET" else ()
         return ServerSentEvent(events, headers={"Cache-Control": "no-store"})
 
-    @route("/requests/{request_id:str}", http_method=_READ, responses=_READING)
+    @route("/requests/{request_id:str}", http_method=READ, responses=_READING)
     async def request_lines(self, request_id: FromPath[str], instance: Watched) -> list[AccessLogEntry]:
         """The log lines of one request."""
         found = await instance.find(request_id) if valid_request_id(request_id.encode()) else []
@@ -227,33 +184,13 @@ def scrapes_of(instance: WatchedInstance) -> Rounds[bytes]:
 async def _overviews(broadcast: Broadcast) -> AsyncIterator[ServerSentEventMessage]:
     """Yields each overview until the broadcast closes."""
     encoded = broadcast.newest()
-    coming = asyncio.ensure_future(broadcast.next())
-    try:
-        while True:
-            if encoded is not None:
-                yield ServerSentEventMessage(encoded, event="overview")
-            else:
-                yield ServerSentEventMessage(None, comment="wait")
-            await asyncio.wait([coming], timeout=_HEARTBEAT_SECONDS)
-            encoded = None
-            if coming.done():
-                encoded = coming.result()
-                if encoded is None:
-                    return
-                coming = asyncio.ensure_future(broadcast.next())
-    finally:
-        coming.cancel()
-
-
-def _endpoints(request: AnyRequest) -> list[str]:
-    """Returns the paths that the caller may call; those of changes begin with their method."""
-    endpoints = []
-    for path, item in (request.app.openapi_schema.paths or {}).items():
-        for method in ("get", "post", "put", "patch", "delete"):
-            operation = getattr(item, method)
-            if operation is None:
-                continue
-            needed = reduce(or_, (_RIGHTS.get(tag, Right.NONE) for tag in operation.tags or ()), Right.NONE)
-            if has_right(request, needed):
-                endpoints.append(path if method == "get" else f"{method.upper()} {path}")
-    return [*endpoints, DESCRIPTION]
+    while True:
+        coming = broadcast.next()  # before the reader has taken this one, which may be slow
+        if encoded is not None:
+            yield ServerSentEventMessage(encoded, event="overview")
+        else:
+            yield ServerSentEventMessage(None, comment="wait")
+        await asyncio.wait([coming], timeout=_HEARTBEAT_SECONDS)
+        encoded = coming.result() if coming.done() else None
+        if coming.done() and encoded is None:
+            return

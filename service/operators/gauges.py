@@ -1,7 +1,10 @@
-"""Metrics of an instance's machine, stores, workers, keys and events."""
+"""Metrics of an instance's workers, stores, machine and keys, and how a metric is built."""
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -14,16 +17,30 @@ from prometheus_client.core import (
 from config import resources
 from service.base.telemetry import LATENCY_BOUNDS, Histogram
 from service.operators.observer import installed_version, requests_of
-from service.operators.overview import EventKind
+from service.operators.overview import StoreNode
 from service.operators.state import InstanceState
 
-EVENT_KINDS: tuple[EventKind, ...] = ("release", "rollback", "purge", "key", "worker", "store", "inbox", "instance")
 
-
-def gauge(name: str, text: str, value: float) -> Metric:
-    metric = GaugeMetricFamily(name, text)
-    metric.add_metric((), value)
+def family(
+    kind: type[CounterMetricFamily | GaugeMetricFamily],
+    name: str,
+    text: str,
+    samples: Iterable[tuple[Any, ...]],
+    *labels: str,
+) -> Metric:
+    """Returns a metric. A sample has a value for each label, then its own: without one (None), it is left out."""
+    metric = kind(name, text, labels=labels)
+    for *values, value in samples:
+        if value is not None:
+            metric.add_metric([str(label) for label in values], value)
     return metric
+
+
+labelled = partial(family, GaugeMetricFamily)
+
+
+def gauge(name: str, text: str, value: float | None) -> Metric:
+    return labelled(name, text, [(value,)])
 
 
 def cumulative(histogram: Histogram) -> list[tuple[str, float]]:
@@ -35,39 +52,31 @@ def cumulative(histogram: Histogram) -> list[tuple[str, float]]:
     return buckets
 
 
-def build() -> Iterator[Metric]:
-    build = InfoMetricFamily("forecast_build", "The version that runs.")
-    build.add_metric((), {"version": installed_version(), "python": platform.python_version()})
-    yield build
-
-
-def runbooks(state: InstanceState) -> Iterator[Metric]:
-    found = InfoMetricFamily("forecast_runbooks", "Where the pages of the runbooks are; alerts link them.")
-    found.add_metric([], {"url": state.runbooks})
-    yield found
+def build(state: InstanceState) -> Iterator[Metric]:
+    members = {"version": installed_version(), "python": platform.python_version()}
+    yield InfoMetricFamily("forecast_build", "The version that runs.", members)
+    text = "Where the pages of the runbooks are; alerts link them."
+    yield InfoMetricFamily("forecast_runbooks", text, {"url": state.runbooks})
 
 
 def workers(state: InstanceState) -> Iterator[Metric]:
-    memory = GaugeMetricFamily("forecast_worker_resident_memory_bytes", "Memory by worker.", labels=("pid",))
-    started = GaugeMetricFamily("forecast_worker_start_time_seconds", "When a worker was started.", labels=("pid",))
-    served = GaugeMetricFamily("forecast_worker_release", "The release of a worker.", labels=("pid", "release"))
-    opened = GaugeMetricFamily("forecast_worker_connections", "Open connections of partners.", labels=("pid",))
-    near = GaugeMetricFamily("forecast_worker_near_cache_bytes", "Memory of its near cache.", labels=("pid",))
-    seconds = HistogramMetricFamily(
-        "forecast_worker_request_seconds", "Time from a request's headers to its answer, by worker.", labels=("pid",)
-    )
-    for worker in state.workers:
-        memory.add_metric((str(worker.pid),), worker.resident_bytes)
-        started.add_metric((str(worker.pid),), worker.started_at)
-        if worker.report is not None:
-            served.add_metric((str(worker.pid), worker.report.release or ""), 1)
-            opened.add_metric((str(worker.pid),), worker.report.connections)
-            near.add_metric((str(worker.pid),), worker.report.near_bytes)
-            requests = requests_of(worker.report.telemetry)
-            seconds.add_metric((str(worker.pid),), cumulative(requests), requests.total)
-    yield from (memory, started, served, opened, near, seconds)
-    text = "Memory that the instance may use: the lowest limit of its cgroups, or the machine's memory."
-    yield gauge("forecast_memory_limit_bytes", text, resources.memory())
+    text, samples = "Memory by worker.", [(worker.pid, worker.resident_bytes) for worker in state.workers]
+    yield labelled("forecast_worker_resident_memory_bytes", text, samples, "pid")
+    text, started = "When a worker was started.", [(worker.pid, worker.started_at) for worker in state.workers]
+    yield labelled("forecast_worker_start_time_seconds", text, started, "pid")
+    known = [(str(worker.pid), worker.report) for worker in state.workers if worker.report is not None]
+    releases = [(pid, report.release or "", 1) for pid, report in known]
+    yield labelled("forecast_worker_release", "The release of a worker.", releases, "pid", "release")
+    opened = [(pid, report.connections) for pid, report in known]
+    yield labelled("forecast_worker_connections", "Open connections of partners.", opened, "pid")
+    near = [(pid, report.near_bytes) for pid, report in known]
+    yield labelled("forecast_worker_near_cache_bytes", "Memory of its near cache.", near, "pid")
+    text = "Time from a request's headers to its answer, by worker."
+    seconds = HistogramMetricFamily("forecast_worker_request_seconds", text, labels=("pid",))
+    for pid, report in known:
+        requests = requests_of(report.telemetry)
+        seconds.add_metric((pid,), cumulative(requests), requests.total)
+    yield seconds
     reports = state.reports
     text = "Open connections of partners."
     yield gauge("forecast_connections", text, sum(report.connections for report in reports))
@@ -81,78 +90,55 @@ def workers(state: InstanceState) -> Iterator[Metric]:
     yield gauge("forecast_warehouse_waiting_lookups_limit", text, state.lookup_queue * state.wanted_workers)
 
 
+def releases(state: InstanceState) -> Iterator[Metric]:
+    reports = {report.release: report for report in state.reports if report.release}
+    serving = Counter(report.release for report in state.reports)
+    served = [(name, str(reports[name].illustrative).lower(), serving[name]) for name in sorted(reports)]
+    yield labelled("forecast_release", "Workers by the release they serve.", served, "release", "illustrative")
+    published = [(name, reports[name].published_at or 0) for name in sorted(reports)]
+    text = "When the release was published."
+    yield labelled("forecast_release_published_timestamp_seconds", text, published, "release")
+
+
 def stores(state: InstanceState) -> Iterator[Metric]:
-    memory = GaugeMetricFamily("forecast_store_memory_bytes", "Memory that a Redis uses.", labels=("store",))
-    limit = GaugeMetricFamily("forecast_store_memory_limit_bytes", "Its maxmemory; 0: no limit.", labels=("store",))
-    latency = GaugeMetricFamily("forecast_store_latency_seconds", "Duration of its last check.", labels=("store",))
-    evicted = CounterMetricFamily("forecast_store_evicted_keys", "Keys evicted since it started.", labels=("store",))
-    for store in state.stores:
-        if store.memory is not None:
-            memory.add_metric((store.name,), store.memory)
-            limit.add_metric((store.name,), store.memory_limit or 0)
-        if store.evicted is not None:
-            evicted.add_metric((store.name,), store.evicted)
-        if store.latency is not None:
-            latency.add_metric((store.name,), store.latency)
-    yield from (memory, limit, latency, evicted)
-    yield from _nodes(state)
+    reports = state.reports
+    up = [
+        ("keys", bool(reports) and all(report.keys_up for report in reports)),
+        ("cache", bool(reports) and all(report.cache_up for report in reports)),
+    ]
+    yield labelled("forecast_store_up", "1 if every worker reaches the store.", up, "store")
+    memory = [(store.name, store.memory) for store in state.stores]
+    yield labelled("forecast_store_memory_bytes", "Memory that a Redis uses.", memory, "store")
+    limits = [(store.name, store.memory_limit or 0) for store in state.stores if store.memory is not None]
+    yield labelled("forecast_store_memory_limit_bytes", "Its maxmemory; 0: no limit.", limits, "store")
+    latency = [(store.name, store.latency) for store in state.stores]
+    yield labelled("forecast_store_latency_seconds", "Duration of its last check.", latency, "store")
+    evicted, text = [(store.name, store.evicted) for store in state.stores], "Keys evicted since it started."
+    yield family(CounterMetricFamily, "forecast_store_evicted_keys", text, evicted, "store")
+    yield from _nodes([node for store in state.stores for node in store.nodes])
 
 
-def _nodes(state: InstanceState) -> Iterator[Metric]:
+def _nodes(nodes: list[StoreNode]) -> Iterator[Metric]:
     """Yields the metrics of a cluster's nodes; without samples if there is no cluster."""
-    nodes = [node for store in state.stores for node in store.nodes]
-    for kind, name, text, values in (
-        (GaugeMetricFamily, "up", "1 if every worker reaches the node.", [node.up for node in nodes]),
-        (GaugeMetricFamily, "memory_bytes", "Memory that the node uses.", [node.memory for node in nodes]),
-        (
-            GaugeMetricFamily,
-            "memory_limit_bytes",
-            "Its maxmemory, if any.",
-            [node.memory_limit for node in nodes],
-        ),
-        (GaugeMetricFamily, "latency_seconds", "Duration of its last check.", [node.latency for node in nodes]),
-        (CounterMetricFamily, "evicted_keys", "Keys evicted since it started.", [node.evicted for node in nodes]),
-    ):
-        metric = kind(f"forecast_cache_node_{name}", text, labels=("node",))
-        for node, value in zip(nodes, values, strict=True):
-            if value is not None:
-                metric.add_metric((node.node,), value)
-        yield metric
+    up = [(node.node, node.up) for node in nodes]
+    yield labelled("forecast_cache_node_up", "1 if every worker reaches the node.", up, "node")
+    memory = [(node.node, node.memory) for node in nodes]
+    yield labelled("forecast_cache_node_memory_bytes", "Memory that the node uses.", memory, "node")
+    limits = [(node.node, node.memory_limit) for node in nodes]
+    yield labelled("forecast_cache_node_memory_limit_bytes", "Its maxmemory, if any.", limits, "node")
+    latency = [(node.node, node.latency) for node in nodes]
+    yield labelled("forecast_cache_node_latency_seconds", "Duration of its last check.", latency, "node")
+    evicted, text = [(node.node, node.evicted) for node in nodes], "Keys evicted since it started."
+    yield family(CounterMetricFamily, "forecast_cache_node_evicted_keys", text, evicted, "node")
 
 
-def clock(state: InstanceState) -> Iterator[Metric]:
-    """Yields the metric; without a sample while it is unknown."""
+def surroundings(state: InstanceState) -> Iterator[Metric]:
+    """Yields the metrics of the machine and of keys; without samples while they are unknown."""
+    text = "Memory that the instance may use: the lowest limit of its cgroups, or the machine's memory."
+    yield gauge("forecast_memory_limit_bytes", text, resources.memory())
     text = "By how many seconds this machine's clock is ahead of the key store's."
-    metric = GaugeMetricFamily("forecast_clock_ahead_seconds", text)
-    if state.clock_ahead is not None:
-        metric.add_metric((), state.clock_ahead)
-    yield metric
-
-
-def folder(state: InstanceState) -> Iterator[Metric]:
-    """Yields the metrics; without samples while they are unknown."""
-    for name, text, value in (
-        ("forecast_disk_free_bytes", "Free space of the data folder's disk.", state.disk_free),
-        ("forecast_disk_size_bytes", "Size of the data folder's disk.", state.disk_size),
-    ):
-        metric = GaugeMetricFamily(name, text)
-        if value is not None:
-            metric.add_metric((), value)
-        yield metric
-
-
-def keys(state: InstanceState) -> Iterator[Metric]:
-    """Yields the metric; without samples while it is unknown."""
-    expiring = GaugeMetricFamily("forecast_keys_expiring", "Active keys that expire soon.", labels=("within",))
-    for within, count in (("7d", state.keys.expire_within_7_days), ("30d", state.keys.expire_within_30_days)):
-        if count is not None:
-            expiring.add_metric((within,), count)
-    yield expiring
-
-
-def events(counted: Mapping[EventKind, int]) -> Iterator[Metric]:
-    """Yields the metric of events. `counted` has their number by kind."""
-    happened = CounterMetricFamily("forecast_events", "Events of the instance.", labels=("kind",))
-    for kind in EVENT_KINDS:
-        happened.add_metric((kind,), counted.get(kind, 0))
-    yield happened
+    yield gauge("forecast_clock_ahead_seconds", text, state.clock_ahead)
+    yield gauge("forecast_disk_free_bytes", "Free space of the data folder's disk.", state.disk_free)
+    yield gauge("forecast_disk_size_bytes", "Size of the data folder's disk.", state.disk_size)
+    expiring = [("7d", state.keys.expire_within_7_days), ("30d", state.keys.expire_within_30_days)]
+    yield labelled("forecast_keys_expiring", "Active keys that expire soon.", expiring, "within")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from litestar import Request
@@ -28,6 +28,7 @@ from service.request.response import Header
 WITH_TOKEN: Sequence[SecurityRequirement] = ({"token": []},)
 TOKEN = SecurityScheme("http", scheme="bearer", description="An operators' token. Each tag needs another one.")
 
+READ: tuple[Literal["GET"], Literal["HEAD"]] = ("GET", "HEAD")
 AnyRequest = Request[Any, Any, Any]
 AnyConnection = ASGIConnection[Any, Any, Any, Any]
 
@@ -45,13 +46,12 @@ class _NoOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def errors(*statuses: int) -> dict[int, ResponseSpec]:
     """Returns these errors by status, for the OpenAPI description."""
-    codes = {
-        status: ", ".join(code for code, (its, _) in OPERATOR_CODES.items() if its == status) for status in statuses
-    }
-    return {
-        status: ResponseSpec(Problem, generate_examples=False, description=f"code: {named}")
-        for status, named in codes.items()
-    }
+
+    def error(status: int) -> ResponseSpec:
+        codes = ", ".join(code for code, (its, _) in OPERATOR_CODES.items() if its == status)
+        return ResponseSpec(Problem, generate_examples=False, description=f"code: {codes}")
+
+    return {status: error(status) for status in statuses}
 
 
 def headers_of(connection: AnyConnection) -> list[Header]:
@@ -59,11 +59,12 @@ def headers_of(connection: AnyConnection) -> list[Header]:
 
 
 def has_right(connection: AnyConnection, needed: Right) -> bool:
-    return access_of(connection).refusal(needed, headers_of(connection)) is None
+    return _refusal(connection, needed) is None
 
 
-def access_of(connection: AnyConnection) -> Access:
-    return cast("Access", connection.app.state["access"])
+def _refusal(connection: AnyConnection, needed: Right) -> str | None:
+    access = cast("Access", connection.app.state["access"])
+    return access.refusal(needed, headers_of(connection))
 
 
 def needing(needed: Right) -> Guard:
@@ -71,7 +72,9 @@ def needing(needed: Right) -> Guard:
 
     # A coroutine, because Litestar runs a function in a thread, which may not start without memory.
     async def guard(connection: AnyConnection, _: BaseRouteHandler) -> None:
-        access_of(connection).require(needed, headers_of(connection))
+        refusal = _refusal(connection, needed)
+        if refusal is not None:
+            raise ApiError(refusal)
         headers = connection.headers
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         # A form on another site cannot declare JSON.

@@ -12,7 +12,7 @@ from service.connection.door import Door
 from service.connection.server import ListenerServer
 from service.http.openapi import about_of
 from service.keys import audit
-from service.operators.access import Access, Right, Tokens
+from service.operators.access import Access, Right
 from service.operators.actions import Actions
 from service.operators.app import OperatorsApp, build_operators_app
 from service.operators.controllers import WatchedInstance
@@ -69,24 +69,28 @@ class OperatorsListener:
         self._settings = settings
         self._bound = bound
         self._changes = changes
-        self._loopback = ipaddress.ip_address(bound.getsockname()[0]).is_loopback
-        tokens = (settings.operator_read_token, settings.operator_write_token, settings.operator_keys_token)
-        self._tokens = Tokens(*tokens, open_to_all=self._loopback)
+        is_loopback = ipaddress.ip_address(bound.getsockname()[0]).is_loopback
+        # beyond loopback, the valid names are unknown, and the token keeps out pages of other sites
+        names = (settings.operator_host, *settings.operator_allowed_hosts)
+        self._access = Access(
+            settings.operator_read_token,
+            settings.operator_write_token,
+            settings.operator_keys_token,
+            open_to_all=is_loopback,
+            hosts=Hosts(names) if is_loopback else None,
+        )
 
     def start(self, instance: WatchedInstance) -> None:
-        if not self._tokens.grant(Right.READ):
+        if not self._access.can_grant(Right.READ):
             log.warning(
                 "metrics and the reasons of health cannot be read: FORECAST_OPERATOR_HOST (%s) lets other machines in, "
                 "and no token is set. Set FORECAST_OPERATOR_READ_TOKEN_FILE, or FORECAST_OPERATOR_HOST=127.0.0.1",
                 self._settings.operator_host,
             )
-        if self._tokens.grant(Right.WRITE | Right.KEYS):  # key changes are logged at every log level, as commands do
-            audit.log.setLevel(logging.INFO)
+        if self._access.can_grant(Right.WRITE | Right.KEYS):
+            audit.log.setLevel(logging.INFO)  # key changes are logged at every log level, as commands do
         self._broadcast = instance.broadcast
-        # beyond loopback, the valid names are unknown, and the token keeps out pages of other sites
-        hosts = Hosts((self._settings.operator_host, *self._settings.operator_allowed_hosts))
-        access = Access(self._tokens, hosts if self._loopback else None)
-        app = build_operators_app(instance, access, self._changes, about_of(self._settings))
+        app = build_operators_app(instance, self._access, self._changes, about_of(self._settings))
         self._server = ListenerServer(OperatorsDoor(app))
         self._serving = asyncio.create_task(self._server.serve(sockets=[self._bound]), name="operators")
 

@@ -18,11 +18,11 @@ class Broadcast:
 
     def __init__(self, overview: Callable[[], Overview | None]) -> None:
         self._overview = overview
-        self._waiting: list[asyncio.Future[bytes | None]] = []
+        self._next: asyncio.Future[bytes | None] | None = None  # what all streams wait for; None: none waits
         self._is_closed = False
 
     def publish(self) -> None:
-        if self._waiting:
+        if self._next is not None:
             self._send(self._encoded())
 
     def close(self) -> None:
@@ -35,23 +35,21 @@ class Broadcast:
         return None if self._is_closed else self._encoded()
 
     def next(self) -> "asyncio.Future[bytes | None]":
-        """Returns a future of the next overview; its result is None after `close`."""
-        waiter: asyncio.Future[bytes | None] = asyncio.get_running_loop().create_future()
-        if self._is_closed:
-            waiter.set_result(None)
-        else:
-            self._waiting.append(waiter)
-        return waiter
+        """Returns a future of the next overview, which nobody may cancel; its result is None after `close`."""
+        if self._next is None:
+            self._next = asyncio.get_running_loop().create_future()
+            if self._is_closed:
+                self._next.set_result(None)
+        return self._next
 
     def _encoded(self) -> bytes | None:
         found = self._overview()
         return msgspec.json.encode(found) if found is not None else None
 
     def _send(self, encoded: bytes | None) -> None:
-        waiting, self._waiting = self._waiting, []
-        for waiter in waiting:
-            if not waiter.done():
-                waiter.set_result(encoded)
+        waiting, self._next = self._next, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(encoded)
 
 
 class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -4,11 +4,10 @@ import os
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
-from service.base.ipc import PartnerSample, Sample
 from service.base.telemetry import REQUEST_SECONDS, Histogram, Snapshot
 from service.operators.events import EventBoard
 from service.operators.figures import Figures, figures_of, quantile
@@ -25,8 +24,7 @@ from service.operators.overview import (
     Worker,
 )
 from service.operators.ranking import RankingBoard
-from service.operators.reasons import problems_of
-from service.operators.state import InstanceState, Status, WorkerState
+from service.operators.state import InstanceState, WorkerState
 from service.operators.verdict import VerdictBoard
 
 MINUTE, HOUR = 60.0, 3600.0
@@ -64,9 +62,6 @@ class Observer:
         self._served_since = self._began
         self._switch: tuple[float, float, str, str] | None = None  # when, the switch before, from and to which release
         self.events.add("instance", "the instance started")
-
-    def take_samples(self, samples: Iterable[Sample], partners: Iterable[PartnerSample] = ()) -> None:
-        self.board.add(samples, partners)
 
     def keep(self) -> Kept:
         """Returns what the instance remembers over a restart."""
@@ -115,10 +110,6 @@ class Observer:
             else:
                 self.events.add("release", f"release {release} is live{by}; it was {before}")
         self._served, self._served_since = release, tick
-
-    def is_behind(self, state: InstanceState) -> bool:
-        """Whether the served release or the problems have changed since the last look."""
-        return self._state is not None and _essence(state) != _essence(self._state)
 
     def overview(self) -> Overview | None:
         """Returns the overview; None before the first look."""
@@ -181,10 +172,13 @@ class Observer:
         )
 
     def _record_workers(self, tick: float, workers: tuple[WorkerState, ...]) -> None:
-        self._workers = {worker.pid: self._workers.get(worker.pid, deque(maxlen=61)) for worker in workers}
+        self._workers = {worker.pid: self._workers.get(worker.pid, deque()) for worker in workers}
         for worker in workers:
+            marks = self._workers[worker.pid]
             if worker.report is not None:
-                self._workers[worker.pid].append((tick, requests_of(worker.report.telemetry)))
+                marks.append((tick, requests_of(worker.report.telemetry)))
+            while marks and marks[0][0] < tick - MINUTE:
+                marks.popleft()
 
     def _worker(self, worker: WorkerState) -> Worker:
         marks, report = self._workers[worker.pid], worker.report
@@ -221,14 +215,6 @@ def installed_version() -> str:
         return version("population-housing-forecast")
     except PackageNotFoundError:  # run from a folder that was never installed
         return "unknown"
-
-
-def _essence(state: InstanceState) -> tuple[str | None, Status, frozenset[str]]:
-    """Returns the parts of the state that must never be stale. Problems are identified by kind, because figures in
-    their texts change all the time; by text while the instance is unavailable."""
-    status, problems = problems_of(state)
-    named = (problem.text if status == "unavailable" else problem.kind for problem in problems)
-    return state.served, status, frozenset(named)
 
 
 def _releases(state: InstanceState) -> tuple[Release, ...]:

@@ -4,12 +4,13 @@ Except for rankings and switches, every number is also a metric. Times are Unix 
 rates per second, shares 0 to 1. None means "not known yet".
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 Level = Literal["ok", "degraded", "unavailable"]
 EventKind = Literal["release", "rollback", "purge", "key", "worker", "store", "inbox", "instance"]
+EVENT_KINDS: tuple[EventKind, ...] = get_args(EventKind)
 
 
 class NextStep(msgspec.Struct, frozen=True):

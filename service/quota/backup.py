@@ -29,7 +29,7 @@ from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 
 # Few enough that the server serves other clients in between.
-_RECORDS_AT_ONCE = 50
+_KEYS_AT_ONCE = 16
 # A month has about ten fields a day: any line of a backup stays far below a megabyte.
 _FIELDS_IN_A_RECORD = 2000
 _LONGEST_FIELD = 100  # characters
@@ -111,7 +111,7 @@ class UsageDump:
             bit = months.setdefault(name.month, len(months))
             keys[name.key_id] = keys.get(name.key_id, 0) | 1 << bit
         wanted = ((key, [month for month, bit in months.items() if bits >> bit & 1]) for key, bits in keys.items())
-        for some in _batches(wanted):
+        for some in batched(wanted, _KEYS_AT_ONCE):
             replies = iter(await self._store.call(lambda client, these=some: _snapshot(client, these)))  # type: ignore[misc]
             for key_id, its_months in some:
                 for record in self._records(key_id, its_months, replies, generation):
@@ -163,17 +163,6 @@ async def _snapshot(client: Redis, keys: list[tuple[str, list[str]]]) -> list[An
                 pipeline.hgetall(counts_name(key_id, month))
                 pipeline.hgetall(imported_name(key_id, month))
         return await pipeline.execute(raise_on_error=False)
-
-
-def _batches(wanted: Iterator[tuple[str, list[str]]]) -> Iterator[list[tuple[str, list[str]]]]:
-    some: list[tuple[str, list[str]]] = []
-    for key_id, months in wanted:
-        some.append((key_id, months))
-        if sum(len(each) for _, each in some) >= _RECORDS_AT_ONCE:
-            yield some
-            some = []
-    if some:
-        yield some
 
 
 def _sequences(reply: Any) -> dict[str, Sequence]:

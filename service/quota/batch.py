@@ -1,4 +1,4 @@
-"""Batches: usage of one key that is stored at once."""
+"""Batches: usage of one key that is stored at once; and how a request counts."""
 
 from typing import Literal
 
@@ -15,6 +15,23 @@ OUTCOMES: tuple[UsageOutcome, ...] = (*BILLABLE, "not_found", "rejected", "limit
 Cell = tuple[int, str, UsageOutcome]  # hour, area, outcome
 # day or hour, area, outcome, how often
 Counts = tuple[tuple[int, str, UsageOutcome, Positive], ...]
+
+
+def outcome_of(status: int, outcome: str) -> UsageOutcome | None:
+    """Returns how a request by a known key in a data area counts, by its status and the reply's `outcome`.
+
+    None if it does not count: our own failures (5xx) are in the metrics and never billed, and a 401 belongs to no key.
+    A 429 is `limited`; every other 4xx except 404 is `rejected`: 400, 403 and 405.
+    """
+    if status in (200, 206):
+        return "answered_empty" if outcome == "answered_empty" else "answered"
+    if status == 304:
+        return "not_modified"
+    if status == 404:
+        return "not_found"
+    if status == 429:
+        return "limited"
+    return "rejected" if 400 <= status < 500 and status != 401 else None
 
 
 class UsageBatch(msgspec.Struct, frozen=True, array_like=True):

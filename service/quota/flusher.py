@@ -122,14 +122,14 @@ class UsageFlusher:
 
     async def _send(self, pairs: list[tuple[str, UsageBatch]]) -> list[tuple[str, UsageBatch]]:
         """Sends batches; returns the next ones of keys whose batches the store lost. Raises StoreUnavailable."""
-        asked = self._quotas.number_call()
+        call = self._quotas.number_call()
         today = int(self._clock() // DAY_SECONDS)
         counters, lost = self._counters, False
         again: list[tuple[str, UsageBatch]] = []
         calls = self._store.add_all(counters.worker_id, pairs, today, counters.kept, self._quotas.claim)
         async for (key_id, batch), reply in calls:
             if isinstance(reply, Gap):
-                is_news = self._quotas.store_lacks(key_id, reply, asked)
+                is_news = self._quotas.store_lacks(key_id, reply, call)
                 following = counters.to_send_of(key_id)
                 if is_news or following is not batch:  # a concurrent read of a quota may have noticed it first
                     again.append((key_id, following))
@@ -140,7 +140,7 @@ class UsageFlusher:
                 self._refused[key_id] = reply.reason
                 continue
             self._refused.pop(key_id, None)
-            self._quotas.stored(key_id, batch, reply, asked)
+            self._quotas.stored(key_id, batch, reply, call)
             if batch is NO_BATCH:
                 counters.kept.proven(key_id)
             elif counters.was_sent(key_id):

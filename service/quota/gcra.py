@@ -52,19 +52,13 @@ class Pace(msgspec.Struct, frozen=True):
         return -(-tokens * self.micros // self.requests)
 
 
-class Bucket(msgspec.Struct, frozen=True):
-    """The state of one key. `tat`: theoretical arrival time, in microseconds of the clock passed to `decide`."""
-
-    tat: int
-
-
 class GcraDecision(msgspec.Struct, frozen=True):
-    """The result of `decide`, and the bucket after it."""
+    """The result of `decide`."""
 
     granted: int  # tokens
     remaining: int  # whole tokens left
     retry_after: int  # microseconds until there are `least`; 0 if all `wanted` were granted
-    bucket: Bucket
+    tat: int  # of the bucket after it
 
 
 @lru_cache(maxsize=1024)
@@ -76,11 +70,12 @@ def pace_of(rate: Rate) -> Pace:
     return Pace(rate.requests // common, micros, max(1, min(rate.burst, _EXACT // micros)))
 
 
-def decide(bucket: Bucket | None, rate: Rate, now: int, wanted: int, least: int = 1) -> GcraDecision:
-    """Grants as many of `wanted` tokens as there are at `now`, in microseconds; none if there are fewer than `least`.
+def decide(tat: int | None, rate: Rate, now: int, wanted: int, least: int = 1) -> GcraDecision:
+    """Grants as many of `wanted` tokens as there are at `now`, none if there are fewer than `least`.
 
-    A TAT further ahead than the burst allows (the clock went back, the rate was raised, the burst was lowered, the
-    record is damaged) counts as an empty bucket, which fills from now on. Without a bucket, it is full.
+    `tat` is that of the bucket, None for a full one; it and `now` are microseconds of one clock. A TAT further ahead
+    than the burst allows (the clock went back, the rate was raised, the burst was lowered, the record is damaged)
+    counts as an empty bucket, which fills from now on.
 
     Raises:
         ValueError: if `least` is not positive, or more than `wanted`.
@@ -89,14 +84,14 @@ def decide(bucket: Bucket | None, rate: Rate, now: int, wanted: int, least: int 
         raise ValueError("ask for at least 1 token")
     pace = pace_of(rate)
     horizon = pace.cost(pace.burst)
-    owed = 0 if bucket is None else min(max(bucket.tat - now, 0), horizon)
+    owed = 0 if tat is None else min(max(tat - now, 0), horizon)
     granted = min(wanted, _whole(pace, horizon - owed))
     if granted < least:
         granted = 0
     owed += pace.cost(granted)
     free = horizon - owed
     retry_after = 0 if granted == wanted else max(pace.cost(least) - free, 1)
-    return GcraDecision(granted, _whole(pace, free), retry_after, Bucket(now + owed))
+    return GcraDecision(granted, _whole(pace, free), retry_after, now + owed)
 
 
 def _whole(pace: Pace, free: int) -> int:

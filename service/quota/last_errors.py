@@ -7,7 +7,6 @@ key's list, is never shown (Decision 2).
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from hashlib import blake2b
@@ -122,9 +121,8 @@ class LastErrors:
         return tuple(sorted(found, key=lambda error: error.time, reverse=True))  # workers store in turns
 
     async def _flush_in_time(self) -> float:
-        began = time.monotonic()
         await self.flush()
-        return began + FLUSH_SECONDS - time.monotonic()
+        return FLUSH_SECONDS
 
     def _drop(self, keys: list[_ErrorsOfKey]) -> None:
         self.dropped += sum(len(errors) for _, errors in keys)

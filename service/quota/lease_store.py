@@ -37,8 +37,6 @@ class Leases(Protocol):
         sends an unexpected reply.
         """
 
-    async def stop(self) -> None: ...
-
 
 def lease_name(key_id: str) -> str:
     return f"r:{{{key_id}}}"
@@ -56,9 +54,6 @@ class LeaseStore:
         self._calls = number = self._calls + 1
         words = (1, lease_name(key_id), pace.requests, pace.micros, pace.burst, wanted, least, number)
         return SCRIPT.send(self._store, words, partial(_lease_of, rate, wanted, least, number))
-
-    async def stop(self) -> None:
-        """Stops; the store ends calls under way."""
 
 
 def _lease_of(rate: Rate, wanted: int, least: int, number: int, reply: object) -> Lease:

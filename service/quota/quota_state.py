@@ -49,39 +49,12 @@ class QuotaReading:
     them itself. If `is_held`, the store holds them for this worker (usage.lua).
 
     `base` is the stored total of the period of `quota`: from the day `first` to before the day `end`, or from `begins`
-    to before `ends` in seconds since 1970. `asked` numbers the call that returned it; `claim` is that of the newest
+    to before `ends` in seconds since 1970. `call` numbers the call that returned it; `claim` is that of the newest
     call.
 
     `most` may be used before the store replies again: this worker's share of what was left. It applies while the worker
     is `cut_off`: the store is unreachable, or was a moment ago.
     """
-
-    __slots__ = (
-        "_beyond",
-        "_earlier",
-        "_earlier_at",
-        "asked",
-        "at",
-        "base",
-        "begins",
-        "claim",
-        "cut_off",
-        "end",
-        "ends",
-        "first",
-        "is_dry",
-        "is_held",
-        "most",
-        "quota",
-        "spendable",
-        "spendable_until",
-        "state",
-        "totals",
-        "under_way",
-        "until",
-        "waiting",
-        "warn_from",
-    )  # fmt: skip
 
     def __init__(self) -> None:
         self.totals = Totals(0, 0, 0)
@@ -89,7 +62,7 @@ class QuotaReading:
         self.state: QuotaState | None = None
         self.claim: Claim | None = None
         self.at = self.until = self.begins = self.ends = self.spendable_until = -math.inf
-        self.asked = self.base = self.first = self.end = self.spendable = self.warn_from = 0
+        self.call = self.base = self.first = self.end = self.spendable = self.warn_from = 0
         self.most, self.cut_off, self.is_held = 0, False, False
         self.waiting = 0  # how many wait for a grant
         self.is_dry = False  # the last grant was smaller than wanted
@@ -102,9 +75,9 @@ class QuotaReading:
     def left(self) -> int:
         return self._beyond + self.spendable
 
-    def learn(self, totals: Totals, asked: int) -> None:
-        """Sets the `totals` that the store replied to the call numbered `asked`."""
-        self.asked, self.totals = asked, totals
+    def learn(self, totals: Totals, call: int) -> None:
+        """Sets the `totals` that the store replied to the call numbered `call`."""
+        self.call, self.totals = call, totals
         if self.quota is not None:
             self.base = self._of_period(self.quota)
 
@@ -118,12 +91,12 @@ class QuotaReading:
         self.begins, self.ends = float(first * DAY_SECONDS), float(end * DAY_SECONDS)
         self.base = self._of_period(quota)
         if is_news:  # grants were of the old quota
-            self.good(self.at, 0)
+            self.trust(self.at, 0)
             self.claim = None
             self._earlier_at = -math.inf
             self.share(workers, self.at)
 
-    def good(self, at: float, left: int, *, is_held: bool = False) -> None:
+    def trust(self, at: float, left: int, *, is_held: bool = False) -> None:
         """Trusts the total from then on, for `left` requests."""
         self.at, self.until = at, at + TRUST_SECONDS
         self.spendable, self._beyond, self.is_held = 0, left, is_held
@@ -174,7 +147,7 @@ class QuotaReading:
         claim = totals.claim
         if claim is not None and claim is self.claim:
             self.is_dry = totals.granted < claim.wanted
-            self.good(claim.at, totals.granted + (self.left if self.is_held else 0), is_held=True)
+            self.trust(claim.at, totals.granted + (self.left if self.is_held else 0), is_held=True)
 
     def withheld(self, quota: Quota, used: int, now: float) -> QuotaState:
         """Returns the state of a quota of which it is unknown whether others use the rest."""

@@ -73,49 +73,49 @@ class QuotaGuard:
         self._store = store
         self._workers = workers
         self._clock = clock
-        self._known: dict[str, QuotaReading] = {}
+        self._readings: dict[str, QuotaReading] = {}
         self._reads: dict[str, asyncio.Task[None]] = {}  # of totals, under way
         self._overdue: set[str] = set()  # keys whose read took too long for a request that waited
         self._soon: set[str] = set()
-        self._asked = 0
+        self._calls = 0
         self._overdue_at = -math.inf  # when a call took too long last, in monotonic seconds
         self._day = -1
         self._bounds: dict[QuotaPeriod, tuple[int, int]] = {}
 
-    def known(self, key_id: str) -> QuotaReading:
+    def reading(self, key_id: str) -> QuotaReading:
         """Returns what `check` used; `admit` may spend its `spendable` requests (quota_state.py)."""
-        return self._known[key_id]
+        return self._readings[key_id]
 
     def check(self, key_id: str, quota: Quota, now: float, number: int = 1) -> QuotaState | None:
         """Returns the key's state at `now`, in seconds since 1970, if `number` or more requests remain.
 
         None if the total is too old, or more must be granted: `standing` calls the store. Needs a running loop.
         """
-        known = self._remembered(key_id)
-        if quota is not known.quota or not known.begins <= now < known.ends:
-            known.adopt(quota, *self._period(quota.period, now), self._workers())
-        used = self._used(key_id, known)
-        due = known.at + DUE_SECONDS
-        until = known.until + TRUST_SECONDS if key_id in self._reads else known.until
+        reading = self._remembered(key_id)
+        if quota is not reading.quota or not reading.begins <= now < reading.ends:
+            reading.adopt(quota, *self._period(quota.period, now), self._workers())
+        used = self._used(key_id, reading)
+        due = reading.at + DUE_SECONDS
+        until = reading.until + TRUST_SECONDS if key_id in self._reads else reading.until
         if used + number <= quota.requests:
-            if not known.at <= now < until:
+            if not reading.at <= now < until:
                 return None
-            if known.left < number:
-                if not known.cut_off or used + number <= known.most:
+            if reading.left < number:
+                if not reading.cut_off or used + number <= reading.most:
                     return None
-                return known.withheld(quota, used, now)
-            if not known.spend(number):
+                return reading.withheld(quota, used, now)
+            if not reading.spend(number):
                 self._store_soon(key_id)
             if now >= due:
                 self._start(key_id)
-        return known.standing(quota, used, now, due if now < due else until)
+        return reading.standing(quota, used, now, due if now < due else until)
 
     def used_share(self, key_id: str) -> float | None:
         """Returns the used share of the key's quota, as last known; None if it has none, or its period is over."""
-        known = self._known.get(key_id)
-        if known is None or known.quota is None or not known.begins <= self._clock() < known.ends:
+        reading = self._readings.get(key_id)
+        if reading is None or reading.quota is None or not reading.begins <= self._clock() < reading.ends:
             return None
-        return self._used(key_id, known) / known.quota.requests
+        return self._used(key_id, reading) / reading.quota.requests
 
     async def standing(self, key_id: str, quota: Quota, number: int = 1) -> QuotaState:
         """Returns the result of `check`, after calls to the store if needed. Never fails; ends within WAIT_SECONDS.
@@ -124,18 +124,18 @@ class QuotaGuard:
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + WAIT_SECONDS
-        known, again = self._remembered(key_id), False
-        known.waiting += number
+        reading, again = self._remembered(key_id), False
+        reading.waiting += number
         try:
             while (state := self.check(key_id, quota, self._clock(), number)) is None:
-                if again and known.is_dry:
+                if again and reading.is_dry:
                     await asyncio.sleep(min(SOON_SECONDS, deadline - loop.time()))
                 if (seconds := deadline - loop.time()) < _LEAST_WAIT_SECONDS:
-                    return known.withheld(quota, self._used(key_id, known), self._clock())
+                    return reading.withheld(quota, self._used(key_id, reading), self._clock())
                 await self.prime(key_id, seconds, again=again)
                 again = True
         finally:
-            known.waiting -= number
+            reading.waiting -= number
         return state
 
     async def prime(self, key_id: str, seconds: float = WAIT_SECONDS, *, again: bool = False) -> None:
@@ -151,50 +151,50 @@ class QuotaGuard:
 
     def begin(self, key_id: str, request: int, number: int) -> None:
         """Notes that a request, which counts as `number`, was admitted and awaits its answer. `request` is its id()."""
-        known = self._known.get(key_id)
-        if known is not None:
-            known.under_way[request] = (self._clock(), number)
+        reading = self._readings.get(key_id)
+        if reading is not None:
+            reading.under_way[request] = (self._clock(), number)
 
     def end(self, key_id: str, request: int) -> None:
         """Notes that it was counted, or will not be. Without this, it is under way for HOLD_SECONDS."""
-        known = self._known.get(key_id)
-        if known is not None:
-            known.under_way.pop(request, None)
+        reading = self._readings.get(key_id)
+        if reading is not None:
+            reading.under_way.pop(request, None)
 
     def claim(self, key_id: str, batch: UsageBatch, today: int) -> Claim | None:
         """Returns what a call says of the key's quota (`Claims`). Its reply must come to `stored`, if there is one."""
-        known = self._known.get(key_id)
-        if known is None or not known.first <= today < known.end:
+        reading = self._readings.get(key_id)
+        if reading is None or not reading.first <= today < reading.end:
             return None
-        used, first, end = self._used(key_id, known), known.first, known.end
+        used, first, end = self._used(key_id, reading), reading.first, reading.end
         unsent = self._counters.billable(key_id, first, end) - batch.billable(first, end)
-        return known.make_claim(used, unsent, self._workers(), self._clock())
+        return reading.make_claim(used, unsent, self._workers(), self._clock())
 
     def number_call(self) -> int:
         """Returns the number of the next call to the store, for `stored`."""
-        self._asked += 1
-        return self._asked
+        self._calls += 1
+        return self._calls
 
-    def stored(self, key_id: str, batch: UsageBatch, totals: Totals, asked: int) -> None:
+    def stored(self, key_id: str, batch: UsageBatch, totals: Totals, call: int) -> None:
         """Handles a stored batch and the totals in the reply. One step, so that nothing is missing or counted twice.
 
         Only keys that were primed, which are those with a quota, are kept.
         """
-        known = self._known.get(key_id)
+        reading = self._readings.get(key_id)
         is_news = self._counters.confirm(key_id, batch.number)
         # the reply to the later call includes that to the earlier one
-        if known is None or asked < known.asked:
+        if reading is None or call < reading.call:
             return
-        known.learn(totals, asked)
-        if known.quota is not None and is_news:
-            self._log_level(key_id, known, known.quota, batch)
+        reading.learn(totals, call)
+        if reading.quota is not None and is_news:
+            self._log_level(key_id, reading, reading.quota, batch)
         # until all have stored what they spent in an outage, the total may lack it
-        known.cut_off = time.monotonic() < max(self._overdue_at, self._store.lost_at) + SETTLED_SECONDS
-        if not known.cut_off:
-            known.share(self._workers(), self._clock())
-        known.take_grant(totals)
+        reading.cut_off = time.monotonic() < max(self._overdue_at, self._store.lost_at) + SETTLED_SECONDS
+        if not reading.cut_off:
+            reading.share(self._workers(), self._clock())
+        reading.take_grant(totals)
 
-    def store_lacks(self, key_id: str, gap: Gap, asked: int) -> bool:
+    def store_lacks(self, key_id: str, gap: Gap, call: int) -> bool:
         """Queues confirmed batches that the store lost. Returns whether there were any.
 
         One step, so that nothing is missing or counted twice.
@@ -202,25 +202,25 @@ class QuotaGuard:
         older_lost = self._counters.take_back(key_id, gap.last)
         if older_lost is None:
             return False
-        known = self._known.get(key_id)
-        if known is not None and asked >= known.asked:
-            known.learn(gap.totals, asked)
+        reading = self._readings.get(key_id)
+        if reading is not None and call >= reading.call:
+            reading.learn(gap.totals, call)
         log.warning("the key store lost confirmed usage of %s: it is sent again", key_id)
         if older_lost:
             log.error("usage of %s is lost: the key store lost more than the batches that are kept", key_id)
         return True
 
-    def _used(self, key_id: str, known: QuotaReading) -> int:
-        return known.base + self._counters.billable(key_id, known.first, known.end)
+    def _used(self, key_id: str, reading: QuotaReading) -> int:
+        return reading.base + self._counters.billable(key_id, reading.first, reading.end)
 
-    def _log_level(self, key_id: str, known: QuotaReading, quota: Quota, batch: UsageBatch) -> None:
+    def _log_level(self, key_id: str, reading: QuotaReading, quota: Quota, batch: UsageBatch) -> None:
         """Logs the level that this batch reached. Only one batch of all workers reaches it."""
-        added = batch.billable(known.first, known.end)
+        added = batch.billable(reading.first, reading.end)
         for level, text in ((quota.requests, "used up its quota"), (quota.warn_from, "nearly used up")):
-            if known.base - added < level <= known.base:
+            if reading.base - added < level <= reading.base:
                 log.warning(
-                    "key %s: %s: %d of %s", key_id, text, known.base, quota,
-                    extra={"key_id": key_id, "used": known.base},
+                    "key %s: %s: %d of %s", key_id, text, reading.base, quota,
+                    extra={"key_id": key_id, "used": reading.base},
                 )  # fmt: skip
                 return
 
@@ -244,7 +244,7 @@ class QuotaGuard:
         return read
 
     async def _read(self, key_id: str) -> None:
-        counters, asked = self._counters, self.number_call()
+        counters, call = self._counters, self.number_call()
         batch, is_refused = counters.to_send_of(key_id), False
         reply: Reply | StoreUnavailable
         try:
@@ -257,7 +257,7 @@ class QuotaGuard:
         except StoreUnavailable as error:
             reply = error
         try:
-            self._take(key_id, batch, asked, reply)
+            self._take(key_id, batch, call, reply)
             if is_refused:  # the store holds nothing
                 self._extend(key_id, is_lost=False)
         except Exception:  # no request must wait because of a defect
@@ -267,13 +267,13 @@ class QuotaGuard:
             del self._reads[key_id]
             self._overdue.discard(key_id)
 
-    def _take(self, key_id: str, batch: UsageBatch, asked: int, reply: Reply | StoreUnavailable) -> None:
+    def _take(self, key_id: str, batch: UsageBatch, call: int, reply: Reply | StoreUnavailable) -> None:
         self._remembered(key_id)
         if isinstance(reply, Gap):
-            self.store_lacks(key_id, reply, asked)
+            self.store_lacks(key_id, reply, call)
             batch, reply = NO_BATCH, reply.totals
         if isinstance(reply, Totals):
-            self.stored(key_id, batch, reply, asked)
+            self.stored(key_id, batch, reply, call)
         else:
             log.debug("quota of %s is assumed unchanged: %s", key_id, reply)
             self._extend(key_id, is_lost=isinstance(reply, StoreUnavailable))
@@ -285,19 +285,19 @@ class QuotaGuard:
         """Trusts the known total a while longer, within this worker's share. `is_lost`: the store is unreachable, so
         totals may lack what other workers spend meanwhile.
         """
-        known = self._remembered(key_id)
+        reading = self._remembered(key_id)
         if is_lost:
             self._overdue_at = time.monotonic()
-        known.cut_off = True
-        known.good(self._clock(), max(0, known.most - self._used(key_id, known)))
+        reading.cut_off = True
+        reading.trust(self._clock(), max(0, reading.most - self._used(key_id, reading)))
 
     def _remembered(self, key_id: str) -> QuotaReading:
-        known = self._known.get(key_id)
-        if known is None:
-            while len(self._known) >= _MOST_KNOWN:  # an evicted key is primed again when used
-                del self._known[next(iter(self._known))]
-            known = self._known[key_id] = QuotaReading()
-        return known
+        reading = self._readings.get(key_id)
+        if reading is None:
+            while len(self._readings) >= _MOST_KNOWN:  # an evicted key is primed again when used
+                del self._readings[next(iter(self._readings))]
+            reading = self._readings[key_id] = QuotaReading()
+        return reading
 
     def _period(self, period: QuotaPeriod, now: float) -> tuple[int, int]:
         """Returns the first day of the period that contains `now`, and the first day after it."""

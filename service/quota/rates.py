@@ -19,9 +19,9 @@ cannot reach Redis adds its share to what the others grant.
 import asyncio
 import logging
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import partial
-from typing import Generic, TypeVar
 
 from service.base.terms import Rate
 from service.quota.gcra import Decision, allowed, pace_of, refused
@@ -31,45 +31,9 @@ from service.redis.errors import StoreUnavailable
 
 log = logging.getLogger("forecast.quota")
 
-T = TypeVar("T")
-
-# A key idle for longer is dropped, and so are the least recent ones above this number: about 10 MB. A key dropped while
-# Redis is unreachable gets its share of the burst again.
-REMEMBERED_KEYS, REMEMBERED_SECONDS = 20_000, 600.0
-
-
-class Recent(Generic[T]):
-    """Keeps at most about `most` values. One that is not used for `seconds`, or up to twice that, is dropped.
-
-    Its owner has it for as long as it lives. There are two generations: a value that is read moves to the young one.
-    When that is full or too old, it becomes the old one, and the rest of the old one is dropped. So no values are
-    sorted or searched, and a hit in `young` costs one look-up in a dict.
-    """
-
-    def __init__(self, most: int, seconds: float) -> None:
-        self.young: dict[str, T] = {}  # may be read directly, which is faster than `find`
-        self._old: dict[str, T] = {}
-        self._half = max(1, most // 2)
-        self._seconds = seconds
-        self._began = float("-inf")
-
-    def __len__(self) -> int:
-        return len(self.young) + len(self._old)
-
-    def find(self, name: str, now: float) -> T | None:
-        found = self.young.get(name)
-        if found is None:
-            found = self._old.pop(name, None)
-            if found is not None:
-                self.put(name, found, now)
-        return found
-
-    def put(self, name: str, value: T, now: float) -> None:
-        """Remembers `value`, as of `now` in seconds."""
-        if len(self.young) >= self._half or now - self._began >= self._seconds:
-            self._old, self.young = self.young, {}
-            self._began = now
-        self.young[name] = value
+# Above this number of keys, about 20 MB, the least recent ones are dropped. A key dropped while Redis is unreachable
+# gets its share of the burst again.
+MOST_KEYS = 20_000
 
 
 class RateLimiter:
@@ -82,68 +46,56 @@ class RateLimiter:
         self._leases = leases
         self._share = share
         self._clock = clock
-        self._token_leases: Recent[TokenLease] = Recent(REMEMBERED_KEYS, REMEMBERED_SECONDS)
-        self._under_way = 0  # leases under way
-        self._all_done: asyncio.Future[None] | None = None  # done when there are none
+        self._token_leases: OrderedDict[str, TokenLease] = OrderedDict()  # by key id, the least recent first
+        self._under_way: set[asyncio.Future[Lease]] = set()
 
-    def rate_of(self, key_id: str) -> Rate | None:
-        """Returns the rate of a key in use; None if it has none."""
-        lease = self._token_leases.young.get(key_id)
-        return None if lease is None else lease.rate
+    def try_take(self, key_id: str, rate: Rate, number: int = 1) -> Decision | None:
+        """Returns the decision on `number` requests (at most the burst) that pass together or not at all.
 
-    def try_take(self, key_id: str, rate: Rate, now: float | None = None) -> Decision | None:
-        """Returns the decision on one request, if it needs no call to Redis; None: call `take`. Needs a running loop.
-
-        `now` is by this limiter's clock.
+        None if it needs a call to Redis: call `take`. A refusal takes no tokens. Needs a running loop.
         """
-        if now is None:
-            now = self._clock()
-        token_lease = self._token_leases.young.get(key_id)
-        if token_lease is None or token_lease.rate is not rate:
-            token_lease = self._find(key_id, rate, now)
-        if not token_lease.spend(now):
-            return self._without_tokens(token_lease, now)
+        now = self._clock()
+        token_lease = self._find(key_id, rate)
+        if not token_lease.spend(now, number):
+            return self._without_tokens(token_lease, now, number)
         if token_lease.wants_renewal(now):
             self._start(key_id, token_lease)
         return token_lease.passed
 
     def token_lease(self, key_id: str) -> TokenLease | None:
-        """Returns the key's leased tokens, for `admit` to spend (token_lease.py). Call again when none is left."""
-        return self._token_leases.young.get(key_id)
+        """Returns the leased tokens of a key in use, which `admit` may spend; None if it has no rate."""
+        return self._token_leases.get(key_id)
 
     def denied_until(self, key_id: str) -> float:
         """Returns the time, by the limiter's clock, up to which the key is refused without a call to Redis.
 
         Minus infinity if it is not, or if the local limiter decides while Redis is unreachable.
         """
-        token_lease = self._token_leases.young.get(key_id)
+        token_lease = self._token_leases.get(key_id)
         if token_lease is None or self._clock() < token_lease.local_until:
             return float("-inf")
         return token_lease.denied_until
 
-    async def take(self, key_id: str, rate: Rate) -> Decision:
-        """Returns the decision on one request. A cancelled caller does not affect the others."""
-        decision = self.try_take(key_id, rate)
+    async def take(self, key_id: str, rate: Rate, number: int = 1) -> Decision:
+        """Returns the same decision, if necessary after a call to Redis. A cancelled caller does not affect others."""
+        decision = self.try_take(key_id, rate, number)
         if decision is not None:
             return decision
-        return await self._wait(key_id, rate)
+        return await (self._wait(key_id, rate) if number == 1 else self._take_together(key_id, rate, number))
 
-    async def take_together(self, key_id: str, rate: Rate, number: int) -> Decision:
-        """Returns the decision on `number` requests (at most the burst) that pass together or not at all.
+    def _wait(self, key_id: str, rate: Rate) -> Waiter:
+        """Waits for the next lease."""
+        token_lease = self._find(key_id, rate)
+        waiter: Waiter = asyncio.get_running_loop().create_future()
+        token_lease.waiting.append(waiter)
+        if not token_lease.renewing:
+            self._start(key_id, token_lease)
+        return waiter
 
-        A refusal takes no tokens.
-        """
-        now = self._clock()
-        token_lease = self._find(key_id, rate, now)
-        if token_lease.spend(now, number):
-            if token_lease.wants_renewal(now):
-                self._start(key_id, token_lease)
-            return token_lease.passed
-        decision = self._without_tokens(token_lease, now, number)
-        if decision is not None:
-            return decision
-        # a lease of its own: fewer requests may wait for the next one
-        wanted = min(number + token_lease.local.debt(now), pace_of(rate).burst)
+    async def _take_together(self, key_id: str, rate: Rate, number: int) -> Decision:
+        """Requests a lease of its own: fewer requests may wait for the next one."""
+        token_lease = self._find(key_id, rate)
+        wanted = min(number + token_lease.local.debt(self._clock()), pace_of(rate).burst)
         try:
             lease = await self._leases.lease(key_id, rate, wanted, wanted)
         except StoreUnavailable as error:
@@ -159,26 +111,18 @@ class RateLimiter:
     async def stop(self) -> None:
         """Waits for the leases under way, and so for the requests that need one."""
         while self._under_way:
-            self._all_done = asyncio.get_running_loop().create_future()
-            await self._all_done
-        await self._leases.stop()
+            await asyncio.wait(self._under_way)
 
-    def _wait(self, key_id: str, rate: Rate) -> Waiter:
-        """Waits for the next lease."""
-        token_lease = self._find(key_id, rate, self._clock())
-        waiter: Waiter = asyncio.get_running_loop().create_future()
-        token_lease.waiting.append(waiter)
-        if not token_lease.renewing:
-            self._start(key_id, token_lease)
-        return waiter
-
-    def _find(self, key_id: str, rate: Rate, now: float) -> TokenLease:
-        token_lease = self._token_leases.find(key_id, now)
+    def _find(self, key_id: str, rate: Rate) -> TokenLease:
+        token_lease = self._token_leases.get(key_id)
         if token_lease is None:
-            token_lease = TokenLease(rate)
-            self._token_leases.put(key_id, token_lease, now)
+            token_lease = self._token_leases[key_id] = TokenLease(rate)
+            if len(self._token_leases) > MOST_KEYS:
+                self._token_leases.popitem(last=False)
         else:
-            token_lease.adopt(rate)
+            self._token_leases.move_to_end(key_id)
+            if token_lease.rate is not rate:
+                token_lease.adopt(rate)
         return token_lease
 
     def _without_tokens(self, token_lease: TokenLease, now: float, number: int = 1) -> Decision | None:
@@ -205,16 +149,14 @@ class RateLimiter:
             lease = self._leases.lease(key_id, rate, wanted, 1)
             lease.add_done_callback(partial(self._landed, key_id, token_lease, rate, debt, sent))
             token_lease.begin_renewal(sent)
-            self._under_way += 1
+            self._under_way.add(lease)
 
     def _landed(
         self, key_id: str, token_lease: TokenLease, rate: Rate, debt: int, sent: float, leased: asyncio.Future[Lease]
     ) -> None:
         """Requests another lease for requests that still wait."""
         token_lease.renewing = False
-        self._under_way -= 1
-        if not self._under_way and self._all_done is not None and not self._all_done.done():
-            self._all_done.set_result(None)
+        self._under_way.discard(leased)
         now, error = self._clock(), leased.exception()
         if error is not None:
             log.debug("rate of %s: %s", key_id, error)

@@ -74,12 +74,8 @@ class UsageReport:
     def __init__(self, store: RedisStore) -> None:
         self._store = store
 
-    async def of_key(self, key_id: str, first: date, last: date) -> list[UsageRow]:
-        """Returns the rows by date, then area. Raises StoreUnavailable, also if the figures are damaged."""
-        return await self.whole([key_id], first, last)
-
     async def whole(self, key_ids: Iterable[str], first: date, last: date) -> list[UsageRow]:
-        """Returns the rows as `of_keys`. Raises StoreUnavailable, also if any figures are damaged."""
+        """Returns the rows of `of_keys`. Raises StoreUnavailable, also if any figures are damaged."""
         rows: list[UsageRow] = []
         async for found in self.of_keys(key_ids, first, last):
             if isinstance(found, DamagedUsage):

@@ -7,8 +7,7 @@ that worker replaces the file.
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from errno import EWOULDBLOCK
 from pathlib import Path
@@ -75,24 +74,15 @@ class Spool:
             self._tidy(lock)
         return sorted(self._folder.glob("*.json"))
 
-    @contextmanager
-    def held(self, path: Path) -> Iterator[bool]:
-        """Yields whether the file is ours until the block ends: its worker has ended, and no other process has it."""
-        with exclusive(self._lock(path.stem)) as held:
-            try:
-                yield held
-            finally:
-                if held:
-                    clear_aside(path)  # its worker may have been killed while it wrote
-                    self._lock(path.stem).unlink(missing_ok=True)
-
     def claim(self, path: Path) -> ExitStack | None:
-        """Takes the file until the result is closed; None if another process has it."""
-        stack = ExitStack()
-        if stack.enter_context(self.held(path)):
-            return stack
-        stack.close()
-        return None
+        """Takes the file until the result is closed; None if its worker still runs, or another process has it."""
+        claimed, lock = ExitStack(), self._lock(path.stem)
+        if not claimed.enter_context(exclusive(lock)):
+            claimed.close()
+            return None
+        claimed.callback(lock.unlink, missing_ok=True)
+        claimed.callback(clear_aside, path)  # its worker may have been killed while it wrote
+        return claimed
 
     def read(self, path: Path) -> Spooled | None:
         """Returns the contents of a file that is held; None if it is gone or unusable."""

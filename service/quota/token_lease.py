@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from service.base.terms import Rate
-from service.quota.gcra import Bucket, Decision, GcraDecision, allowed, decide, pace_of, refused
+from service.quota.gcra import Decision, GcraDecision, allowed, decide, pace_of, refused
 from service.quota.lease_store import Lease
 
 # A slower key calls Redis for every request: they are few, and an unspent token would be a large part of its rate.
@@ -40,11 +40,9 @@ class LocalShare:
     Times are in seconds of a clock that never goes back.
     """
 
-    __slots__ = ("_bucket", "_paid", "_rate", "_remaining")
-
     def __init__(self) -> None:
         self._remaining: tuple[int, float] | None = None
-        self._bucket: Bucket | None = None
+        self._tat: int | None = None
         self._paid = 0  # theoretical arrival time, in microseconds, up to which all is paid
         self._rate: Rate | None = None
 
@@ -60,17 +58,17 @@ class LocalShare:
             remaining, then = self._remaining
             missing = max(0, self._rate.burst - -(-remaining // workers))
             self._paid = _micros(then) + pace_of(self._rate).cost(missing)
-            self._bucket, self._remaining = Bucket(self._paid), None
-        outcome = decide(self._bucket, self._rate, _micros(now), number, number)
-        self._bucket = outcome.bucket
+            self._tat, self._remaining = self._paid, None
+        outcome = decide(self._tat, self._rate, _micros(now), number, number)
+        self._tat = outcome.tat
         return outcome
 
     def debt(self, now: float) -> int:
         """Returns the whole requests granted here that were neither paid for nor refilled since."""
-        if self._bucket is None or self._rate is None or self._remaining is not None:
+        if self._tat is None or self._rate is None or self._remaining is not None:
             return 0
         pace = pace_of(self._rate)
-        return max(0, self._bucket.tat - max(self._paid, _micros(now))) * pace.requests // pace.micros
+        return max(0, self._tat - max(self._paid, _micros(now))) * pace.requests // pace.micros
 
 
 @lru_cache(maxsize=1024)
@@ -92,25 +90,6 @@ class TokenLease:
 
     While `tokens` exceeds `low`, and before `renew_at`, an allowance may spend a token itself.
     """
-
-    __slots__ = (
-        "_ahead",
-        "_cost",
-        "_pause",
-        "_token_at",
-        "alone",
-        "denied_until",
-        "is_leased",
-        "local",
-        "local_until",
-        "low",
-        "passed",
-        "rate",
-        "renew_at",
-        "renewing",
-        "tokens",
-        "waiting",
-    )  # fmt: skip
 
     def __init__(self, rate: Rate) -> None:
         self.waiting: deque[Waiter] = deque()

@@ -7,27 +7,11 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Collection
+from itertools import chain
 
 from service.quota.batch import BILLABLE, NO_BATCH, Cell, Counts, UsageBatch, UsageOutcome
 from service.quota.confirmed_batches import ConfirmedBatches
 from service.quota.names import HOUR_SECONDS, HOURS_IN_A_DAY
-
-
-def outcome_of(status: int, outcome: str) -> UsageOutcome | None:
-    """Returns how a request by a known key in a data area counts, by its status and the reply's `outcome`.
-
-    None if it does not count: our own failures (5xx) are in the metrics and never billed, and a 401 belongs to no key.
-    A 429 is `limited`; every other 4xx except 404 is `rejected`: 400, 403 and 405.
-    """
-    if status in (200, 206):
-        return "answered_empty" if outcome == "answered_empty" else "answered"
-    if status == 304:
-        return "not_modified"
-    if status == 404:
-        return "not_found"
-    if status == 429:
-        return "limited"
-    return "rejected" if 400 <= status < 500 and status != 401 else None
 
 
 class Tally:
@@ -40,14 +24,6 @@ class Tally:
     def __init__(self) -> None:
         self.n = 0
         self.closed = False
-
-    def add(self, number: int = 1) -> None:
-        self.n += number
-
-    def close(self) -> int:
-        """Ends counting; returns the final count."""
-        self.closed = True
-        return self.n
 
 
 class UsageCounters:
@@ -63,10 +39,9 @@ class UsageCounters:
         self.kept = ConfirmedBatches()
         self._clock = clock
         self._numbered = 0
-        self._behind: dict[str, deque[UsageBatch]] = {}  # batches after the one in `_sent`; all were sent before
         self._open: dict[str, dict[Cell, Tally]] = {}
         self._spooled: dict[str, UsageBatch] = {}
-        self._sent: dict[str, UsageBatch] = {}
+        self._sent: dict[str, deque[UsageBatch]] = {}  # the first one of each key is sent until it is confirmed
         self._spooling = False
         self._last_spooled = 0
         # billable counts that were spooled or sent, by key and day, because every request checks its quota
@@ -75,11 +50,7 @@ class UsageCounters:
     @property
     def waits(self) -> int:
         """Number of counted requests that the store has not confirmed."""
-        batches = [
-            *self._sent.values(),
-            *self._spooled.values(),
-            *(batch for some in self._behind.values() for batch in some),
-        ]
+        batches = chain(self._spooled.values(), *self._sent.values())
         numbered = sum(n for batch in batches for *_, n in batch.cells)
         return numbered + sum(tally.n for cells in self._open.values() for tally in cells.values())
 
@@ -92,29 +63,29 @@ class UsageCounters:
         tally = cells.get((hour, area, outcome))
         if tally is None:
             tally = cells[hour, area, outcome] = Tally()
-        tally.add(number)
+        tally.n += number
         return tally
 
     def to_send(self) -> list[tuple[str, UsageBatch]]:
         """Returns for every key with counts its unconfirmed batch, unchanged, or else the next one."""
         for key_id in [*self._spooled, *self._open]:
             self.to_send_of(key_id)
-        return list(self._sent.items())
+        return [(key_id, batches[0]) for key_id, batches in self._sent.items()]
 
     def to_send_of(self, key_id: str) -> UsageBatch:
         """Returns the same for one key; NO_BATCH if nothing may be sent now."""
-        sent = self._sent.get(key_id)
-        if sent is None:
-            if key_id in self._spooled:
-                if self._spooling:
-                    return NO_BATCH
-                sent = self._spooled.pop(key_id)
-            elif key_id in self._open:
-                sent = self._numbered_batch(self._close(key_id))
-            else:
+        if key_id in self._sent:
+            return self._sent[key_id][0]
+        if key_id in self._spooled:
+            if self._spooling:
                 return NO_BATCH
-            self._sent[key_id] = sent
-        return sent
+            batch = self._spooled.pop(key_id)
+        elif key_id in self._open:
+            batch = self._numbered_batch(self._close(key_id))
+        else:
+            return NO_BATCH
+        self._sent[key_id] = deque([batch])
+        return batch
 
     def was_sent(self, key_id: str) -> bool:
         """Returns whether a batch of the key was sent before, and waits for its confirmation."""
@@ -122,18 +93,14 @@ class UsageCounters:
 
     def confirm(self, key_id: str, number: int) -> bool:
         """Notes that the batch is in the store; returns whether it was unconfirmed."""
-        sent = self._sent.get(key_id)
-        if sent is None or sent.number != number:
+        batches = self._sent.get(key_id)
+        if batches is None or batches[0].number != number:
             return False
-        behind = self._behind.get(key_id)
-        if behind:
-            self._sent[key_id] = behind.popleft()
-        else:
+        confirmed = batches.popleft()
+        if not batches:
             del self._sent[key_id]
-        if not behind:
-            self._behind.pop(key_id, None)
-        self.kept.add(key_id, sent)
-        self._note_billable(key_id, sent, -1)
+        self.kept.add(key_id, confirmed)
+        self._note_billable(key_id, confirmed, -1)
         return True
 
     def take_back(self, key_id: str, last: int) -> bool | None:
@@ -146,11 +113,7 @@ class UsageCounters:
             return None
         for batch in lost.batches:
             self._note_billable(key_id, batch, 1)
-        sent = self._sent.get(key_id)
-        queue = deque([*lost.batches, *([sent] if sent is not None else ()), *self._behind.get(key_id, ())])
-        self._sent[key_id] = queue.popleft()
-        if queue:
-            self._behind[key_id] = queue
+        self._sent.setdefault(key_id, deque()).extendleft(reversed(lost.batches))
         return lost.older
 
     def waiting(self) -> set[str]:
@@ -187,11 +150,7 @@ class UsageCounters:
         self._spooling = True
         self._last_spooled = self._numbered
         return {
-            key_id: (
-                *([self._sent[key_id]] if key_id in self._sent else ()),
-                *self._behind.get(key_id, ()),
-                *([self._spooled[key_id]] if key_id in self._spooled else ()),
-            )
+            key_id: (*self._sent.get(key_id, ()), *([self._spooled[key_id]] if key_id in self._spooled else ()))
             for key_id in {**self._sent, **self._spooled}
         }
 
@@ -201,7 +160,7 @@ class UsageCounters:
 
     def has_spooled(self) -> bool:
         """Returns whether anything spooled is unconfirmed."""
-        return bool(self._spooled) or any(batch.number <= self._last_spooled for batch in self._sent.values())
+        return bool(self._spooled) or any(some[0].number <= self._last_spooled for some in self._sent.values())
 
     def surrender(self, *, kept: bool = False) -> dict[str, tuple[UsageBatch, ...]]:
         """Removes and returns all unconfirmed batches, by key and in order.
@@ -210,7 +169,7 @@ class UsageCounters:
         """
         batches = self.to_spool()
         self.spool_written()
-        self._spooled, self._sent, self._behind, self._billable = {}, {}, {}, {}
+        self._spooled, self._sent, self._billable = {}, {}, {}
         for key_id, confirmed in self.kept.all() if kept else ():
             batches[key_id] = (*confirmed, *batches.get(key_id, ()))
         return batches
@@ -230,7 +189,8 @@ class UsageCounters:
         cells = {}
         days = self._billable.setdefault(key_id, {})
         for cell, tally in self._open.pop(key_id).items():
-            cells[cell] = n = tally.close()
+            tally.closed = True
+            cells[cell] = n = tally.n
             hour, _, outcome = cell
             if outcome in BILLABLE:
                 day = hour // HOURS_IN_A_DAY

@@ -12,11 +12,12 @@ import msgspec
 
 from service.base.tracing import step
 from service.keys.record import ApiKey
+from service.quota.batch import outcome_of
 from service.quota.names import HOUR_SECONDS, partner_id
 from service.quota.quota_state import QuotaState
 from service.quota.quotas import QuotaGuard
 from service.quota.rates import RateLimiter
-from service.quota.usage import UsageCounters, outcome_of
+from service.quota.usage import UsageCounters
 from service.request.allowance import Allowance, SharedPart
 from service.request.errors import problem
 from service.request.limits import OF_KEY, Limit, Passed, limits_of_key, most_together
@@ -114,7 +115,7 @@ class Admission:
         for limit, standing in zip(limits, standings, strict=True):
             decision = None
             if limit.rate is not None:
-                decision = self._limiter.try_take(limit.holder, limit.rate) if number == 1 else None
+                decision = self._limiter.try_take(limit.holder, limit.rate, number)
                 if decision is None:
                     self._begin(request, limits, number)
                     return self._wait_for_rates(request, key, limits, standings, passed, number)
@@ -168,10 +169,7 @@ class Admission:
             decision = None
             if limit.rate is not None:
                 with step("rate"):
-                    if number == 1:
-                        decision = await self._limiter.take(limit.holder, limit.rate)
-                    else:
-                        decision = await self._limiter.take_together(limit.holder, limit.rate, number)
+                    decision = await self._limiter.take(limit.holder, limit.rate, number)
             passed.append(Passed(limit, decision, standing))
             if decision is not None and not decision.allowed:
                 return self._refused_by_rate(request, key, limits, standings, passed, number)
@@ -263,8 +261,8 @@ class Admission:
             if limit.prefix and allowance.shared is not None:
                 part = allowance.shared
             if standing is not None:
-                part.known = self._quotas.known(limit.holder)
-                allowance.until = min(allowance.until, now + part.known.spendable_until - wall)
+                part.reading = self._quotas.reading(limit.holder)
+                allowance.until = min(allowance.until, now + part.reading.spendable_until - wall)
             if decision is not None:
                 part.token_lease = lease = self._limiter.token_lease(limit.holder)
                 allowance.until = min(allowance.until, lease.renew_at) if lease is not None else 0.0

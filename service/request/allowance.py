@@ -18,24 +18,24 @@ class SharedPart:
     Their other allowances spend it meanwhile, so `standing` may show more than is left while the allowance is valid.
     """
 
-    __slots__ = ("decision", "known", "limit", "standing", "tallies", "token_lease")
+    __slots__ = ("decision", "limit", "reading", "standing", "tallies", "token_lease")
 
     def __init__(self, limit: Limit) -> None:
         self.limit = limit
         self.tallies: dict[str, Tally] = {}
         self.token_lease: TokenLease | None = None
-        self.known: QuotaReading | None = None
+        self.reading: QuotaReading | None = None
         self.decision: Decision | None = None
         self.standing: QuotaState | None = None
 
     def can_spend(self) -> bool:
-        quota, lease = self.known, self.token_lease
+        quota, lease = self.reading, self.token_lease
         return (quota is None or quota.spendable > 0) and (lease is None or lease.tokens > lease.low)
 
     def spend(self) -> bool:
         """Takes one of each; returns whether the rate's decision is a new one."""
-        if self.known is not None:
-            self.known.spendable -= 1
+        if self.reading is not None:
+            self.reading.spendable -= 1
         if self.token_lease is None:
             return False
         self.token_lease.tokens -= 1
@@ -54,8 +54,8 @@ class Allowance:
         "_unbilled",
         "decision",
         "key",
-        "known",
         "limit",
+        "reading",
         "shared",
         "standing",
         "tail",
@@ -72,7 +72,7 @@ class Allowance:
         self.tail = b""  # the end of an answer's header lines: the limits, from `decision` and `standing`
         self.tallies: dict[str, Tally] = {}  # of this hour's answers, by outcome
         self.token_lease: TokenLease | None = None  # None if the key has no rate
-        self.known: QuotaReading | None = None  # None if the key has no quota
+        self.reading: QuotaReading | None = None  # None if the key has no quota
         self.decision: Decision | None = None
         self.standing: QuotaState | None = None
         self._unbilled: bytes | None = None
@@ -83,7 +83,7 @@ class Allowance:
 
     def spend(self, now: float) -> bool:
         """Takes one off the quota and a token of the rate, if neither needs another check."""
-        quota, lease, shared = self.known, self.token_lease, self.shared
+        quota, lease, shared = self.reading, self.token_lease, self.shared
         if now >= self.until or (quota is not None and (not quota.spendable or quota.state is not self.standing)):
             return False
         if lease is not None and lease.tokens <= lease.low:

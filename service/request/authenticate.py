@@ -5,8 +5,8 @@ from typing import Any
 
 from service.base.telemetry import KEY_CHECKS, Telemetry
 from service.base.tracing import STEP_OUTCOME, step
-from service.keys.verdict import Accepted, KeyVerdict, Rejected
-from service.keys.verifier import KeyVerifier, Verified
+from service.keys.verdict import Accepted, KeyVerdict, Rejected, Verified
+from service.keys.verifier import KeyVerifier
 from service.request import suggestions
 from service.request.errors import problem
 from service.request.request import Request
@@ -30,10 +30,10 @@ class Authenticator:
     def authenticate(self, request: Request) -> Response | Coroutine[Any, Any, Response | None] | None:
         """Sets the request's key. Returns the 400, 401 or 503 that ends it."""
         presented = request.presented
-        known = self._cache.get(presented) if presented is not None else None
-        if known is None or request.began >= known.good_before or request.fault is not None:
+        cached = self._cache.get(presented) if presented is not None else None
+        if cached is None or request.began >= cached.good_before or request.fault is not None:
             return self._authenticate(request)
-        key = known.key
+        key = cached.key
         request.key, request.key_id = key, key.key_id
         self._accepted.value += 1
         return None
@@ -80,8 +80,8 @@ class Authenticator:
         return problem("unavailable")
 
     def _keep(self, request: Request, presented: str) -> None:
-        known = self._verifier.recall(presented)
-        if request.presented is not None and isinstance(known, Verified):
+        cached = self._verifier.recall(presented)
+        if request.presented is not None and cached is not None:
             if len(self._cache) >= _MOST_CACHED:
                 self._cache.clear()
-            self._cache[request.presented] = known
+            self._cache[request.presented] = cached

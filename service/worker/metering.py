@@ -54,9 +54,9 @@ class Metering:
         for partner in partners:
             holders = (*partner.keys, partner_id(partner.partner))
             quotas = (self.quotas.used_share(holder) for holder in holders)
-            rates = (self.limiter.rate_of(holder) for holder in holders)
+            leases = (self.limiter.token_lease(holder) for holder in holders)
             partner.quota = max((share for share in quotas if share is not None), default=None)
-            partner.rate = max((rate.per_second for rate in rates if rate is not None), default=None)
+            partner.rate = max((lease.rate.per_second for lease in leases if lease is not None), default=None)
             partner.keys.clear()
         return partners
 

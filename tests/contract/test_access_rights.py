@@ -188,8 +188,8 @@ async def test_a_worker_adds_usage_that_the_commands_read(
     assert (await worker.store.totals("a", int(worker.clock()) // DAY_SECONDS)).of_day == 1
     report = UsageReport(opened("forecast-keys"))
     assert await report.keys(date(2026, 1, 1), date(2026, 12, 31)) == {"a"}
-    assert len(await report.of_key("a", date(2026, 1, 1), date(2026, 12, 31))) == 1
-    assert await worker.rows("a") == await report.of_key("a", date(2026, 1, 1), date(2026, 12, 31))
+    assert len(await report.whole(["a"], date(2026, 1, 1), date(2026, 12, 31))) == 1
+    assert await worker.rows("a") == await report.whole(["a"], date(2026, 1, 1), date(2026, 12, 31))
     await worker.client.aclose()
 
 

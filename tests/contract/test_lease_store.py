@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from redis import Redis as BlockingRedis
 
 from service.base.terms import Rate
-from service.quota.gcra import Bucket, decide, pace_of
+from service.quota.gcra import decide, pace_of
 from service.quota.lease_store import SCRIPT, LeaseStore, lease_name
 from service.redis.client import RedisStore
 from tests.contract.conftest import Backend
@@ -62,13 +62,13 @@ def test_the_script_decides_as_gcra_does(
         bucket = None
         if ahead is not None:
             seconds, micros = client.time()
-            bucket = Bucket(seconds * 1_000_000 + micros + ahead)
-            client.set(NAME, bucket.tat)
+            bucket = seconds * 1_000_000 + micros + ahead
+            client.set(NAME, bucket)
         for number, (passed, any_rate, wanted, together) in enumerate(steps):
             rate = steps[0][1] if same else any_rate
             if bucket is not None:  # time passes: what was granted lies further back
-                bucket = Bucket(max(0, bucket.tat - passed))
-                client.set(NAME, bucket.tat, xx=True)
+                bucket = max(0, bucket - passed)
+                client.set(NAME, bucket, xx=True)
             pace = pace_of(rate)
             least = wanted if together else 1
             *reply, now, call = script(
@@ -77,13 +77,13 @@ def test_the_script_decides_as_gcra_does(
             outcome = decide(bucket, rate, now, wanted, least)
             assert reply == [outcome.granted, outcome.remaining, outcome.retry_after]
             assert call == number
-            bucket = outcome.bucket
+            bucket = outcome.tat
             stored = client.get(NAME)
             if stored is not None:
-                assert max(int(stored), now) == bucket.tat
+                assert max(int(stored), now) == bucket
             else:  # gone, because it had nothing left to say
                 seconds, micros = client.time()
-                assert bucket.tat <= seconds * 1_000_000 + micros
+                assert bucket <= seconds * 1_000_000 + micros
 
 
 async def test_a_record_lives_as_long_as_it_says_something(redis: RedisStore, leases: LeaseStore) -> None:

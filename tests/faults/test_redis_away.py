@@ -8,9 +8,9 @@ import httpx
 import pytest
 import redis
 
-from service.keys import form
 from tests.faults.conftest import Site
 from tests.support.instance import Instance, forecast_here, issue_key, serving
+from tests.support.key_store import any_key
 from tests.support.waiting import until
 
 _WHOLE_BUDGET = 5.0
@@ -123,7 +123,7 @@ def test_an_emptied_or_recreated_key_store_is_an_alarm_and_not_a_401(
         file.unlink()
     published.keys.start()
     until(lambda: "identity" in " ".join(instance.ready().json()["reasons"]))  # without a request
-    stranger, _ = form.generate()
+    stranger, _ = any_key()
     assert instance.zip_code(stranger).status_code == 503, "never 401: nobody knows whether it is good"
     issued = forecast_here(published.env, "keys", "issue", "--partner", "acme")
     assert (issued.returncode, "adopt-store" in issued.stderr) == (1, True)
@@ -141,7 +141,7 @@ def _begun_anew(instance: Instance, published: Site, data: Path, how: str, argum
     }
     newcomer = issue_key(elsewhere, "newbie")
     until(lambda: "emptied and recreated" in " ".join(instance.ready().json()["reasons"]))
-    stranger, _ = form.generate()
+    stranger, _ = any_key()
     for key in (newcomer, stranger):
         assert instance.zip_code(key).status_code == 503
     assert instance.metric("forecast_key_store_foreign") == 1

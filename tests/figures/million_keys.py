@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from service.base.terms import Quota, Rate, Terms
 from service.keys.audit import AUDIT, LINE
 from service.keys.edits import RawKey, edits_of
-from service.keys.record import WholeKey
+from service.keys.record import ApiKey
 from service.keys.store import KeyStore, now
 from tests.figures.common import Site, say, site
 
@@ -27,11 +27,11 @@ TERMS = (
 )
 
 
-def keys_of(store: KeyStore, number: int) -> Iterator[WholeKey]:
+def keys_of(store: KeyStore, number: int) -> Iterator[ApiKey]:
     """Like those of `new_key`, but for digests: random ones of the same length, because nobody will ask with them."""
     created = now()
     for at in range(number):
-        yield WholeKey(
+        yield ApiKey(
             key_id=f"{at:07}{secrets.token_hex(3)[:5]}",
             partner=f"partner {at % 5000}",
             label=f"integration {at % 7}",

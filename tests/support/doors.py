@@ -18,11 +18,11 @@ from config.settings import Settings
 from service.base.terms import Quota, Rate, Terms
 from service.cache.entry import CacheEntry
 from service.cache.key import CacheKey
-from service.keys import form
 from service.keys.store import KeyStore
 from service.worker import serving
 from tests.support.asgi import exchange
 from tests.support.connection import Connection, start_clock
+from tests.support.key_store import any_key
 from tests.support.served import FORECAST, Served, served, with_keys
 
 SPRINGFIELD = f"{FORECAST}?city_name=springfield&state_code=IL"  # large enough for gzip
@@ -164,7 +164,7 @@ def asked_through_doors(settings: Settings, tier: str) -> Iterator[Doors]:
             issued["test"] = await store.issue("acme", "", None, test=True)
             ended, _ = await store.issue("acme", "", datetime.now(UTC) + timedelta(seconds=1), Terms())
             await store.revoke(issued["revoked"][1].key_id)
-            others = {"expired": ended, "unknown": form.generate()[0], "malformed": "phf_live_x", "missing": ""}
+            others = {"expired": ended, "unknown": any_key()[0], "malformed": "phf_live_x", "missing": ""}
             return {name: key for name, (key, _) in issued.items()} | others
 
         async def run() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A key store without a server, whose answers a test can hold back, and a clock that a test can turn."""
 
 import asyncio
+import secrets
 from pathlib import Path
 
 from fakeredis import FakeAsyncRedis
@@ -9,7 +10,7 @@ from service.keys import backup, form
 from service.keys.backup import Dump
 from service.keys.errors import ForeignStoreError
 from service.keys.reader import FoundKey
-from service.keys.record import WholeKey
+from service.keys.record import ApiKey
 from service.keys.restore import Restore, Restored
 from service.keys.store import KeyStore
 from service.redis.errors import StoreUnavailable
@@ -26,10 +27,15 @@ class Clock:
         return self.now
 
 
-async def found(store: KeyStore, key_id: str) -> WholeKey:
+async def found(store: KeyStore, key_id: str) -> ApiKey:
     key = (await store.find(key_id)).key
     assert key is not None
     return key
+
+
+def any_key(*, test: bool = False) -> tuple[str, form.PresentedKey]:
+    """A well-formed key that no store has, and its parts."""
+    return form.assembled(form.new_id(), secrets.randbits(256), test=test)
 
 
 def parsed(presented: str) -> form.PresentedKey:

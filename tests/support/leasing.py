@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from service.base.terms import Rate
-from service.quota.gcra import Bucket, decide
+from service.quota.gcra import decide
 from service.quota.lease_store import Lease
 from service.quota.rates import RateLimiter
 from service.redis.errors import StoreUnavailable
@@ -23,7 +23,7 @@ class FakeLeases:
         self.clock = clock
         self.delay = delay
         self.calls: list[tuple[str, int]] = []
-        self.buckets: dict[str, Bucket] = {}
+        self.tats: dict[str, int] = {}
         self.granted = 0
         self.away = False
         self.holding = False
@@ -32,11 +32,11 @@ class FakeLeases:
     def lease(self, key_id: str, rate: Rate, wanted: int, least: int) -> asyncio.Future[Lease]:
         self.calls.append((key_id, wanted))
         leased: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
-        outcome = decide(self.buckets.get(key_id), rate, int(self.clock() * 1_000_000), wanted, least)
+        outcome = decide(self.tats.get(key_id), rate, int(self.clock() * 1_000_000), wanted, least)
         if self.away:
             answer = partial(leased.set_exception, StoreUnavailable("the leases are away"))
         else:
-            self.buckets[key_id] = outcome.bucket
+            self.tats[key_id] = outcome.tat
             self.granted += outcome.granted
             answer = partial(leased.set_result, Lease(outcome.granted, outcome.remaining, outcome.retry_after))
         if self.delay or self.holding:
@@ -44,9 +44,6 @@ class FakeLeases:
         else:
             answer()
         return leased
-
-    async def stop(self) -> None:
-        """Nothing is open."""
 
     def arrive(self) -> None:
         """Every answer whose time has come."""

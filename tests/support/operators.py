@@ -11,7 +11,7 @@ import msgspec
 from config.settings import Settings
 from service.base.ipc import AccessLogEntry
 from service.base.telemetry import REQUESTS, Snapshot, Telemetry
-from service.operators.access import Access, Tokens
+from service.operators.access import Access
 from service.operators.actions import Actions, Purged
 from service.operators.app import OperatorsApp, build_operators_app
 from service.operators.history import Span
@@ -114,7 +114,7 @@ def operators(
     open_to_all: bool = True,
 ) -> OperatorsApp:
     """An application whose instance has answered one request."""
-    access = Access(Tokens(read, write, keys, open_to_all=open_to_all), hosts)
+    access = Access(read, write, keys, open_to_all=open_to_all, hosts=hosts)
     return build_operators_app(Watched(state), access, changes)
 
 

@@ -16,8 +16,8 @@ from service.cache.near import NearCache
 from service.cache.read_through import ReadThrough
 from service.cache.shared import SharedCache
 from service.keys.record import ApiKey
-from service.keys.verdict import INVALID, Accepted, KeyVerdict
-from service.keys.verifier import KeyVerifier, Verified
+from service.keys.verdict import INVALID, Accepted, KeyVerdict, Verified
+from service.keys.verifier import KeyVerifier
 from service.quota.rates import RateLimiter
 from service.request.admit import Admission
 from service.request.authenticate import Authenticator

@@ -94,7 +94,7 @@ class UsageWorker:
 
     async def rows(self, key_id: str) -> list[UsageRow]:
         """What is stored of 2026."""
-        return await self._report().of_key(key_id, date(2026, 1, 1), date(2026, 12, 31))
+        return await self._report().whole([key_id], date(2026, 1, 1), date(2026, 12, 31))
 
     async def hours(self, key_id: str) -> list[HourRow]:
         """What is stored by hour of the end of 2026."""

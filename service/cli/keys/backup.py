@@ -16,7 +16,7 @@ import msgspec
 from service.cli.keys.opened import ROWS, changing, done, minute, with_store
 from service.cli.output import FAILED, Output, print_error, stderr, stdout, wants_json, with_json
 from service.keys import backup
-from service.keys.backup import BackupHead, Dump
+from service.keys.backup import BackupHead, Dump, KeyItem, LineItem, PartnerItem, PlanItem, UsageItem
 from service.keys.errors import ForeignStoreError, KeyStoreError
 from service.keys.record import DamagedKey, StoreIdentity
 from service.keys.restore import Restore, Restored
@@ -67,11 +67,19 @@ def export(file: Path, partial: bool) -> Output:
     keeps = file.exists() and not partial
     replaces = not to_stdout and file.exists() and file.stat().st_size > 0
     dump = with_store(lambda store: _to_stdout(store) if to_stdout else _to_file(store, file, keeps=keeps))
-    made = dump.made
-    numbers = {name: getattr(made, name) for name in ("keys", "plans", "partners", "lines", "usage")}
+    counted = dump.made.counted
+    numbers = {
+        "keys": counted[KeyItem],
+        "plans": counted[PlanItem],
+        "partners": counted[PartnerItem],
+        "lines": counted[LineItem],
+        "usage": counted[UsageItem],
+    }
     members = {"file": str(file), **numbers, "replaced": replaces, "damaged": dump.damaged}
-    counts = f"{made.keys:,} keys, {made.plans:,} plans, {made.partners:,} partners, "
-    counts += f"{made.lines:,} lines of the audit trail, {made.usage:,} records of usage."
+    counts = (
+        "{keys:,} keys, {plans:,} plans, {partners:,} partners, {lines:,} lines of the audit trail, "
+        "{usage:,} records of usage."
+    ).format(**numbers)
     counts += " The earlier backup in this file was replaced." if replaces else ""
     _print_damaged(dump.damaged)
     return Output(members, lambda: stderr().print(counts, soft_wrap=True), code=FAILED if dump.damaged else 0)

@@ -215,7 +215,7 @@ def suspend(key_id: str, reason: str) -> Output:
     reason = checked_text("--reason", reason)
     if not reason:
         raise click.UsageError("--reason is empty")
-    (_, key), warnings = repeatable(lambda store: changes.suspend(store, key_id, reason))
+    key, warnings = repeatable(lambda store: changes.suspend(store, key_id, reason))
     return _changed(key, warnings, f"Suspended {key.key_id} of {plain(key.partner)}.")
 
 
@@ -234,7 +234,7 @@ def resume(key_id: str) -> Output:
       forecast keys resume 0B1zQmX4ktLw
     """
     checked_id(key_id)
-    (_, key), warnings = repeatable(lambda store: changes.resume(store, key_id))
+    key, warnings = repeatable(lambda store: changes.resume(store, key_id))
     return _changed(key, warnings, f"Resumed {key.key_id} of {plain(key.partner)}: {KeyView.of(key).status}.")
 
 

@@ -8,7 +8,9 @@ from service.cli.keys.opened import changing, checked_text, done, format_terms, 
 from service.cli.keys.terms import Given, limit_options
 from service.cli.output import Output, stdout, with_json
 from service.keys import named
-from service.keys.listing import PartnerView, partner_view, partner_views
+from service.keys.listing import NamedView, named_views, view_of
+from service.keys.record import Partner
+from service.keys.store import KeyStore
 from service.reports.text_table import plain, text_table
 
 
@@ -65,7 +67,7 @@ def list_partners() -> None:
     Examples:
       forecast partners list
     """
-    views, damaged = with_store(partner_views)
+    views, damaged = with_store(lambda store: named_views(store, Partner))
     print_listed(Output(views, lambda: _print_table(views)), damaged)
 
 
@@ -82,11 +84,15 @@ def show(name: str) -> Output:
       forecast partners show acme
     """
     name = checked_text("NAME", name)
-    view = with_store(lambda store: partner_view(store, name))
-    return Output(view, lambda: _print_table([view]))
+
+    async def view(store: KeyStore) -> NamedView:
+        return await view_of(store, await named.partner_of(store, name))
+
+    shown = with_store(view)
+    return Output(shown, lambda: _print_table([shown]))
 
 
-def _print_table(views: list[PartnerView]) -> None:
+def _print_table(views: list[NamedView]) -> None:
     if not views:
         stdout().print("No partners.")
         return

@@ -10,8 +10,9 @@ from service.cli.keys.opened import changing, done, format_terms, print_listed, 
 from service.cli.keys.terms import Given, terms_options
 from service.cli.output import Output, stdout, with_json
 from service.keys import named
-from service.keys.listing import PlanView, plan_view, plan_views
+from service.keys.listing import NamedView, named_views, view_of
 from service.keys.record import Plan
+from service.keys.store import KeyStore
 from service.reports.text_table import text_table
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -72,7 +73,7 @@ def list_plans() -> None:
     Examples:
       forecast plans list
     """
-    views, damaged = with_store(plan_views)
+    views, damaged = with_store(lambda store: named_views(store, Plan))
     print_listed(Output(views, lambda: _print_table(views)), damaged)
 
 
@@ -91,8 +92,11 @@ def show(name: str) -> Output:
       forecast plans show basic
     """
 
-    view = with_store(lambda store: plan_view(store, name))
-    return Output(view, lambda: _print_table([view]))
+    async def view(store: KeyStore) -> NamedView:
+        return await view_of(store, (await named.plan_of(store, name))[1])
+
+    shown = with_store(view)
+    return Output(shown, lambda: _print_table([shown]))
 
 
 @plans.command()
@@ -115,7 +119,7 @@ def _members(plan: Plan) -> dict[str, Any]:
     return {"name": plan.name, "terms": plan.terms}
 
 
-def _print_table(views: list[PlanView]) -> None:
+def _print_table(views: list[NamedView]) -> None:
     if not views:
         _print("No plans.")
         return

@@ -6,6 +6,7 @@ partner count as ALL_KEYS_RECORDS, however many they are.
 """
 
 import time
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
@@ -20,9 +21,8 @@ from service.base.terms import PARTNER_USAGE, Quota, Rate, Terms
 from service.http.query import read_day, read_strictly
 from service.keys.named import list_of_keys
 from service.keys.record import ApiKey, Partner
-from service.quota.gcra import Bucket, decide
+from service.quota.gcra import decide
 from service.quota.names import HOURS_KEPT_DAYS, day_of, partner_id
-from service.quota.rates import Recent
 from service.quota.report import Day, HourRow, UsageReport, UsageRow
 from service.quota.usage_store import UsageStore
 from service.redis.errors import StoreUnavailable
@@ -37,7 +37,7 @@ RECORDS_A_SECOND = 26
 BURST_RECORDS = 130
 ALL_KEYS_RECORDS = 104
 _MOST_REUSED = 64  # answers, of at most some 250 KB
-_MOST_KEYS, _FULL_AGAIN_SECONDS = 10_000, BURST_RECORDS / RECORDS_A_SECOND
+_MOST_KEYS = 10_000
 _TOO_OFTEN = "Too many usage requests. Retry after the seconds in Retry-After. They do not count against your limits."
 
 
@@ -140,7 +140,7 @@ class OwnUsage:
         self._clock = clock
         self._monotonic = monotonic
         self._reads: SingleFlight[bytes] = SingleFlight(REUSE_SECONDS, most=_MOST_REUSED)
-        self._buckets: Recent[Bucket] = Recent(_MOST_KEYS, _FULL_AGAIN_SECONDS)
+        self._buckets: OrderedDict[str, int] = OrderedDict()  # by key id, the least recent first
 
     async def by_day(self, key: ApiKey, query: bytes) -> bytes:
         """Returns an encoded Usage. Raises ApiError (400, 429, 503)."""
@@ -150,7 +150,7 @@ class OwnUsage:
         sees_all = shared is not None and PARTNER_USAGE in (key.terms.areas or ())
 
         async def read() -> bytes:
-            rows = await self._report.of_key(key.key_id, period.first, period.last)
+            rows = await self._report.whole([key.key_id], period.first, period.last)
             limits = await self._limits(key.key_id, key.terms, today)
             if key.more.plan is not None:
                 limits = msgspec.structs.replace(limits, plan=key.more.plan)
@@ -198,8 +198,10 @@ class OwnUsage:
         """Raises ApiError (429) if the key has read too many records recently."""
         now = self._monotonic()
         rate = Rate(RECORDS_A_SECOND, 1, BURST_RECORDS)
-        decision = decide(self._buckets.find(key_id, now), rate, int(now * 1e6), records, records)
-        self._buckets.put(key_id, decision.bucket, now)
+        decision = decide(self._buckets.pop(key_id, None), rate, int(now * 1e6), records, records)
+        self._buckets[key_id] = decision.tat
+        if len(self._buckets) > _MOST_KEYS:
+            self._buckets.popitem(last=False)
         if not decision.granted:
             seconds = -(-decision.retry_after // 1_000_000)
             raise ApiError("rate_limited", _TOO_OFTEN, headers=((b"retry-after", b"%d" % seconds),))

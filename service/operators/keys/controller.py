@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from litestar import Controller, Response, patch, post, route
@@ -17,10 +17,10 @@ from service.keys import changes
 from service.keys.draft import KeyDraft, new_draft
 from service.keys.handover import KEPT, make_link, repeatable_draft
 from service.keys.listing import KeyFilter, Newest, Place, key_views
-from service.keys.record import NEVER_USED, DamagedKey, KeyView, MoreOfKey, ShownStatus, WholeKey
+from service.keys.record import NEVER_USED, ApiKey, DamagedKey, KeyView, MoreOfKey, ShownStatus
 from service.keys.store import KeyStore, now
 from service.operators.access import Right
-from service.operators.guards import AnyRequest, errors, needing
+from service.operators.guards import READ, AnyRequest, errors, needing
 from service.operators.keys.backend import Acting, Backend, Listed
 from service.operators.keys.orders import (
     ChangeOrder,
@@ -39,7 +39,6 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 READING = errors(400, 401, 403, 404, 421, 429, 503)
 CHANGING = errors(400, 401, 403, 404, 409, 412, 413, 415, 421, 422, 503)
-READ: tuple[Literal["GET"], Literal["HEAD"]] = ("GET", "HEAD")
 TAGGED = (ResponseHeader(name="ETag", description="The revision, for If-Match.", value="", documentation_only=True),)
 ISSUED = (
     *TAGGED,
@@ -174,13 +173,13 @@ class KeysController(Controller):
     @post("/{key_id:str}/suspend", status_code=200, responses=CHANGING, response_headers=TAGGED)
     async def suspend(self, key_id: FromPath[str], data: JSONBody[SuspendOrder], acting: Acting) -> Response[KeyView]:
         """Suspend a key until it is resumed: its requests get a 403."""
-        _, key = await changes.suspend(acting, key_id, checked("reason", data.reason))
+        key = await changes.suspend(acting, key_id, checked("reason", data.reason))
         return _shown(key)
 
     @post("/{key_id:str}/resume", status_code=200, responses=CHANGING, response_headers=TAGGED)
     async def resume(self, key_id: FromPath[str], acting: Acting) -> Response[KeyView]:
         """Make a suspended key work again."""
-        _, key = await changes.resume(acting, key_id)
+        key = await changes.resume(acting, key_id)
         return _shown(key)
 
     @route("/{key_id:str}/usage", http_method=READ, responses=READING)
@@ -246,7 +245,7 @@ async def _draft(
 
 
 def _handed_over(
-    request: AnyRequest, backend: Backend, presented: str, key: WholeKey, link: str | None, old: WholeKey | None = None
+    request: AnyRequest, backend: Backend, presented: str, key: ApiKey, link: str | None, old: ApiKey | None = None
 ) -> Response[IssuedKey]:
     base = backend.settings.handover_url or f"{request.scope['scheme']}://{request.headers.get('host', 'localhost')}"
     issued = IssuedKey(
@@ -263,7 +262,7 @@ def answer(content: S, revision: int, status: int = 200, headers: dict[str, str]
     return Response(content, status_code=status, headers={"ETag": f'"{revision}"', **(headers or {})})
 
 
-def _shown(key: WholeKey) -> Response[KeyView]:
+def _shown(key: ApiKey) -> Response[KeyView]:
     return answer(KeyView.of(key), key.revision)
 
 

@@ -1,6 +1,5 @@
 """The page behind a link, which shows a key once. It needs no token: the link is the secret."""
 
-import logging
 from base64 import b64encode
 from hashlib import sha256
 from typing import Any
@@ -10,19 +9,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from litestar import Controller, Response, post, route
 from litestar.params import FromPath
 
-from service.keys.audit import Change, describe_change, note
+from service.keys.audit import Change, note_or_log
 from service.keys.errors import KeyStoreError
 from service.keys.handover import open_link
-from service.keys.record import WholeKey
-from service.keys.store import KeyStore
-from service.operators.guards import AnyRequest, address_of, headers_of
+from service.operators.guards import READ, AnyRequest, address_of, headers_of
 from service.operators.keys.backend import Backend, api_error
-from service.operators.keys.controller import READ
 from service.operators.page_files import wants_page
 from service.operators.problems import OPERATOR_CODES
 from service.redis.errors import StoreUnavailable
-
-log = logging.getLogger("forecast.operators")
 
 _STYLE = (
     "body{font:1.1rem/1.5 system-ui,sans-serif;margin:2rem auto;max-width:44rem;padding:0 1rem}"
@@ -72,7 +66,9 @@ class HandoverController(Controller):
                 raise
             status, advice = OPERATOR_CODES[api_error(error).code]
             return _page(status, title="No key here", problem=advice)
-        await _note(store, key, f"link ({address_of(request)})")  # anybody may send an X-Actor here
+        by = f"link ({address_of(request)})"  # anybody may send an X-Actor here
+        change = Change(what="delivered", by=by, key_id=key.key_id, partner=key.partner, test=key.test)
+        await note_or_log(store.redis, change)  # a failure must not lose the key
         if not in_browser:
             return Response(HandedOver(presented, key.key_id, key.partner, key.label))
         ends = f"{key.expires_at:%Y-%m-%d %H:%M} UTC" if key.expires_at else ""
@@ -83,12 +79,3 @@ class HandoverController(Controller):
 def _page(status: int, **members: str) -> Response[str]:
     text = _PAGE.render(style=_STYLE, **members)
     return Response(text, status_code=status, media_type="text/html", headers=_HEADERS)
-
-
-async def _note(store: KeyStore, key: WholeKey, by: str) -> None:
-    """Writes to the audit trail that the key was shown. A failure to write does not lose the key."""
-    change = Change(what="delivered", by=by, key_id=key.key_id, partner=key.partner, test=key.test)
-    try:
-        await note(store.redis, change)
-    except StoreUnavailable as error:
-        log.error("%s (not in the audit trail: %s)", describe_change(change), error)

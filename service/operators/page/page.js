@@ -131,7 +131,6 @@ function refuse(field) {
 byId("pause").addEventListener("click", () => {
   paused = !paused;
   byId("pause").setAttribute("aria-pressed", String(paused));
-  document.body.classList.toggle("paused", paused);
   if (newest === null) return;
   if (paused) say(byId("updated"), `Paused at ${clock(newest.at)}`);
   else showFigures(newest);

@@ -16,6 +16,7 @@ from tests.bench.contenders import Contender
 from tests.bench.load import Endpoint, request_heads
 from tests.bench.shapes.catalog import OVER_RATE, Shape
 from tests.bench.stage import FORECAST, HOT_ZIP_CODES, Stage
+from tests.support.key_store import any_key
 
 # Rates that partners have: a fifth of it is used where 200 keys take turns.
 _TERMS = Terms(rate=Rate(2000, 1, 2000), quota=Quota(999_999_999_999, "month"))
@@ -69,7 +70,7 @@ class Requests:
     def _mixed(self, shape: Shape, endpoint: Endpoint) -> list[bytes]:
         """In an order that is random and the same for all."""
         chance = random.Random(1)
-        keys, wrong = self._keys_of(shape), [form.generate()[0] for _ in range(_WRONG_KEYS)]
+        keys, wrong = self._keys_of(shape), [any_key()[0] for _ in range(_WRONG_KEYS)]
         cities, unknown = largest_cities(self._stage, _CITIES), self._unknown()
         of_any = msgspec.structs.replace(endpoint, path=f"{FORECAST}?")
         hot = self._zips[:HOT_ZIP_CODES]
@@ -107,7 +108,7 @@ class Requests:
         if shape.keys == "over":
             return [self._stage.issue("--rate", f"{OVER_RATE}/s", "--burst", str(OVER_RATE))]
         if shape.keys == "wrong":
-            return [form.generate()[0] for _ in range(_WRONG_KEYS)]
+            return [any_key()[0] for _ in range(_WRONG_KEYS)]
         return add_keys(self._stage, int(shape.keys))
 
     def _tags_of(self, zips: Sequence[str]) -> list[str]:
@@ -128,7 +129,7 @@ def add_keys(stage: Stage, count: int) -> list[str]:
     secret = pepper.obtain(None, stage.data)
     fingerprint, stored, keys = pepper.fingerprint(secret), dict[str, bytes](), []
     for _ in range(count):
-        presented, parts = form.generate()
+        presented, parts = any_key()
         keys.append(presented)
         digest = form.digest(parts.secret, secret)
         key = ApiKey(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from service.base import logs
-from service.keys import form
+from tests.support.key_store import any_key
 
 
 @pytest.fixture
@@ -110,12 +110,12 @@ def test_auto_is_text_in_a_terminal_and_json_elsewhere(
 
 @pytest.mark.parametrize("formatter", [logs.JsonFormatter(), logs.TextFormatter(colour=False)], ids=["json", "text"])
 def test_a_key_that_a_caller_put_into_a_path_is_masked(formatter: logging.Formatter) -> None:
-    key, parts = form.generate()
+    key, parts = any_key()
     try:
         raise ValueError(key)
     except ValueError:
         trace = sys.exc_info()
-    record = _record("GET %s %d", f"/v1/{key}", 404, path=f"/v1/{form.generate()[0][:-9]}")
+    record = _record("GET %s %d", f"/v1/{key}", 404, path=f"/v1/{any_key()[0][:-9]}")
     record.exc_info = trace
     line = formatter.format(record)
     assert parts.key_id not in line

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.base.masking import has_key, masked
-from service.keys import form
+from tests.support.key_store import any_key
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ WAYS = (
 
 @given(st.lists(st.sampled_from(WAYS), min_size=72, max_size=72), st.booleans())
 def test_a_key_is_masked_however_each_of_its_characters_is_written(ways: list, test: bool) -> None:  # type: ignore[type-arg]
-    key, parts = form.generate(test=test)
+    key, parts = any_key(test=test)
     written = "".join(way(character) for way, character in zip(ways, key, strict=True))
     shown = masked(f"city={written} and more")
     assert shown.startswith(f"city=phf_{'test' if test else 'live'}_********")

@@ -46,7 +46,7 @@ async def test_a_key_that_changes_meanwhile_is_written_as_it_became(store: HeldK
             _, new = await store.issue("acme", "", None)
     backup.check(lines, PEPPER)
     last = {item.key.key_id: item.key for item in backup.read_backup(lines) if isinstance(item, backup.KeyItem)}
-    assert last[key.key_id].status() == "revoked"
+    assert last[key.key_id].revoked_at is not None
     assert last[new.key_id] == new.record
 
 
@@ -56,7 +56,7 @@ async def test_a_damaged_record_is_left_out_and_reported(store: HeldKeyStore) ->
     dump = Dump(store)
     lines = [line async for line in dump]
     backup.check(lines, PEPPER)
-    assert (dump.keys, [one.key_id for one in dump.damaged]) == (1, ["0" * 12])
+    assert (dump.counted[backup.KeyItem], [one.key_id for one in dump.damaged]) == (1, ["0" * 12])
 
 
 async def test_records_of_the_first_version_get_the_name_of_their_pepper(store: HeldKeyStore) -> None:

@@ -13,10 +13,10 @@ from service.keys.changes import adopt
 from service.keys.errors import DamagedRecordError, ForeignStoreError
 from service.keys.record import (
     IDENTITY,
+    ApiKey,
     KeyState,
     KeyView,
     StoreIdentity,
-    WholeKey,
     decode_record,
     decoded_key,
     record_name,
@@ -30,7 +30,7 @@ from tests.support.verifying import Scene
 
 KEY_ID = "0B1zQmX4ktLw"
 NOW = datetime(2026, 11, 5, 12, tzinfo=UTC)
-KEY = WholeKey(key_id=KEY_ID, partner="acme", digest="d" * 64, created_at=NOW)
+KEY = ApiKey(key_id=KEY_ID, partner="acme", digest="d" * 64, created_at=NOW)
 
 _moments = st.datetimes(timezones=st.none() | st.just(UTC)).map(lambda moment: moment.isoformat())
 _values = st.recursive(
@@ -73,7 +73,7 @@ def test_any_reply_is_a_key_or_a_damaged_record(reply: object) -> None:
     assert record_name(KEY_ID) in damage
 
 
-def use(key: WholeKey) -> None:
+def use(key: ApiKey) -> None:
     """All that is done with a key."""
     view = KeyView.of(key, StoreIdentity(pepper_fingerprint="ours", created_at=NOW, adopted_at=NOW))
     assert view.status in ("active", "expired", "revoked", "void")

@@ -6,8 +6,9 @@ import pytest
 
 from service.keys import form
 from service.keys.suggestions import hint_for_malformed_key
+from tests.support.key_store import any_key
 
-KEY, PARTS = form.generate()
+KEY, PARTS = any_key()
 
 
 def as_sent(text: str) -> str:

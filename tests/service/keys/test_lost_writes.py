@@ -6,7 +6,7 @@ import pytest
 from service.base.terms import Terms
 from service.keys import changes
 from service.keys.record import record_name
-from service.keys.verifier import Verified
+from service.keys.verdict import Verified
 from tests.support.verifying import Scene
 
 

@@ -7,8 +7,8 @@ import pytest
 from service.base.terms import PARTNER_USAGE, Terms, parse_quota, parse_rate
 from service.keys import audit, changes, named
 from service.keys.errors import KeyStoreError
-from service.keys.record import NO_TERMS, MoreOfKey, Partner, Plan, WholeKey
-from service.keys.verifier import Verified
+from service.keys.record import NO_TERMS, ApiKey, MoreOfKey, Partner, Plan
+from service.keys.verdict import Verified
 from service.quota.report import UsageReport
 from tests.support.key_store import HeldKeyStore, dumped, found, imported
 from tests.support.verifying import Scene
@@ -17,7 +17,7 @@ BASIC = Terms(areas=("forecast",), rate=parse_rate("50/s"), quota=parse_quota("1
 LARGER = Terms(rate=parse_rate("500/s"), quota=parse_quota("9000/day"))
 
 
-async def issue(store: HeldKeyStore, plan: str | None, terms: Terms = NO_TERMS) -> tuple[str, WholeKey]:
+async def issue(store: HeldKeyStore, plan: str | None, terms: Terms = NO_TERMS) -> tuple[str, ApiKey]:
     return await changes.issue(store, "acme", "", None, terms, test=False, more=MoreOfKey(plan=plan))
 
 

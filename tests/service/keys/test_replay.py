@@ -8,11 +8,11 @@ import pytest
 
 from service.base.terms import Terms
 from service.keys.audit import Change, TrailLine
-from service.keys.record import KeyState, WholeKey
+from service.keys.record import ApiKey, KeyState
 from service.keys.restore import Replay, merged
 
 NOW = datetime(2026, 11, 5, 12, tzinfo=UTC)
-KEY = WholeKey(key_id="0B1zQmX4ktLw", partner="acme", digest="d" * 64, created_at=NOW)
+KEY = ApiKey(key_id="0B1zQmX4ktLw", partner="acme", digest="d" * 64, created_at=NOW)
 REVOKED = msgspec.structs.replace(KEY, revoked_at=NOW, revision=1)
 
 
@@ -70,7 +70,7 @@ def test_the_first_revocation_keeps_its_time() -> None:
     [(None, KEY, KEY), (KEY, KEY, KEY), (KEY, REVOKED, REVOKED), (REVOKED, KEY, REVOKED)],
     ids=["new", "same", "newer in the file", "newer in the store"],
 )
-def test_of_two_records_the_newer_one_stays(existing: WholeKey | None, imported: WholeKey, result: WholeKey) -> None:
+def test_of_two_records_the_newer_one_stays(existing: ApiKey | None, imported: ApiKey, result: ApiKey) -> None:
     assert merged(existing, imported) == result
 
 

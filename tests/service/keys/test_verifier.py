@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from service.keys import form, verifier
+from service.keys import verifier
 from service.keys.suggestions import hint_for_malformed_key
-from service.keys.verdict import INVALID, Accepted, Rejected
-from service.keys.verifier import UNKNOWN_AFTER_SECONDS, Verified
+from service.keys.verdict import INVALID, RECHECK_AFTER_SECONDS, Accepted, Rejected, Verified
+from service.keys.verifier import UNKNOWN_AFTER_SECONDS
+from tests.support.key_store import any_key
 from tests.support.verifying import Scene, with_secret_of_another
 
 
@@ -22,7 +23,7 @@ async def test_a_malformed_key_never_reaches_the_store(scene: Scene) -> None:
 
 
 async def test_an_unknown_id_and_a_wrong_secret_get_the_same_answer(scene: Scene) -> None:
-    for wrong in (form.generate()[0], with_secret_of_another(scene.key.key_id)):
+    for wrong in (any_key()[0], with_secret_of_another(scene.key.key_id)):
         assert await scene.verifier.check(wrong) == INVALID
     assert await scene.outcome() == "accepted"
 
@@ -145,7 +146,7 @@ async def test_what_was_recalled_is_good_for_three_seconds_unless_it_is_revoked(
     await scene.verified()
     known = scene.verifier.recall(scene.presented)
     assert isinstance(known, Verified)
-    assert known.good_before == scene.clock() + verifier.RECHECK_AFTER_SECONDS
+    assert known.good_before == scene.clock() + RECHECK_AFTER_SECONDS
     await scene.revoke(push=True)
     await scene.settle()
     assert scene.clock() >= known.good_before

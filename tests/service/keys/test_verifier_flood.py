@@ -7,6 +7,7 @@ import pytest
 
 from service.keys import form, verifier
 from service.keys.verdict import INVALID, Unknown
+from tests.support.key_store import any_key
 from tests.support.verifying import Scene, with_secret_of_another
 
 LOOKUPS, WAITING = 4, 6
@@ -35,7 +36,7 @@ async def let_go(scene: Scene) -> None:
 
 async def test_look_ups_of_unverified_keys_are_limited(flooded: Scene) -> None:
     flooded.store.holding = True
-    checks = [asyncio.create_task(flooded.verifier.check(form.generate()[0])) for _ in range(LOOKUPS + WAITING + 3)]
+    checks = [asyncio.create_task(flooded.verifier.check(any_key()[0])) for _ in range(LOOKUPS + WAITING + 3)]
     await flooded.settle()
     assert flooded.store.asked == LOOKUPS
     refused = [check for check in checks if check.done()]
@@ -50,7 +51,7 @@ async def test_look_ups_of_unverified_keys_are_limited(flooded: Scene) -> None:
 @pytest.mark.parametrize("outcome", ["accepted", "invalid"])
 async def test_a_crowd_with_one_key_waits_for_one_look_up(flooded: Scene, outcome: str) -> None:
     flooded.store.holding = True
-    presented = flooded.presented if outcome == "accepted" else form.generate()[0]
+    presented = flooded.presented if outcome == "accepted" else any_key()[0]
     crowd = [asyncio.create_task(flooded.outcome(presented)) for _ in range(3 * (LOOKUPS + WAITING))]
     await flooded.settle()
     assert flooded.store.asked == 1
@@ -75,7 +76,7 @@ async def test_who_presents_a_key_after_a_change_does_not_wait_for_a_look_up_fro
 async def test_a_good_key_goes_on_and_is_re_checked_while_others_flood(flooded: Scene) -> None:
     await flooded.verified()
     flooded.store.holding = True
-    flood = [asyncio.create_task(flooded.verifier.check(form.generate()[0])) for _ in range(LOOKUPS + WAITING)]
+    flood = [asyncio.create_task(flooded.verifier.check(any_key()[0])) for _ in range(LOOKUPS + WAITING)]
     await flooded.settle()
     flooded.store.holding = False
     await flooded.revoke(push=True)
@@ -85,7 +86,7 @@ async def test_a_good_key_goes_on_and_is_re_checked_while_others_flood(flooded: 
 
 
 async def test_a_wrong_key_is_asked_for_once_a_second(flooded: Scene) -> None:
-    both = (form.generate()[0], with_secret_of_another(flooded.key.key_id))
+    both = (any_key()[0], with_secret_of_another(flooded.key.key_id))
     names = await flooded.store.client.keys("*")
     for asked in (2, 4, 6):
         assert [flooded.verifier.judge(presented) for presented in both] == [None, None]
@@ -101,7 +102,7 @@ async def test_a_wrong_key_is_asked_for_once_a_second(flooded: Scene) -> None:
 @pytest.mark.parametrize("changed", [None, "k:{another}"])
 async def test_a_wrong_key_is_asked_for_again_once_any_key_has_changed(flooded: Scene, changed: str | None) -> None:
     """It may have been restored from a backup. An answer from before the change is not remembered either."""
-    wrong, _ = form.generate()
+    wrong, _ = any_key()
     assert await flooded.verifier.check(wrong) == INVALID
     flooded.verifier.invalidate(changed)
     assert flooded.verifier.judge(wrong) is None
@@ -116,7 +117,7 @@ async def test_a_wrong_key_is_asked_for_again_once_any_key_has_changed(flooded: 
 
 async def test_many_wrong_keys_are_forgotten_together(flooded: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verifier, "_MOST_WRONG", 3)
-    keys = [form.generate()[0] for _ in range(4)]
+    keys = [any_key()[0] for _ in range(4)]
     for key in keys:
         assert await flooded.verifier.check(key) == INVALID
     assert [flooded.verifier.judge(key) for key in keys] == [None, None, None, INVALID]
@@ -125,7 +126,7 @@ async def test_many_wrong_keys_are_forgotten_together(flooded: Scene, monkeypatc
 async def test_a_caller_that_goes_away_frees_its_place(flooded: Scene) -> None:
     flooded.store.holding = True
     for _ in range(3):
-        checks = [asyncio.create_task(flooded.verifier.check(form.generate()[0])) for _ in range(LOOKUPS + WAITING)]
+        checks = [asyncio.create_task(flooded.verifier.check(any_key()[0])) for _ in range(LOOKUPS + WAITING)]
         await flooded.settle()
         for check in checks:
             check.cancel()
@@ -141,7 +142,7 @@ async def test_a_wrong_key_costs_the_same_whether_its_id_exists(
     """One look-up, one digest, one comparison."""
     done: list[str] = []
     digest, compare = form.digest, hmac.compare_digest
-    presented = with_secret_of_another(flooded.key.key_id) if known else form.generate()[0]
+    presented = with_secret_of_another(flooded.key.key_id) if known else any_key()[0]
 
     def noted_digest(secret: str, pepper: bytes) -> str:
         done.append("digest")

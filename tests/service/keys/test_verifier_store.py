@@ -5,8 +5,8 @@ import asyncio
 import msgspec
 import pytest
 
-from service.keys import form
 from service.keys.record import IDENTITY, record_name
+from tests.support.key_store import any_key
 from tests.support.verifying import Scene
 
 
@@ -16,7 +16,7 @@ async def test_while_the_store_is_unreachable_a_key_is_good_for_a_minute(scene: 
     scene.store.away = True
     scene.clock.now += 59.9
     assert await scene.outcome() == "accepted"
-    assert await scene.outcome(form.generate()[0]) == "unknown"
+    assert await scene.outcome(any_key()[0]) == "unknown"
     assert scene.verifier.can_verify_any_from_memory
     scene.clock.now += 0.1
     assert await scene.outcome() == "unknown"
@@ -40,14 +40,14 @@ async def test_a_foreign_store_is_unknown_and_an_alarm(
         await scene.store.client.set(IDENTITY, msgspec.json.encode(begun))
     else:
         await scene.store.client.set(IDENTITY, control.replace(b'fingerprint":"', b'fingerprint":"0'))
-    for presented in (form.generate()[0], form.generate()[0]):
+    for presented in (any_key()[0], any_key()[0]):
         assert await scene.outcome(presented) == "unknown"
     assert scene.verifier.store_watch.problem
     assert len(caplog.records) == 1, "said once, not per request"
     scene.clock.now += 5
     assert await scene.outcome() == "accepted", "a remembered key goes on for its minute"
     await scene.store.client.set(IDENTITY, control)
-    assert await scene.outcome(form.generate()[0]) == "invalid"
+    assert await scene.outcome(any_key()[0]) == "invalid"
     assert scene.verifier.store_watch.problem is None
 
 

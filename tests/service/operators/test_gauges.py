@@ -3,9 +3,8 @@
 import msgspec
 
 from service.base.telemetry import REQUEST_SECONDS, Snapshot, Telemetry
-from service.operators.gauges import EVENT_KINDS
 from service.operators.metrics import render_metrics
-from service.operators.overview import Keys, Store, StoreNode
+from service.operators.overview import EVENT_KINDS, Keys, Store, StoreNode
 from service.operators.state import InstanceState
 from tests.service.operators.test_metrics import samples
 from tests.service.operators.test_state import WELL, but, instance

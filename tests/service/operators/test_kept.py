@@ -21,7 +21,7 @@ def before_restart() -> Watching:
         watching.answer("near", 9)
         watching.answer("warehouse", 1)
         watching.seconds(instance(WELL))
-    watching.observer.take_samples([Sample("query", "forecast zip:90210", "", 70)])
+    watching.observer.board.add([Sample("query", "forecast zip:90210", "", 70)])
     watching.observer.events.add("worker", "worker 7 was replaced: signal 11, SIGSEGV")
     return watching
 

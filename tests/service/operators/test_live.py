@@ -12,7 +12,7 @@ import pytest
 from config.settings import Settings
 from service.base.sockets import bind, url_of
 from service.base.telemetry import REQUESTS
-from service.operators.access import Access, Tokens
+from service.operators.access import Access
 from service.operators.app import build_operators_app
 from service.operators.listener import OperatorsListener
 from service.operators.overview import History, Overview
@@ -64,7 +64,7 @@ async def test_a_request_is_found_by_its_id() -> None:
 async def test_the_sample_of_the_log_can_be_changed_with_the_write_token(tmp_path: Path) -> None:
     found = watched()
     changes = actions(Settings(data_dir=str(tmp_path)), "redis://h")
-    app = build_operators_app(found, Access(Tokens(READ, WRITE)), changes)
+    app = build_operators_app(found, Access(READ, WRITE), changes)
     body = b'{"rate": 0.05}'
     assert (await ask(app, "/log/sampling", "POST", token=READ, body=body, **JSON)).status == 403
     assert (await ask(app, "/log/sampling", "POST", token=WRITE, body=body, **JSON)).json() == {"rate": 0.05}

@@ -120,25 +120,6 @@ def test_errors_are_shown_for_a_minute(watching: Watching) -> None:
     assert watching.seconds(instance(WELL), 71).verdict.level == "ok"
 
 
-@pytest.mark.parametrize(
-    ("state", "behind"),
-    [
-        (instance(WELL, WELL), False),
-        (msgspec.structs.replace(instance(WELL, WELL), disk_free=7), False),
-        (instance(but(release="r2"), but(release="r2")), True),
-        (instance(but(release=None), but(release=None)), True),
-        (instance(but(keys_up=False), WELL), True),
-        (instance(WELL, WELL, draining=True), True),
-    ],
-)
-def test_it_is_behind_when_another_release_is_served_or_something_else_is_wrong(
-    watching: Watching, state: InstanceState, behind: bool
-) -> None:
-    assert not watching.observer.is_behind(state)
-    watching.seconds(instance(WELL, WELL))
-    assert watching.observer.is_behind(state) is behind
-
-
 def test_a_switch_shows_in_the_hit_rate_before_and_after(watching: Watching) -> None:
     watching.seconds(instance(WELL), 3)
     watching.answer("near", 9)
@@ -253,7 +234,7 @@ def test_a_worker_that_does_not_respond_takes_nothing_back(watching: Watching) -
 
 
 def test_what_workers_saw_is_ranked(watching: Watching) -> None:
-    watching.observer.take_samples([Sample("refused", "192.0.2.1", "missing_api_key", 3)])
+    watching.observer.board.add([Sample("refused", "192.0.2.1", "missing_api_key", 3)])
     (refused,) = watching.seconds(instance(WELL)).rankings.refused
     assert (refused.name, refused.detail, refused.count) == ("192.0.2.1", "missing_api_key", 3)
 

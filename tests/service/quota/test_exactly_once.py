@@ -113,8 +113,8 @@ class History:
         """Nothing is done any more, and the kernel lets its lock go."""
         counters = worker.counters
         on_disk = {batch.number for batches in worker.flusher._spooled.values() for batch in batches}
-        behind = [(key, batch) for key, batches in counters._behind.items() for batch in batches]
-        batches = [*counters._sent.items(), *behind, *counters._spooled.items()]
+        sent = [(key, batch) for key, batches in counters._sent.items() for batch in batches]
+        batches = [*sent, *counters._spooled.items()]
         cells = [(key, cell) for key, batch in batches if batch.number not in on_disk for cell in batch.hours]
         cells += [(key, (*cell, tally.n)) for key, open_ in counters._open.items() for cell, tally in open_.items()]
         self.doubt(cells)
@@ -160,8 +160,7 @@ def _numbered(worker: UsageWorker) -> list[tuple[str, str, UsageBatch]]:
     """What a worker that is about to end has numbered, stored or not; of what it has not, its last flush would be."""
     counters = worker.counters
     counters.to_send()
-    found = [*counters.kept.all(), *((key_id, [batch]) for key_id, batch in counters._sent.items())]
-    found += [(key_id, list(batches)) for key_id, batches in counters._behind.items()]
+    found = [*counters.kept.all(), *((key_id, list(batches)) for key_id, batches in counters._sent.items())]
     return [(counters.worker_id, key_id, batch) for key_id, batches in found for batch in batches]
 
 

@@ -21,8 +21,8 @@ def test_a_full_bucket_grants_its_burst_and_then_the_rate() -> None:
     rate = Rate(500, 1, 100)
     first = decide(None, rate, NOW, 100)
     assert (first.granted, first.remaining, first.retry_after) == (100, 0, 0)
-    assert decide(first.bucket, rate, NOW + 1999, 1).retry_after == 1
-    later = decide(first.bucket, rate, NOW + 2000, 1)
+    assert decide(first.tat, rate, NOW + 1999, 1).retry_after == 1
+    later = decide(first.tat, rate, NOW + 2000, 1)
     assert (later.granted, later.remaining) == (1, 0)
 
 
@@ -33,18 +33,18 @@ def test_part_of_what_is_wanted_is_granted() -> None:
 
 @given(rates, st.integers(0, 10**8), st.integers(1, 10**6))
 def test_what_is_refused_costs_nothing(rate: Rate, passed: int, wanted: int) -> None:
-    empty = decide(None, rate, NOW, pace_of(rate).burst).bucket
+    empty = decide(None, rate, NOW, pace_of(rate).burst).tat
     refusal = decide(empty, rate, NOW, wanted)
-    assert (refusal.granted, refusal.bucket) == (0, empty)
-    assert decide(refusal.bucket, rate, NOW + passed, wanted) == decide(empty, rate, NOW + passed, wanted)
+    assert (refusal.granted, refusal.tat) == (0, empty)
+    assert decide(refusal.tat, rate, NOW + passed, wanted) == decide(empty, rate, NOW + passed, wanted)
 
 
 @given(rates)
 def test_retry_after_is_the_first_moment_that_grants(rate: Rate) -> None:
-    refusal = decide(decide(None, rate, NOW, pace_of(rate).burst).bucket, rate, NOW, 1)
+    refusal = decide(decide(None, rate, NOW, pace_of(rate).burst).tat, rate, NOW, 1)
     assert refusal.retry_after > 0
-    assert decide(refusal.bucket, rate, NOW + refusal.retry_after - 1, 1).granted == 0
-    assert decide(refusal.bucket, rate, NOW + refusal.retry_after, 1).granted == 1
+    assert decide(refusal.tat, rate, NOW + refusal.retry_after - 1, 1).granted == 0
+    assert decide(refusal.tat, rate, NOW + refusal.retry_after, 1).granted == 1
 
 
 @given(rates, st.lists(st.tuples(st.integers(0, 3 * SECOND), st.integers(1, 2000)), min_size=1, max_size=60))
@@ -54,7 +54,7 @@ def test_no_window_grants_more_than_burst_and_rate(rate: Rate, calls: list[tuple
     for passed, wanted in calls:
         now += passed
         outcome = decide(bucket, rate, now, wanted)
-        bucket = outcome.bucket
+        bucket = outcome.tat
         granted.append((now, outcome.granted))
     for start, (began, _) in enumerate(granted):
         total = 0
@@ -67,26 +67,26 @@ def test_no_window_grants_more_than_burst_and_rate(rate: Rate, calls: list[tuple
 @given(rates, st.integers(1, 50))
 def test_a_caller_that_keeps_to_the_rate_is_never_refused(rate: Rate, times: int) -> None:
     pace = pace_of(rate)
-    bucket, now = decide(None, rate, NOW, pace.burst).bucket, NOW
+    bucket, now = decide(None, rate, NOW, pace.burst).tat, NOW
     for _ in range(times):
         now += pace.cost(1)
         outcome = decide(bucket, rate, now, 1)
         assert outcome.granted == 1
-        bucket = outcome.bucket
+        bucket = outcome.tat
 
 
 @pytest.mark.parametrize("back", [1, SECOND, 3600 * SECOND], ids=["a microsecond", "a second", "an hour"])
 def test_a_clock_that_goes_back_blocks_for_one_request_at_most(back: int) -> None:
     rate = Rate(10, 1, 5)
-    spent = decide(None, rate, NOW, 5).bucket
+    spent = decide(None, rate, NOW, 5).tat
     after = decide(spent, rate, NOW - back, 1)
     assert (after.granted, after.retry_after <= SECOND // 10) == (0, True)
-    assert decide(after.bucket, rate, NOW - back + after.retry_after, 1).granted == 1
+    assert decide(after.tat, rate, NOW - back + after.retry_after, 1).granted == 1
 
 
 def test_a_clock_that_goes_ahead_fills_the_bucket_once() -> None:
     rate = Rate(10, 1, 5)
-    spent = decide(None, rate, NOW, 5).bucket
+    spent = decide(None, rate, NOW, 5).tat
     assert decide(spent, rate, NOW + 3600 * SECOND, 100).granted == 5
 
 
@@ -100,11 +100,11 @@ def test_a_clock_that_goes_ahead_fills_the_bucket_once() -> None:
     ids=["raised", "burst lowered", "rate lowered"],
 )
 def test_a_new_rate_holds_from_the_next_request(before: Rate, after: Rate) -> None:
-    spent = decide(None, before, NOW, before.burst).bucket
+    spent = decide(None, before, NOW, before.burst).tat
     first = decide(spent, after, NOW, 1)
     wait = first.retry_after if first.granted == 0 else 0
     assert wait <= pace_of(after).cost(1)
-    assert decide(first.bucket, after, NOW + pace_of(after).cost(1), 1).granted == 1
+    assert decide(first.tat, after, NOW + pace_of(after).cost(1), 1).granted == 1
 
 
 @given(rates)
@@ -129,11 +129,11 @@ def test_all_or_nothing(rate: Rate, spent: int, wanted: int) -> None:
     if wanted > pace.burst:
         return
     full = decide(None, rate, NOW, min(max(1, spent), pace.burst))
-    outcome = decide(full.bucket, rate, NOW, wanted, wanted)
+    outcome = decide(full.tat, rate, NOW, wanted, wanted)
     if full.remaining >= wanted:
         assert outcome.granted == wanted
         return
-    assert (outcome.granted, outcome.bucket) == (0, full.bucket)
+    assert (outcome.granted, outcome.tat) == (0, full.tat)
     later = NOW + outcome.retry_after
-    assert decide(outcome.bucket, rate, later - 1, wanted, wanted).granted == 0
-    assert decide(outcome.bucket, rate, later, wanted, wanted).granted == wanted
+    assert decide(outcome.tat, rate, later - 1, wanted, wanted).granted == 0
+    assert decide(outcome.tat, rate, later, wanted, wanted).granted == wanted

@@ -172,11 +172,11 @@ async def test_a_grant_of_a_call_that_a_newer_one_has_replaced_is_void(usage: Us
     first = usage.quotas.claim("a", NO_BATCH, TODAY)
     second = usage.quotas.claim("a", NO_BATCH, TODAY)
     assert second is not None
-    left = usage.quotas.known("a").left
+    left = usage.quotas.reading("a").left
     for claim, granted in ((first, 0), (second, 30), (first, 0)):
         usage.quotas.stored("a", NO_BATCH, Totals(TODAY, 0, 0, 30, claim), usage.quotas.number_call())
         left += granted
-        assert usage.quotas.known("a").left == left
+        assert usage.quotas.reading("a").left == left
 
 
 async def test_requests_under_way_are_carried_for_as_long_as_a_hold(usage: UsageWorker) -> None:
@@ -189,7 +189,7 @@ async def test_requests_under_way_are_carried_for_as_long_as_a_hold(usage: Usage
         usage.clock.now += seconds
         claim = usage.quotas.claim("a", NO_BATCH, TODAY)
         assert claim is not None
-        assert claim.carried - usage.quotas.known("a").left == carried
+        assert claim.carried - usage.quotas.reading("a").left == carried
 
 
 async def test_a_worker_that_was_cut_off_asks_for_no_more_than_the_rest_of_its_share(one_of_two: UsageWorker) -> None:
@@ -352,26 +352,26 @@ async def test_requests_that_go_together_need_as_many_left(usage: UsageWorker) -
 async def test_requests_that_go_together_are_taken_from_what_needs_no_question(usage: UsageWorker) -> None:
     await state(usage, MANY)
     calls = usage.redis.calls
-    left = usage.quotas.known("a").left
+    left = usage.quotas.reading("a").left
     assert usage.quotas.check("a", MANY, usage.clock.now, 100) is not None
-    assert (usage.redis.calls, usage.quotas.known("a").left) == (calls, left - 100)
+    assert (usage.redis.calls, usage.quotas.reading("a").left) == (calls, left - 100)
 
 
 @given(st.integers(1, 100_000), st.integers(1, 90), st.integers(0, 20))
 def test_what_needs_no_other_look_needs_no_warning(size: int, share: int, before: int) -> None:
-    quota, known = Quota(size, "day", warn_at=share / 100), QuotaReading()
+    quota, reading = Quota(size, "day", warn_at=share / 100), QuotaReading()
     used = max(0, quota.warn_from - before)
-    known.adopt(quota, TODAY, TODAY + 1, 1)
-    known.good(NOON, size)
-    state = known.standing(quota, used, NOON, NOON + 60)
-    assert known.spendable <= state.remaining // 1000
-    assert known.spendable == 0 or 100 * (used + 1 + known.spendable) < share * size
+    reading.adopt(quota, TODAY, TODAY + 1, 1)
+    reading.trust(NOON, size)
+    state = reading.standing(quota, used, NOON, NOON + 60)
+    assert reading.spendable <= state.remaining // 1000
+    assert reading.spendable == 0 or 100 * (used + 1 + reading.spendable) < share * size
 
 
 def test_a_quota_that_changes_warns_from_its_new_share_on() -> None:
-    known = QuotaReading()
+    reading = QuotaReading()
     for share in (0.5, 0.2, 0.9):
         quota = Quota(100, "day", warn_at=share)
-        known.adopt(quota, TODAY, TODAY + 1, 1)
-        known.good(NOON, 100)
-        assert known.standing(quota, 0, NOON, NOON + 60).warn_from == 100 * share
+        reading.adopt(quota, TODAY, TODAY + 1, 1)
+        reading.trust(NOON, 100)
+        assert reading.standing(quota, 0, NOON, NOON + 60).warn_from == 100 * share

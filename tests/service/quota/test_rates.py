@@ -6,7 +6,7 @@ import pytest
 
 from service.base.terms import Rate
 from service.quota.gcra import Decision
-from service.quota.rates import REMEMBERED_KEYS
+from service.quota.rates import MOST_KEYS
 from service.quota.token_lease import FIRST_LOCAL_SECONDS, HELD_SECONDS, LIFE_SECONDS, LOCAL_SECONDS
 from tests.support.leasing import OneWorker
 from tests.support.waiting import PATIENCE, settled
@@ -144,7 +144,7 @@ async def test_a_new_rate_holds_from_the_next_request(
     worker: OneWorker, before: Rate, after: Rate, passes: int
 ) -> None:
     await worker.take(before, 101)
-    worker.leases.buckets.clear()
+    worker.leases.tats.clear()
     worker.leases.calls.clear()
     assert await worker.take(after, 101) == passes
     assert bool(worker.leases.calls) == bool(passes)
@@ -232,9 +232,9 @@ async def test_a_failed_renewal_leaves_the_tokens_that_there_are(worker: OneWork
 
 
 async def test_what_is_held_of_many_keys_is_bounded(worker: OneWorker) -> None:
-    for number in range(REMEMBERED_KEYS * 2):
+    for number in range(MOST_KEYS * 2):
         worker.limiter.try_take(str(number), SLOW)
-    assert len(worker.limiter._token_leases) <= REMEMBERED_KEYS
+    assert len(worker.limiter._token_leases) <= MOST_KEYS
 
 
 async def test_stopping_waits_for_the_call_under_way(worker: OneWorker) -> None:
@@ -250,17 +250,17 @@ async def test_stopping_waits_for_the_call_under_way(worker: OneWorker) -> None:
 
 
 async def test_requests_that_go_together_pass_as_a_whole_or_not_at_all(worker: OneWorker) -> None:
-    assert (await worker.limiter.take_together("k", SLOW, 7)).remaining == 3
-    assert await worker.limiter.take_together("k", SLOW, 5) == Decision(False, 3, 1, 1)
+    assert (await worker.limiter.take("k", SLOW, 7)).remaining == 3
+    assert await worker.limiter.take("k", SLOW, 5) == Decision(False, 3, 1, 1)
     assert await worker.take(SLOW, 4) == 3
     worker.clock.now += 1
-    assert (await worker.limiter.take_together("k", SLOW, 10)).allowed
+    assert (await worker.limiter.take("k", SLOW, 10)).allowed
 
 
 async def test_a_refusal_of_one_holds_for_several(worker: OneWorker) -> None:
     assert await worker.take(SLOW, 11) == 10
     calls = len(worker.leases.calls)
-    assert await worker.limiter.take_together("k", SLOW, 9) == Decision(False, 0, 1, 1)
+    assert await worker.limiter.take("k", SLOW, 9) == Decision(False, 0, 1, 1)
     assert len(worker.leases.calls) == calls
 
 
@@ -272,22 +272,22 @@ async def test_tokens_that_are_held_serve_several_at_once(worker: OneWorker) -> 
         worker.clock.now += 1 / 400
         await worker.take(FAST)
     calls, before = len(worker.leases.calls), token_lease.tokens
-    assert (await worker.limiter.take_together("k", FAST, 2)).allowed
+    assert (await worker.limiter.take("k", FAST, 2)).allowed
     assert (len(worker.leases.calls), token_lease.tokens) == (calls, before - 2)
 
 
 async def test_several_at_once_get_this_worker_s_share_while_redis_is_unreachable(worker: OneWorker) -> None:
     worker.leases.away = True
-    assert not (await worker.limiter.take_together("k", FAST, 26)).allowed
-    assert (await worker.limiter.take_together("k", FAST, 25)).allowed
-    assert not (await worker.limiter.take_together("k", FAST, 2)).allowed
+    assert not (await worker.limiter.take("k", FAST, 26)).allowed
+    assert (await worker.limiter.take("k", FAST, 25)).allowed
+    assert not (await worker.limiter.take("k", FAST, 2)).allowed
     assert len(worker.leases.calls) == 1
 
 
 async def test_what_was_granted_without_redis_is_paid_with_the_next_that_go_together(worker: OneWorker) -> None:
     worker.leases.away = True
-    assert (await worker.limiter.take_together("k", SLOW, 2)).allowed
+    assert (await worker.limiter.take("k", SLOW, 2)).allowed
     worker.leases.away = False
     worker.clock.now += FIRST_LOCAL_SECONDS
-    await worker.limiter.take_together("k", SLOW, 3)
+    await worker.limiter.take("k", SLOW, 3)
     assert worker.leases.calls[-1] == ("k", 4)  # most of one of the two is refilled

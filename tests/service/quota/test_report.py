@@ -32,7 +32,7 @@ async def test_a_key_is_reported_by_day_and_area(usage: UsageWorker, report: Usa
     usage.clock.now += 86_400
     usage.counters.count("a", "forecast", "answered")
     await usage.flusher.flush()
-    rows = await report.of_key("a", FIRST, LAST)
+    rows = await report.whole(["a"], FIRST, LAST)
     assert rows == [
         UsageRow(
             key_id="a",
@@ -55,9 +55,9 @@ async def test_only_the_days_asked_for_are_reported(usage: UsageWorker, report: 
         usage.counters.count("a", "forecast", "answered")
         usage.clock.now += 86_400
     await usage.flusher.flush()
-    rows = await report.of_key("a", date(2026, 12, 30), date(2027, 1, 2))
+    rows = await report.whole(["a"], date(2026, 12, 30), date(2027, 1, 2))
     assert [str(row.date) for row in rows] == ["2026-12-30", "2026-12-31", "2027-01-01", "2027-01-02"]
-    assert await report.of_key("a", date(2025, 1, 1), date(2026, 11, 19)) == []
+    assert await report.whole(["a"], date(2025, 1, 1), date(2026, 11, 19)) == []
 
 
 async def test_the_keys_of_a_month_are_found_once(usage: UsageWorker, report: UsageReport) -> None:
@@ -107,18 +107,18 @@ async def test_a_damaged_record_is_named_and_stops_no_other(
     assert damaged.detail.startswith("u:{a}:2026-11")
     assert UsageRow(key_id="b", area="forecast", date=date(2026, 11, 20), not_modified=1) in found
     with pytest.raises(StoreUnavailable, match="damaged"):
-        await report.of_key("a", FIRST, LAST)
+        await report.whole(["a"], FIRST, LAST)
 
 
 async def test_outcomes_of_a_later_version_are_left_alone(usage: UsageWorker, report: UsageReport) -> None:
     """They are not ours to read, and no damage."""
     await usage.client.hset("u:{a}:2026-11", mapping={"20:forecast:answered": 2, "20:forecast:streamed": 9})
-    assert [row.answered for row in await report.of_key("a", FIRST, LAST)] == [2]
+    assert [row.answered for row in await report.whole(["a"], FIRST, LAST)] == [2]
 
 
 async def test_an_unreachable_store_is_reported(usage: UsageWorker, report: UsageReport) -> None:
     usage.redis.away = True
     with pytest.raises(StoreUnavailable):
-        await report.of_key("a", FIRST, LAST)
+        await report.whole(["a"], FIRST, LAST)
     with pytest.raises(StoreUnavailable):
         await report.keys(FIRST, LAST)

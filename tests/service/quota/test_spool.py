@@ -25,8 +25,10 @@ NEGATIVE = (
 
 def waiting(spool: Spool) -> Iterator[tuple[Path, Spooled]]:
     for path in spool.files():
-        with spool.held(path) as held:
-            spooled = spool.read(path) if held else None
+        if (claim := spool.claim(path)) is None:
+            continue
+        with claim:
+            spooled = spool.read(path)
         if spooled is not None:
             yield path, spooled
 
@@ -106,8 +108,10 @@ def test_the_file_of_a_live_worker_is_not_taken_over(spool: Spool, tmp_path: Pat
 
 def test_a_file_is_taken_by_one_at_a_time(spool: Spool, tmp_path: Path) -> None:
     path = left(spool, "w")
-    with spool.held(path) as first, Spool(tmp_path).held(path) as second:
-        assert (first, second) == (True, False)
+    first = spool.claim(path)
+    assert first is not None
+    assert Spool(tmp_path).claim(path) is None
+    first.close()
     assert [entry.name for entry in path.parent.iterdir()] == ["w.json"]
 
 
@@ -130,7 +134,8 @@ def test_what_a_killed_worker_had_begun_to_write_goes_with_its_file(tmp_path: Pa
     path = spool.write("w", {})
     spool.leave("w")
     (tmp_path / FOLDER / ".w.json.0123456789abcdef.new").write_bytes(b"half")
-    with Spool(tmp_path).held(path) as held:
-        assert held
-        path.unlink()
+    claim = Spool(tmp_path).claim(path)
+    assert claim is not None
+    path.unlink()
+    claim.close()
     assert spool_files(tmp_path) == []

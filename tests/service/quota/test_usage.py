@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.quota.batch import OUTCOMES, UsageOutcome
-from service.quota.usage import UsageCounters, outcome_of
+from service.quota.batch import OUTCOMES, UsageOutcome, outcome_of
+from service.quota.usage import UsageCounters
 from tests.support.key_store import Clock
 from tests.support.usage import NOON, noon
 

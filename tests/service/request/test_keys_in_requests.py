@@ -8,11 +8,11 @@ from urllib.parse import quote, unquote
 import msgspec
 import pytest
 
-from service.keys import form
+from tests.support.key_store import any_key
 from tests.support.served import FORECAST, Served
 from tests.support.waiting import until
 
-KEY, PARTS = form.generate()
+KEY, PARTS = any_key()
 PROJECTS = "/v1/development-projects"
 PLACES = (
     f"{FORECAST}?city_name={{}}&state_code=AL",

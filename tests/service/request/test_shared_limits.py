@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from service.base.terms import Quota, Rate, Terms
-from service.keys.record import NO_MORE, Partner, WholeKey, whole
+from service.keys.record import ApiKey, Partner
 from service.quota.names import partner_id
 from service.quota.rates import RateLimiter
 from service.request.admit import Admission
@@ -20,11 +20,11 @@ from tests.support.usage import UsageWorker, double
 AREA = "forecast"
 
 
-def keys_of(number: int, shared: Terms, own: Terms = Terms()) -> list[WholeKey]:  # noqa: B008 - frozen
+def keys_of(number: int, shared: Terms, own: Terms = Terms()) -> list[ApiKey]:  # noqa: B008 - frozen
     """Keys of one partner, each with a copy of its record, as look-ups return them."""
     return [
         msgspec.structs.replace(
-            whole(key_with(own), NO_MORE),
+            key_with(own),
             key_id=f"key{at}",
             shared=Partner(name="acme", terms=msgspec.structs.replace(shared)),
         )
@@ -38,7 +38,7 @@ class Scene:
         limiter = RateLimiter(FakeLeases(usage.clock), lambda: 1, usage.clock)
         self.admission = Admission(frozenset({AREA}), limiter, usage.quotas, usage.counters, usage.clock, usage.clock)
 
-    async def ask(self, key: WholeKey) -> Response | None:
+    async def ask(self, key: ApiKey) -> Response | None:
         """Returns the refusal, or None if it was answered and counted."""
         request = Request(0.0, b"", key=key, area=AREA, route=Route(area=AREA))
         outcome = self.admission.admit(request)

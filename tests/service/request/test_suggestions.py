@@ -3,12 +3,12 @@
 import pytest
 
 from service.http.releases.controller import OF_CURRENT
-from service.keys import form
 from service.request import suggestions
+from tests.support.key_store import any_key
 from tests.support.problems import problem
 from tests.support.served import FORECAST, Served
 
-KEY, PARTS = form.generate()
+KEY, PARTS = any_key()
 GOOD = f"{FORECAST}?zip_code=36436"
 
 

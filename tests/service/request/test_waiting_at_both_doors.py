@@ -7,7 +7,8 @@ import pytest
 
 from service.base.telemetry import REQUEST_SECONDS, REQUESTS
 from service.keys.reader import FoundKey
-from service.keys.verifier import WAIT_AFTER_SECONDS, Verified
+from service.keys.verdict import Verified
+from service.keys.verifier import WAIT_AFTER_SECONDS
 from tests.support.connection import Connection
 from tests.support.doors import TARGETS, Doors, in_worker, request
 from tests.support.waiting import eventually

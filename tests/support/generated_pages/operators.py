@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from prometheus_client.core import Metric
 
 from service.base.telemetry import OLDER, Telemetry
-from service.operators.gauges import EVENT_KINDS
 from service.operators.metrics import metric_families
+from service.operators.overview import EVENT_KINDS
 from service.operators.state import InstanceState
 from tests.support.markdown import written_page, written_table
 from warehouse.rules.drift_rules import DRIFT_RULES

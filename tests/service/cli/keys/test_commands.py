@@ -7,9 +7,8 @@ import pytest
 
 from service.cli.keys import commands
 from service.embedded.runtime import runtime_folder
-from service.keys import form
 from tests.service.conftest import Cli, ids, issue, servers_of
-from tests.support.key_store import parsed
+from tests.support.key_store import any_key, parsed
 
 VIEW = {"key_id", "partner", "label", "status", "created_at", "expires_at", "revoked_at", "terms"}
 VIEW |= {"test", "rotated_from", "rotated_to", "not_before", "suspended", "plan", "last_used"}
@@ -143,7 +142,7 @@ def test_a_wrong_id_is_reported_before_the_store_is_called(cli: Cli, key_id: str
     ids=" ".join,
 )
 def test_a_key_is_not_repeated_wherever_it_was_put(cli: Cli, running: list[int], arguments: tuple[str, ...]) -> None:
-    key, parts = form.generate()
+    key, parts = any_key()
     for more in ((), ("--json",)):
         done = cli(*(word.replace("KEY", key) for word in arguments), *more)
         assert done.code in (1, 2)

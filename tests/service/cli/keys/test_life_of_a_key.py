@@ -10,7 +10,7 @@ from service.keys.record import record_name
 from service.quota.names import LAST_USED
 from tests.service.cli.conftest import redis_of
 from tests.service.conftest import Cli, ids, issue
-from tests.support.key_store import parsed
+from tests.support.key_store import any_key, parsed
 
 UNKNOWN = "0B1zQmX4ktLw"
 CHANGES = [("rotate", "--overlap", "7d"), ("extend", "--expires", "never"), ("change", "--no-rate"), ("show",)]
@@ -85,7 +85,7 @@ def test_every_command_reports_an_unknown_key(cli: Cli, running: list[int]) -> N
 @pytest.mark.parametrize("command", [*CHANGES, ("revoke",), ("log",)], ids=lambda words: words[0])
 def test_no_command_takes_a_whole_key(cli: Cli, command: tuple[str, ...]) -> None:
     """Nor repeats one: other users could read it in the list of processes."""
-    key, parts = form.generate()
+    key, parts = any_key()
     group = () if command == ("log",) else ("keys",)
     whole, cut = (cli(*group, command[0], word, *command[1:], "--json") for word in (key, key[:-1]))
     assert whole.code == 1

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from service.embedded.owner import EmbeddedServers
-from service.keys import form
 from service.quota.batch import UsageBatch, UsageOutcome
 from service.quota.names import day_of
 from service.quota.usage_store import UsageStore
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from tests.service.conftest import Cli
+from tests.support.key_store import any_key
 
 OUTCOMES = ["answered", "answered_empty", "not_modified", "not_found", "rejected", "billable", "limited"]
 COLUMNS = ["key_id", "partner", "label", "area", "date", *OUTCOMES, "plan"]
@@ -255,7 +255,7 @@ def test_wrong_usage_is_reported_before_the_store_is_called(cli: Cli, arguments:
 
 
 def test_a_whole_key_is_not_repeated(cli: Cli) -> None:
-    key, parts = form.generate()
+    key, parts = any_key()
     whole, cut = cli("usage", "--key", key, "--json"), cli("usage", "--key", key[:-1], "--json")
     assert whole.error() == f"this is a whole key; give its id, {parts.key_id}"
     assert cut.error().startswith("this is not a key id")

@@ -23,7 +23,7 @@ from service.http.own_usage.usage import (
     read_recent_days,
 )
 from service.keys.named import list_of_keys
-from service.keys.record import ApiKey, MoreOfKey, Partner, WholeKey, whole
+from service.keys.record import ApiKey, MoreOfKey, Partner
 from service.quota.names import partner_id
 from service.quota.report import UsageReport
 from service.request.errors import ApiError
@@ -89,9 +89,9 @@ async def test_a_key_sees_its_own_usage(usage: UsageWorker) -> None:
     }
 
 
-def partners_key(key: ApiKey, *, listed: bool = True, plan: str | None = None) -> WholeKey:
+def partners_key(key: ApiKey, *, listed: bool = True, plan: str | None = None) -> ApiKey:
     shared = Partner(name="acme", terms=Terms(quota=parse_quota("1000/month"))) if listed else None
-    return msgspec.structs.replace(whole(key, MoreOfKey(plan=plan)), shared=shared)
+    return msgspec.structs.replace(key, more=MoreOfKey(plan=plan), shared=shared)
 
 
 ALL = key_with(Terms(areas=("forecast", PARTNER_USAGE)))
@@ -138,7 +138,7 @@ async def test_a_key_with_partner_usage_sees_all_keys_of_its_partner(usage: Usag
     ],
     ids=["all areas", "an area", "a lost partner"],
 )
-async def test_any_other_key_sees_its_own_usage_only(usage: UsageWorker, key: WholeKey) -> None:
+async def test_any_other_key_sees_its_own_usage_only(usage: UsageWorker, key: ApiKey) -> None:
     await usage.client.hset(list_of_keys("acme"), mapping={"other": ""})
     body = msgspec.json.decode(await own(usage).by_day(key, b""))
     assert body.keys() - {"shared_limits"} == {"key_id", "partner", "period", "limits", "days"}
