@@ -98,7 +98,8 @@ def test_what_is_logged_can_be_changed_and_a_request_be_found(common: Site, pair
     def found() -> bool:
         sent = {"x-api-key": common.key, "x-request-id": f"asked-{len(seen)}"}
         url = f"{pair.partners}{FORECAST}?zip_code=36436"
-        assert httpx.get(url, headers=sent, timeout=30, verify=NO_TLS).status_code == 200
+        if httpx.get(url, headers=sent, timeout=30, verify=NO_TLS).status_code != 200:
+            return False  # on a busy machine, a new worker may be slower than a timeout
         (line,) = read(pair, f"/requests/{sent['x-request-id']}")[-1:]
         assert (line["status"], line["query"], line["partner"]) == (200, "zip:36436", "acme")
         seen.add(line["pid"])

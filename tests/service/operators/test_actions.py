@@ -13,6 +13,7 @@ from service.keys import audit
 from service.keys.store import KeyStore, open_key_store
 from service.operators.actions import Actions
 from service.operators.app import OperatorsApp
+from service.publishing.releases import FolderReleases
 from service.redis.primary import Primary
 from tests.service.operators.test_state import WELL, instance
 from tests.support.drops import people, write_drop
@@ -258,8 +259,9 @@ async def test_where_there_is_no_way_back_it_says_so(app: OperatorsApp) -> None:
 
 
 async def test_others_are_answered_while_a_rollback_waits(
-    app: OperatorsApp, releases: tuple[str, str], tmp_path: Path
+    app: OperatorsApp, releases: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(FolderReleases, "served_within", 3.0)
     stuck = InstanceFile(tmp_path, "stuck")
     stuck.write(InstanceRecord("stuck", 4711, "elsewhere", "http://127.0.0.1:1", (releases[1],)))
     try:

@@ -19,7 +19,7 @@ from service.cache.key import release_of as release_in
 from service.embedded import owner
 from service.embedded.runtime import EmbeddedError
 from service.publishing.publisher import Published, make_options, publish_and_wait
-from service.publishing.releases import open_releases
+from service.publishing.releases import FolderReleases, open_releases
 from tests.support.drops import POPULATION, people, write_drop
 from tests.support.publishing import reading_here
 from tests.support.served import served
@@ -292,7 +292,7 @@ def test_two_releases_stay_warm_the_current_one_and_the_one_to_roll_back_to(
     """Of those kept on disk. A release of another data folder stays as well."""
     with Redis(unix_socket_path=str(cache.socket)) as client:
         client.set(cache_key("elsewhere", "forecast", "x").name, "x")
-    made = months(ours, short, range(4))
+    made = months(ours, short, range(3))
     assert set(Catalog(ours.data_path).names()) == set(made)
     assert warm_ones(cache) == {*made[-2:], "elsewhere"}
 
@@ -308,8 +308,11 @@ def test_releases_go_from_the_cache_although_another_publisher_keeps_them_from_b
     assert warm_ones(cache) == set(made[-2:])
 
 
-def test_a_release_that_an_instance_serves_stays_warm(ours: Settings, cache: ValkeyProcess, short: Path) -> None:
+def test_a_release_that_an_instance_serves_stays_warm(
+    ours: Settings, cache: ValkeyProcess, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Until no instance serves it any more."""
+    monkeypatch.setattr(FolderReleases, "served_within", 0.1)  # it never follows
     (first,) = months(ours, short, [0])
     file = InstanceFile(ours.data_path, "a")
     record = InstanceRecord("a", 4711, socket.gethostname(), "http://127.0.0.1:1", (first,), address(ours.cache_url))

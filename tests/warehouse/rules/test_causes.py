@@ -1,5 +1,6 @@
 """A value that does not fit its column is explained by how it looks, with a remedy for that cause."""
 
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -95,9 +96,12 @@ EXPLAINED: tuple[tuple[ColumnKind, str, str | None], ...] = (
 )
 
 
+_connected = cache(connections.connect)
+
+
 @pytest.mark.parametrize(("kind", "value", "cause"), EXPLAINED)
 def test_a_value_is_explained_by_how_it_looks(kind: ColumnKind, value: str, cause: str | None) -> None:
-    with connections.connect() as connection:
+    with _connected().cursor() as connection:
         matching = [
             one.name
             for one in causes_of(kind)

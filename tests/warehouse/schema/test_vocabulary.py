@@ -1,5 +1,6 @@
 """What sources' words mean."""
 
+from functools import cache
 from typing import get_args
 
 import pytest
@@ -8,9 +9,11 @@ from warehouse import sql
 from warehouse.schema.vocabulary import PROJECT_STATUSES, ProjectStatus
 from warehouse.sql import connections
 
+_connected = cache(connections.connect)
+
 
 def folded(word: str) -> str:
-    row = connections.connect().execute(f"SELECT {sql.statement('folded_text', value='$1')}", [word]).fetchone()
+    row = _connected().execute(f"SELECT {sql.statement('folded_text', value='$1')}", [word]).fetchone()
     assert row is not None
     return str(row[0])
 
