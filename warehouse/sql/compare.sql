@@ -172,10 +172,10 @@ SELECT coalesce(sum(number), 0)::BIGINT AS changed,
             WHEN '{column}' NOT LIKE '%date' AND (count(DISTINCT old) >= 5 OR count(old) = 0 AND (SELECT count(DISTINCT {column}) FROM {old}) >= 5) AND (max(number_of_new) > 0.9 * changed
                  OR count(new) > 0.9 * count(*) AND count(DISTINCT new) < 0.05 * count(DISTINCT old))
             THEN 'one value, or a few, may have been filled in'
-            WHEN any_value(lost) IS NOT NULL THEN format('all that had {} have another value now', any_value(lost)) END,
+            WHEN count(lost) > 0 THEN format('all that had {} have another value now', min(lost)) END,
        coalesce(sum(number) FILTER ({isnumber} AND greatest(was, now) >= 20 AND greatest(was, now) > 5 * least(was, now)), 0)::BIGINT
 FROM (SELECT *, TRY_CAST(old AS BIGINT) AS was, TRY_CAST(new AS BIGINT) AS now,
              sum(number) FILTER (new IS NOT NULL) OVER (PARTITION BY new) AS number_of_new FROM moves)
 LEFT JOIN (SELECT m.old AS lost FROM moves m JOIN {old} o ON o.{column}::VARCHAR = m.old WHERE lower(m.old) <> lower(m.new)
            GROUP BY m.old, m.new HAVING any_value(m.number) > 0.95 * count(*) AND count(*) > 20 + 0.05 * (SELECT count(*) FROM {old})
-               AND m.new IN (SELECT {column}::VARCHAR FROM {old})) ON true
+               AND m.new IN (SELECT {column}::VARCHAR FROM {old})) ON lost = old

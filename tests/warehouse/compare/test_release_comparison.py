@@ -109,6 +109,16 @@ def test_states_that_lose_all_their_projects_are_counted(tmp_path: Path) -> None
     assert found.emptied == {old[0]["state_code"]: 50}
 
 
+def test_two_values_that_became_a_third_count_once(tmp_path: Path) -> None:
+    counts = (("Proposed", 30), ("Planned", 30), ("Completed", 40))
+    old = [project(f"{status}-{number}", status=status) for status, count in counts for number in range(count)]
+    new = [{**one, "status": "Completed"} for one in old]
+    (found,) = differing_drops(tmp_path, {"projects": old}, {"projects": new}).records.values()
+    assert found.changed == found.columns["status"] == found.suspects["status"] == 60
+    assert found.moves["status"] == ("Planned to Completed (30)", "Proposed to Completed (30)")
+    assert found.suspicions["status"] == "all that had Planned have another value now"
+
+
 def test_a_table_that_only_one_of_both_has_is_not_compared(tmp_path: Path) -> None:
     assert differing(tmp_path, projects=[project("A-1")]).records == {}
 
