@@ -156,7 +156,7 @@ GROUP BY o.state_code HAVING count(*) >= 50 AND count(n.{id}) = 0 ORDER BY o.sta
 -- name: column_moves
 -- How many records were changed in a column, its commonest changes, what nearly all of them suggest (day and month exchanged,
 -- two values exchanged, values shuffled, a value or a few for many others, or all records of a value turned into another), and
--- how many numbers grew or shrank more than fivefold.
+-- how many numbers grew or shrank more than fivefold. Numbers repeat, so a new one that is an old one elsewhere shows no shuffle.
 WITH moves AS (
     SELECT o.{column}::VARCHAR AS old, n.{column}::VARCHAR AS new, count(*) AS number
     FROM {old} o JOIN {new} n ON o.{id} = n.{id} WHERE o.{column} IS DISTINCT FROM n.{column} GROUP BY ALL
@@ -167,7 +167,7 @@ SELECT coalesce(sum(number), 0)::BIGINT AS changed,
             WHEN sum(number) FILTER (TRY_CAST(new AS DATE) = TRY_CAST(old AS DATE) - 1) > 0.9 * changed THEN 'they are a day early; times may have been converted to another zone'
             WHEN sum(number) FILTER ((new, old) IN (SELECT (old, new) FROM moves)) > 0.9 * changed
             THEN CASE WHEN count(DISTINCT old) > 4 THEN 'values may be shuffled among records' ELSE 'two values may be exchanged' END
-            WHEN '{column}' NOT LIKE '%date' AND count(DISTINCT old) >= 50 AND sum(number) FILTER (new IN (SELECT old FROM moves)) > 0.9 * changed
+            WHEN '{column}' NOT LIKE '%date' AND NOT {isnumber} AND count(DISTINCT old) >= 50 AND sum(number) FILTER (new IN (SELECT old FROM moves)) > 0.9 * changed
             THEN 'values may be shuffled among records'
             WHEN '{column}' NOT LIKE '%date' AND (count(DISTINCT old) >= 5 OR count(old) = 0 AND (SELECT count(DISTINCT {column}) FROM {old}) >= 5) AND (max(number_of_new) > 0.9 * changed
                  OR count(new) > 0.9 * count(*) AND count(DISTINCT new) < 0.05 * count(DISTINCT old))

@@ -119,6 +119,15 @@ def test_two_values_that_became_a_third_count_once(tmp_path: Path) -> None:
     assert found.suspicions["status"] == "all that had Planned have another value now"
 
 
+def test_counts_that_grew_a_little_are_not_shuffled(tmp_path: Path) -> None:
+    """Every new count is an old one of another record, because there are so many."""
+    old = [project(f"A-{number}", total_units=number % 100 + 20) for number in range(200)]
+    new = [{**one, "total_units": one["total_units"] + 2} for one in old]
+    (found,) = differing_drops(tmp_path, {"projects": old}, {"projects": new}).records.values()
+    assert found.columns == {"total_units": 200}
+    assert found.suspicions == {}
+
+
 def test_a_table_that_only_one_of_both_has_is_not_compared(tmp_path: Path) -> None:
     assert differing(tmp_path, projects=[project("A-1")]).records == {}
 
