@@ -44,8 +44,8 @@ DRIFT_RULES: tuple[Rule, ...] = (
         name="suspect-records",
         applies="release",
         of=("records",),
-        about="Records (projects) with a suspect change: values exchanged (days and months too), shuffled, filled in, "
-        "all turned into another, or those of another id, or units that grew or shrank more than fivefold.",
+        about="Records (projects) with a suspect change: values exchanged (days and months too), shuffled or filled "
+        "in, a value that none has any more, those of another id, or units that grew or shrank more than fivefold.",
         remedy=CHECK_SOURCE,
         limit=20,
         unit="rows",

@@ -25,7 +25,10 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
     ranked: dict[str, list[Finding]] = {}
     for one in sorted(errors, key=lambda one: _RANK[one.rule]):
         ranked.setdefault(one.rule, []).append(one)
-    last = {rule: any(_outweighs(found, ranked[rule][0]) for found in ranked.values()) for rule in ranked}
+    last = {
+        rule: all(any(_outweighs(others, one) for others in ranked.values()) for one in found)
+        for rule, found in ranked.items()
+    }
     by_rule = {rule: ranked[rule] for rule in sorted(ranked, key=last.__getitem__)}
     causes = {id(one): _cause(one, by_rule) for one in errors}
     # a rule is a consequence itself if all its findings have a cause
