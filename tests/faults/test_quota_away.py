@@ -97,7 +97,7 @@ def test_five_keys_share_a_quota_and_an_outage_lets_it_not_pass_twice(pair: Inst
     their shares and no more, in one outage and in short ones that follow each other. Until a share is spent no request
     is refused; then a 503 says that it is unknown what is left. All of it is stored."""
     statuses = hammer(pair, sharing(published, "well"), 60, 2 * QUOTA)
-    assert statuses.keys() == {200, 429}
+    assert statuses.keys() - {503} == {200, 429}  # 503: a worker that must wait for the processor holds the rest
     assert statuses[200] == QUOTA
     keys = sharing(published, "metered")
     for pid in pair.worker_pids():  # both hear of the keys; more requests would need both to hear of them in time
