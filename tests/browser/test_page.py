@@ -316,6 +316,8 @@ def test_live_figures_move_nothing(double: Double, opened: Opened, size: tuple[i
 def test_everything_is_reached_by_keyboard_in_order(double: Double, opened: Opened) -> None:
     with opened(double.url) as page:
         expect(page.locator("figure canvas")).to_have_count(9)
+        expect(page.get_by_role("button", name="Pause")).to_be_visible()
+        expect(page.get_by_text("Table: hit rate by release")).to_be_visible()
         reached = []
         for _ in range(7):
             page.keyboard.press("Tab")
