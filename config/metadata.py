@@ -1,16 +1,21 @@
-"""The metadata of each setting: its name, description and type, and whether it is a secret or a URL."""
+"""The metadata of each setting: its name, variable, description and type, and whether it is a secret or a URL."""
 
 from typing import Any
 
 from msgspec import Meta
 
-from config.settings import Settings
+from config.settings import ENVIRONMENT_PREFIX, Settings
 from config.urls import HIDDEN, mask_url
 
 
 def names() -> tuple[str, ...]:
     """Returns the names of all settings, in the order of `Settings`."""
     return Settings.__struct_fields__
+
+
+def variable_of(name: str) -> str:
+    """Returns the environment variable of a setting."""
+    return f"{ENVIRONMENT_PREFIX}{name.upper()}"
 
 
 def describe_setting(name: str) -> str:

@@ -14,8 +14,6 @@ from service.cli.output import Output, stdout, with_json
 from service.keys import pepper
 from service.reports.text_table import plain
 
-_PREFIX = ENVIRONMENT_PREFIX
-
 
 @click.command()
 @click.option("--defaults", is_flag=True, help="Show the defaults; ignore all settings.")
@@ -32,11 +30,11 @@ def config(defaults: bool) -> Output:
       forecast config
       FORECAST_WORKERS=4 forecast config --json
     """
-    unset = {name: value for name, value in os.environ.items() if not name.startswith(_PREFIX)}
+    unset = {name: value for name, value in os.environ.items() if not name.startswith(ENVIRONMENT_PREFIX)}
     loaded = load(unset if defaults else None)
     rows = [(name, *_in_force(loaded, name), metadata.describe_setting(name)) for name in metadata.names()]
     members = ("name", "value", "source", "description")
-    value = [dict(zip(members, row, strict=True)) | {"variable": _variable(row[0])} for row in rows]
+    value = [dict(zip(members, row, strict=True)) | {"variable": metadata.variable_of(row[0])} for row in rows]
     return Output(value, lambda: _print(rows))
 
 
@@ -44,7 +42,7 @@ def _print(rows: Iterable[tuple[str, object, str, str]]) -> None:
     console = stdout()
     for name, value, source, description in rows:
         origin = "" if source == "default" else f"  [yellow]({plain(source)})[/yellow]"
-        console.print(f"[bold]{_variable(name)}[/bold] = {plain(_text(value))}{origin}", soft_wrap=True)
+        console.print(f"[bold]{metadata.variable_of(name)}[/bold] = {plain(_text(value))}{origin}", soft_wrap=True)
         console.print(f"    [dim]{plain(description)}[/dim]", soft_wrap=True)
 
 
@@ -61,10 +59,6 @@ def _in_force(loaded: Loaded, name: str) -> tuple[object, str]:
     if value is None and name == "keys_pepper" and pepper.file_of(settings.data_path).exists():
         return HIDDEN, f"the file {pepper.file_of(settings.data_path)}"
     return metadata.masked_setting(name, value), source
-
-
-def _variable(name: str) -> str:
-    return f"{_PREFIX}{name.upper()}"
 
 
 def _text(value: object) -> str:

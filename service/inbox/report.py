@@ -14,8 +14,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from config.metadata import is_secret, names
-from config.settings import ENVIRONMENT_PREFIX
+from config.metadata import is_secret, names, variable_of
 from service.reports import terminal
 from service.reports.text_table import WIDTH, HarmlessConsole
 from warehouse.files.reading import read_struct
@@ -258,7 +257,5 @@ def run_command(command: str, name: str, folder: str) -> str | None:
 
 def _environment() -> dict[str, str]:
     """Returns this process's environment without our secrets, which the command must not see."""
-    secrets = {
-        f"{ENVIRONMENT_PREFIX}{name.upper()}{suffix}" for name in names() if is_secret(name) for suffix in ("", "_FILE")
-    }
+    secrets = {f"{variable_of(name)}{suffix}" for name in names() if is_secret(name) for suffix in ("", "_FILE")}
     return {name: value for name, value in os.environ.items() if name not in secrets}

@@ -233,17 +233,17 @@ class InstanceView:
     async def _keep_looking(self) -> float:
         """Refreshes the state; returns the seconds until the next call."""
         await self._looks.get()
+        self.broadcast.publish()  # not in `_look`: whoever asks for the overview must not hurry the streams
         return _LOOK_SECONDS
 
     async def _look(self) -> None:
-        """Refreshes the state and publishes it."""
+        """Refreshes the state."""
         await self._read_folder()
         await self._read_who_switched()
         for worker in self._workers.all:
             if worker.report is not None:
                 self._checks.trail.revoke_again(worker.report.revoked_lost)
         self.observer.look(self.state(), self._workers.retired.snapshot())
-        self.broadcast.publish()
 
     async def _restore(self) -> None:
         with suppress(FilesHang):  # `state` reports it

@@ -185,7 +185,7 @@ async def _overviews(broadcast: Broadcast) -> AsyncIterator[ServerSentEventMessa
     """Yields each overview until the broadcast closes."""
     encoded = broadcast.newest()
     while True:
-        coming = broadcast.next()  # before the reader has taken this one, which may be slow
+        coming = broadcast.next()  # before the yield, which lasts until a slow reader has taken the last one
         if encoded is not None:
             yield ServerSentEventMessage(encoded, event="overview")
         else:

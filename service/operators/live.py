@@ -18,7 +18,7 @@ class Broadcast:
 
     def __init__(self, overview: Callable[[], Overview | None]) -> None:
         self._overview = overview
-        self._next: asyncio.Future[bytes | None] | None = None  # what all streams wait for; None: none waits
+        self._next: asyncio.Future[bytes | None] | None = None  # what all streams wait for; None if none waits
         self._is_closed = False
 
     def publish(self) -> None:
@@ -35,7 +35,7 @@ class Broadcast:
         return None if self._is_closed else self._encoded()
 
     def next(self) -> "asyncio.Future[bytes | None]":
-        """Returns a future of the next overview, which nobody may cancel; its result is None after `close`."""
+        """Returns a future of the next overview, None after `close`. All callers share it: never cancel it."""
         if self._next is None:
             self._next = asyncio.get_running_loop().create_future()
             if self._is_closed:

@@ -28,6 +28,7 @@ from service.operators.state import InstanceState, WorkerState
 from service.operators.verdict import VerdictBoard
 
 MINUTE, HOUR = 60.0, 3600.0
+_MARK_SECONDS = 0.9  # least time between two marks of a worker, of which a minute is kept
 # Span of the hit rates before and after a release switch.
 _SWITCH_SECONDS = 300.0
 _EVENTS_SHOWN = 50
@@ -172,13 +173,14 @@ class Observer:
         )
 
     def _record_workers(self, tick: float, workers: tuple[WorkerState, ...]) -> None:
-        self._workers = {worker.pid: self._workers.get(worker.pid, deque()) for worker in workers}
+        self._workers = {worker.pid: self._workers.get(worker.pid, deque(maxlen=61)) for worker in workers}
         for worker in workers:
             marks = self._workers[worker.pid]
-            if worker.report is not None:
-                marks.append((tick, requests_of(worker.report.telemetry)))
-            while marks and marks[0][0] < tick - MINUTE:
-                marks.popleft()
+            if worker.report is None:
+                continue
+            if len(marks) > 1 and marks[-1][0] - marks[-2][0] < _MARK_SECONDS:
+                marks.pop()  # the newest stays; callers may look at any time
+            marks.append((tick, requests_of(worker.report.telemetry)))
 
     def _worker(self, worker: WorkerState) -> Worker:
         marks, report = self._workers[worker.pid], worker.report

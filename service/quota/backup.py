@@ -29,7 +29,7 @@ from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 
 # Few enough that the server serves other clients in between.
-_KEYS_AT_ONCE = 16
+_RECORDS_AT_ONCE = 50
 # A month has about ten fields a day: any line of a backup stays far below a megabyte.
 _FIELDS_IN_A_RECORD = 2000
 _LONGEST_FIELD = 100  # characters
@@ -111,7 +111,7 @@ class UsageDump:
             bit = months.setdefault(name.month, len(months))
             keys[name.key_id] = keys.get(name.key_id, 0) | 1 << bit
         wanted = ((key, [month for month, bit in months.items() if bits >> bit & 1]) for key, bits in keys.items())
-        for some in batched(wanted, _KEYS_AT_ONCE):
+        for some in batched(wanted, max(1, _RECORDS_AT_ONCE // max(1, len(months)))):
             replies = iter(await self._store.call(lambda client, these=some: _snapshot(client, these)))  # type: ignore[misc]
             for key_id, its_months in some:
                 for record in self._records(key_id, its_months, replies, generation):

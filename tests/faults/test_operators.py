@@ -3,7 +3,9 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +110,23 @@ def test_what_is_logged_can_be_changed_and_a_request_be_found(common: Site, pair
     until(found)
     assert killed not in seen
     until(lambda: "zip:36436" in pair.log_file.read_text())  # workers write their lines a moment later
+
+
+def test_whoever_polls_the_overview_does_not_hurry_the_streams(pair: Instance) -> None:
+    """They get one a second."""
+    headers = {"authorization": f"Bearer {READ}"}
+    with (
+        ThreadPoolExecutor(1) as polling,
+        httpx.stream("GET", f"{pair.operators}/events", headers=headers, timeout=30, verify=NO_TLS) as stream,
+    ):
+        began = time.monotonic()
+        polls = polling.submit(lambda: [read(pair, "/overview") for _ in range(60)])
+        seen = 0
+        for line in stream.iter_lines():
+            seen += line.startswith("event: overview")
+            if polls.done():
+                break
+        assert 1 <= seen <= time.monotonic() - began + 3
 
 
 def test_an_unreachable_key_store_costs_a_503_and_no_revocation(common: Site, pair: Instance) -> None:

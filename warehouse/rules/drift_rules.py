@@ -45,7 +45,7 @@ DRIFT_RULES: tuple[Rule, ...] = (
         applies="release",
         of=("records",),
         about="Records (projects) with a suspect change: values exchanged (days and months too), shuffled or filled "
-        "in, a value that none has any more, those of another id, or units that grew or shrank more than fivefold.",
+        "in, a value that all its records lost, those of another id, or units that grew or shrank more than fivefold.",
         remedy=CHECK_SOURCE,
         limit=20,
         unit="rows",

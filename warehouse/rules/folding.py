@@ -25,11 +25,11 @@ def fold(findings: Sequence[Finding]) -> list[Finding]:
     ranked: dict[str, list[Finding]] = {}
     for one in sorted(errors, key=lambda one: _RANK[one.rule]):
         ranked.setdefault(one.rule, []).append(one)
-    last = {
+    is_outweighed = {
         rule: all(any(_outweighs(others, one) for others in ranked.values()) for one in found)
         for rule, found in ranked.items()
     }
-    by_rule = {rule: ranked[rule] for rule in sorted(ranked, key=last.__getitem__)}
+    by_rule = {rule: ranked[rule] for rule in sorted(ranked, key=is_outweighed.__getitem__)}  # outweighed ones last
     causes = {id(one): _cause(one, by_rule) for one in errors}
     # a rule is a consequence itself if all its findings have a cause
     above = {

@@ -528,7 +528,7 @@ WHERE steps[3] - steps[1] < 0.25 * abs(steps[2]) QUALIFY NOT coalesce(steps[2] *
 -- rule: totals limit=0.06 applies=drop derived=true
 -- finding: state totals jump from one year to the next
 -- cause: a year may be incomplete, count something else, such as occupied homes, or be in another unit or from another source
-SELECT state, CASE WHEN prior IS NULL AND NOT coalesce(abs(next) > {limit}, false) OR prior < -step / 2 AND step > 0 OR prior > -step / 2 AND step < 0
+SELECT state, CASE WHEN prior IS NULL AND NOT coalesce(abs(next) > {limit}, false) OR prior * sign(step) < -abs(step) / 2
                    THEN before ELSE figure END AS figure, abs(step) AS measured,
        pairs AS count, format('{:,} in {}, after {:,} in {} ({:+.1f}%)', new_total::BIGINT, right(s.figure, 4), old_total::BIGINT, right(before, 4), 100 * step * gap) AS detail
 FROM (SELECT *, (new_total / old_total - 1) / gap AS step, lag(step) OVER series AS prior, lead(step) OVER series AS next

@@ -219,6 +219,20 @@ def test_workers_have_their_own_latency_and_rate(watching: Watching) -> None:
     assert first.p99 < 0.001 < 0.5 < second.p99
 
 
+def test_the_rate_of_a_worker_is_that_of_a_minute_however_often_somebody_looks(watching: Watching) -> None:
+    worker = Telemetry()
+    for _ in range(30):
+        for _ in range(20):
+            worker.histogram(REQUEST_SECONDS, "forecast").observe(0.001)
+        state = instance(but(telemetry=worker.snapshot()))
+        watching.seconds(state)
+    for _ in range(200):
+        watching.now += 0.01
+        watching.observer.look(state, watching.telemetry.snapshot())
+    (seen,) = watching.seconds(state).workers
+    assert 15 < seen.requests < 20
+
+
 def test_a_worker_that_does_not_respond_takes_nothing_back(watching: Watching) -> None:
     counted = Telemetry()
     counted.count(ANSWERS, "forecast", "near", "r1", amount=100)
