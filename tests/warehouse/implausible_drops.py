@@ -1062,6 +1062,7 @@ PARTS += _mistakes(
         lambda country: country.keep_aliases(lambda zip_code: zip_code < "5"),
     ),
     ("forecasts-of-a-county-from-another-year", "forecast-apart", "in First County, CA", _another_start_in_a_county),
+    ("a-year-too-small-at-first", "series-drift", "population 2019 in CA: ", scale(census(2019), 0.942, "CA")),
     ("demand-nearly-flat", "repeated-figure", "a rate of growth be 100 times too small", _demand_nearly_flat),
     ("statuses-exchanged-at-first", "acceptable-aliases-rejected", "may be exchanged", _neighbours_unacceptable),
     first=True,

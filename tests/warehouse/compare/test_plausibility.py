@@ -2,13 +2,14 @@
 
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from tests.support.country import COUNTED, FORECAST, PEOPLE, Country, census, make_country
+from tests.support.country import COUNTED, DEMAND, FORECAST, HOMES, PEOPLE, Country, census, make_country
 from tests.support.publishing import dry_run, publish
-from tests.warehouse.altering import Alter, each, edit, fill, lose, noise, scale, shuffle, without
+from tests.warehouse.altering import POINT, Alter, each, edit, fill, lose, noise, scale, shift, shuffle, without
 from tests.warehouse.helpers import ATTRIBUTION, a_month_apart, drops_of, errors, finding
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS, WRONG_TOGETHER, last_month
 from tests.warehouse.real_changes import REAL_CHANGES, REAL_TOGETHER
@@ -16,7 +17,7 @@ from warehouse.publishing import publish as publisher
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.files import table_file
-from warehouse.rules.acceptance import parse_acceptance
+from warehouse.rules.acceptance import accept_found, parse_acceptance
 from warehouse.schema.findings import Acceptance, Finding
 
 WRONG = [one.kind for one in IMPLAUSIBLE_DROPS]
@@ -140,6 +141,38 @@ def test_a_row_that_is_there_twice_counts_once_in_the_comparison(served: Catalog
     outcome = checked(served, drop)
     assert errors(outcome) == ["duplicate-key"]
     assert outcome.report.comparison == once
+
+
+def test_zeros_that_go_both_ways_are_shuffled_and_no_default(catalog: Catalog, made: Made) -> None:
+    homes = (*HOMES, DEMAND)
+
+    def with_zeros(country: Country) -> None:
+        for name in homes:
+            for row in country.rows_in("TX")[::4]:
+                country.figures[name][row] = 0
+
+    assert published(catalog, made(with_zeros)).result == "published"
+    found = checked(catalog, made(each(with_zeros, shift(homes, "TX")))).report.findings
+    rules = [one.rule for one in found if one.severity == "error"]
+    assert rules[0] == "figures-misplaced"
+    assert {"zeros-gained", "zeroed-figure"}.isdisjoint(rules)
+
+
+def test_points_that_are_shared_already_are_no_error_again(catalog: Catalog, made: Made) -> None:
+    """Somebody has accepted them."""
+
+    def at_shared_points(country: Country) -> None:
+        rows = country.rows_in("OH")
+        for one, other in zip(rows[::2], rows[1::2], strict=False):
+            for name in POINT:
+                country.places[name][other] = country.places[name][one]
+
+    drop = made(at_shared_points)
+    found = [one for one in checked(catalog, drop).report.findings if one.severity == "error"]
+    assert "shared-point" in [one.rule for one in found]
+    acceptance = accept_found(found, "as measured", "ann@here", datetime(2026, 10, 5, tzinfo=UTC))
+    assert published(catalog, drop, acceptance).result == "published"
+    assert errors(checked(catalog, made(each(at_shared_points, noise(HOMES, 0.001))))) == []
 
 
 @pytest.mark.parametrize("name", ["city_name", "county_name"])
