@@ -268,7 +268,21 @@ def test_a_key_is_issued_by_keyboard_and_handed_over_by_a_link(sales: Sales, pag
     assert link not in page.content()
 
 
+def test_a_dialog_that_is_opened_again_at_once_has_its_fields(page: Page) -> None:
+    """The browser tells of the end of the first one only afterwards."""
+    open_dialog(page, "Issue a key")
+    told = """() => new Promise((told) => {
+        const dialog = document.getElementById("dialog");
+        dialog.addEventListener("close", told, { once: true });
+        dialog.close();
+        document.getElementById("issue-key").click();
+    })"""
+    page.evaluate(told)
+    expect(page.get_by_role("dialog").get_by_label("Plan")).to_be_visible()
+
+
 def test_a_dialog_that_opens_before_the_plans_arrive_offers_them_when_they_do(sales: Sales, page: Page) -> None:
+    expect(page.locator("#plans")).to_contain_text("basic")  # nothing of the first load is under way
     waiting: list[Route] = []
     page.route("**/plans", lambda route: waiting.append(route))
     with page.expect_request("**/plans"):

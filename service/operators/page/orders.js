@@ -87,7 +87,9 @@ onSubmit(byId("order"), async (fields) => {
   await finish();
 });
 byId("cancel").addEventListener("click", () => byId("dialog").close());
-byId("dialog").addEventListener("close", () => byId("order-fields").replaceChildren());
+byId("dialog").addEventListener("close", ({ target }) => { // sent later: the dialog may be open again by now
+  if (!target.open) byId("order-fields").replaceChildren();
+});
 
 export function fillLimits(fields, { rate, quota, areas }) {
   if (rate) [fields.rate.value, fields.seconds.value, fields.burst.value] = [rate.requests, rate.seconds, rate.burst];
