@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from fcntl import LOCK_EX, LOCK_NB, LOCK_SH, flock
+from fcntl import LOCK_EX, LOCK_SH, flock
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,7 @@ from service.embedded.runtime import (
     server_program,
 )
 from service.embedded.server import Server
-from warehouse.files.atomic import open_lock
+from warehouse.files.atomic import open_lock, take_lock
 from warehouse.files.remedies import unwritable
 
 log = logging.getLogger("forecast.embedded")
@@ -181,13 +181,10 @@ class EmbeddedServers:
     def _take_lock(self) -> bool:
         try:
             self._data.mkdir(parents=True, exist_ok=True)
-            descriptor = open_lock(self._data / _LOCK)
+            descriptor = take_lock(self._data / _LOCK)
         except OSError as error:
             raise EmbeddedError(unwritable(self._data, error)) from None
-        try:
-            flock(descriptor, LOCK_EX | LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
+        if descriptor is None:
             return False
         self._lock = descriptor
         # lets a process with another XDG_RUNTIME_DIR or TMPDIR find the sockets

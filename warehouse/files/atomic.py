@@ -83,6 +83,19 @@ def open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
+def take_lock(path: Path) -> int | None:
+    """Returns a descriptor that locks the file `path` until it is closed; None if another process has the lock."""
+    descriptor = open_lock(path)
+    try:
+        flock(descriptor, LOCK_EX | LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
+    return descriptor
+
+
 def replace_from_spare(path: Path, data: bytes) -> None:
     """Replaces like `write_atomically`, but in blocks reserved earlier, so on a full disk too.
 
@@ -166,13 +179,9 @@ def checksum(path: Path) -> str:
 @contextmanager
 def exclusive(path: Path) -> Iterator[bool]:
     """Tries to lock the file `path`, without waiting. Yields whether it did; holds the lock until the block ends."""
-    descriptor = open_lock(path)
+    descriptor = take_lock(path)
     try:
-        try:
-            flock(descriptor, LOCK_EX | LOCK_NB)
-            held = True
-        except BlockingIOError:
-            held = False
-        yield held
+        yield descriptor is not None
     finally:
-        os.close(descriptor)
+        if descriptor is not None:
+            os.close(descriptor)

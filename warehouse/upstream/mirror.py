@@ -7,9 +7,7 @@
 One thread calls `look` a few times a second, another `work`. So the mirror follows the pointer also during a fetch.
 """
 
-import fcntl
 import logging
-import os
 import shutil
 import threading
 import time
@@ -20,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from warehouse.files.atomic import open_lock, write_atomically
+from warehouse.files.atomic import take_lock, write_atomically
 from warehouse.files.reading import read_struct
 from warehouse.files.remedies import with_remedy
 from warehouse.releases.catalog import Catalog, Manifest
@@ -285,19 +283,13 @@ class Mirror:
         """Returns whether this mirror writes: the first live one on the data folder does."""
         if self._lock is not None:
             return True
-        descriptor = open_lock(self._catalog.data / "mirror.lock")
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._folder.mkdir(exist_ok=True)
-        except BlockingIOError:
-            os.close(descriptor)
+        self._folder.mkdir(exist_ok=True)
+        lock = take_lock(self._catalog.data / "mirror.lock")
+        if lock is None:
             return False
-        except OSError:
-            os.close(descriptor)
-            raise
         with suppress(OSError, ValueError):
             self._state = read_struct(self._folder / "state.json", Followed)
-        self._lock = descriptor
+        self._lock = lock
         return True
 
     def _note(self, **changes: int | str | tuple[str, ...]) -> None:
