@@ -107,10 +107,11 @@ def _place(address: str, host: str) -> tuple[str, ...]:
         return host, parts.path, parts.query
     name = parts.hostname or ""
     # redis:// and rediss:// can be the same server
-    return (host if _is_loopback(name) else "", "" if _is_loopback(name) else name, str(parts.port), parts.path)
+    return (host if is_loopback(name) else "", "" if is_loopback(name) else name, str(parts.port), parts.path)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Returns whether a host name or an address means the machine itself."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

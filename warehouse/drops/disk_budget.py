@@ -31,22 +31,18 @@ class DiskBudget(msgspec.Struct, frozen=True):
     spill_limit: int  # the most that DuckDB may spill to disk
     allowance: int  # the most that a well-behaved drop of this size needs
 
-    def blames_drop(self, used: int) -> bool:
-        """Returns whether a drop that used `used` bytes and needed more filled the disk itself."""
-        return used >= self.allowance
-
     def excess(self, error: Exception, folder: Path) -> str | None:
         """Returns which resource the drop in `folder` exhausted. None if the drop is not to blame.
 
         It is not to blame if the disk had less space than a drop of this size may need.
         """
-        if _is_spill(error):
+        if "max_temp_directory_size" in str(error):
             needed = f"needed more than {format_bytes(self.spill_limit)} of disk; {format_bytes(self.free)} were free"
-            return needed if self.blames_drop(self.spill_limit) else None
+            return needed if self.spill_limit >= self.allowance else None
         if isinstance(error, duckdb.OutOfMemoryException):
             return "needed more memory than a drop may use"
-        used = bytes_used(folder) if is_disk_full(error) else 0
-        if used and self.blames_drop(used):
+        used = sum(map(_on_disk, folder.rglob("*"))) if is_disk_full(error) else 0
+        if used >= self.allowance:
             return f"used {format_bytes(used)} of disk and needed more; {format_bytes(self.free)} were free"
         return None
 
@@ -65,20 +61,11 @@ def disk_budget_for(files: Iterable[Path], folder: Path) -> DiskBudget:
     return DiskBudget(disk.free, max(0, spill_limit), allowance)
 
 
-def bytes_used(folder: Path) -> int:
-    """Returns the bytes on disk of the files below `folder`. Files that vanish meanwhile count as 0."""
-    return sum(map(_on_disk, folder.rglob("*")))
-
-
 def _on_disk(path: Path) -> int:
     try:
         return path.stat().st_blocks * 512  # a sparse file counts only its blocks on disk
-    except OSError:
+    except OSError:  # it vanished meanwhile
         return 0
-
-
-def _is_spill(error: Exception) -> bool:
-    return "max_temp_directory_size" in str(error)
 
 
 def connect_within(budget: DiskBudget, folder: Path) -> duckdb.DuckDBPyConnection:

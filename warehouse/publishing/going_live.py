@@ -147,10 +147,7 @@ def _same_cache(one: Beat, other: Beat) -> bool:
         return False
     if EMBEDDED in (here.cache, there.cache):
         return (here.cache, here.host, one.folder) == (there.cache, there.host, other.folder)
-    try:
-        return same_store(here.cache, here.host, there.cache, there.host)
-    except ValueError:  # no address
-        return False
+    return same_store(here.cache, here.host, there.cache, there.host)
 
 
 def _not_ready(beats: Iterable[Beat]) -> Finding:

@@ -1,6 +1,5 @@
 """The instances that a command calls: those on the data folder and the key store, or the one at `--url`."""
 
-import ipaddress
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,7 @@ import msgspec
 
 from config.settings import Settings
 from config.text import printable
-from config.urls import EMBEDDED
+from config.urls import EMBEDDED, is_loopback
 from service.base import interruption
 from service.cli.instances.client import CallError, OperatorsClient
 from service.cli.output import FAILED, fail, print_error, print_warnings
@@ -139,12 +138,5 @@ def _on_key_store(settings: Settings, *, warns: bool) -> "list[Peer]":
 
 
 def _target(one: "InstanceRecord | Peer") -> InstanceTarget:
-    is_remote = one.host != socket.gethostname() and _is_loopback(urlsplit(one.operator_url).hostname or "")
+    is_remote = one.host != socket.gethostname() and is_loopback(urlsplit(one.operator_url).hostname or "")
     return InstanceTarget(one.name, one.operator_url, one.instance, one.host if is_remote else None)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
