@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -52,36 +52,24 @@ def make_origin(
     )
 
 
-def make_options(
-    settings: Settings,
-    withdrawn: Sequence[str] = (),
-    accepted: Sequence[str] = (),
-    reason: str = "",
-    origin: Origin | None = None,
-    *,
-    strict: bool = False,
-) -> PublishOptions:
+def make_options(settings: Settings, accepted: Sequence[str] = (), reason: str = "", **more: Any) -> PublishOptions:
     """Returns the options of one publish. `accepted` has the values of --accept: `total-drift=8%`.
 
-    Raises WarehouseError.
+    `more` are other members. Raises WarehouseError.
     """
     acceptance = parse_acceptance(accepted, reason, whoami(), datetime.now(UTC).replace(microsecond=0))
     return PublishOptions(
         attribution=settings.attribution,
         limits=settings.limits,
         severities=settings.severities,
-        strict=strict,
-        withdrawn=tuple(withdrawn),
         acceptance=acceptance,
-        origin=origin,
+        **more,
     )
 
 
 def make_inbox_options(settings: Settings, origin: Origin | None = None) -> PublishOptions:
     """Returns the options of a drop of the inbox, which may require and hold more: no person watches it."""
-    return msgspec.structs.replace(
-        make_options(settings, origin=origin), required=settings.inbox_tables, hold=settings.inbox_hold
-    )
+    return make_options(settings, origin=origin, required=settings.inbox_tables, hold=settings.inbox_hold)
 
 
 def publish_and_wait(

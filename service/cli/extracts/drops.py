@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-import msgspec
 
 from config.settings import Settings
 from service.base import interruption
@@ -136,8 +135,10 @@ def publish_drop(
     if accepted and not reason.strip():
         raise click.UsageError("--accept needs --reason, which is stored in the release's manifest")
     settings = load_settings().settings
-    options = _options(settings, paths, withdrawn, accepted, reason.strip(), failures, strict=strict)
-    options = msgspec.structs.replace(options, origin=make_origin(paths, "command"))
+    origin = make_origin(paths, "command")
+    options = _options(
+        settings, paths, failures, accepted, reason.strip(), withdrawn=withdrawn, strict=strict, origin=origin
+    )
     releases = open_releases(settings)
     with explain_interruption(releases), terminal.progress(stderr(), terminal.PUBLISH) as progress:
         published = publish_and_wait(settings, paths, options, progress, leave_behind=leave_behind)
@@ -200,8 +201,8 @@ def check_drop(
             raise click.UsageError("--html must end in .html or .htm")
         _check_outside(html.parent, html, "--html", paths)
     settings = load_settings().settings
-    options = _options(settings, paths, withdrawn, accepted, "for this check only", failures, strict=strict)
-    options = msgspec.structs.replace(options, compared=not alone, partial=partial)
+    more = {"withdrawn": withdrawn, "strict": strict, "compared": not alone, "partial": partial}
+    options = _options(settings, paths, failures, accepted, "for this check only", **more)
     releases = FolderReleases(settings) if alone else open_releases(settings)
     with terminal.progress(stderr(), terminal.CHECK) as progress, releases.reading(to_compare=True) as reader:
         outcome = dry_run(reader.catalog, paths, options, progress)
@@ -223,22 +224,19 @@ def check_drop(
 def _options(
     settings: Settings,
     paths: tuple[str, ...],
-    withdrawn: tuple[str, ...],
+    failures: Path | None,
     accepted: tuple[str, ...],
     reason: str,
-    failures: Path | None,
-    *,
-    strict: bool,
+    **more: Any,
 ) -> PublishOptions:
-    """Returns what the options of `publish` and `check` have in common. Raises UsageError."""
+    """Returns the options of one command. Raises UsageError."""
     if failures is not None:
         _check_outside(failures, failures, "--failures", paths)
+    folder = None if failures is None else str(failures.expanduser().resolve())
     try:
-        options = make_options(settings, withdrawn, accepted, reason, strict=strict)
+        return make_options(settings, accepted, reason, failures=folder, **more)
     except WarehouseError as error:
         raise click.UsageError(str(error)) from None
-    folder = None if failures is None else str(failures.expanduser().resolve())
-    return msgspec.structs.replace(options, failures=folder)
 
 
 def _check_outside(folder: Path, named: Path, option: str, paths: tuple[str, ...]) -> None:
