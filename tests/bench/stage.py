@@ -21,11 +21,11 @@ import redis
 from rich.console import Console
 
 from tests.support.instance import Instance, environment, forecast, serving
+from tests.support.publishing import publish_as_shipped
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
 from warehouse.publishing.illustrative import make_drops
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog, Manifest
 
 SERVER_CORE, CLIENT_CORE = 0, 1
@@ -67,7 +67,7 @@ class Stage:
     def publish(self) -> None:
         """Publishes an illustrative release of the whole country, and issues the key."""
         make_drops(self.folder / "drops")
-        outcome = publish(Catalog(self.data), [str(self.folder / "drops" / "first")], PublishOptions())
+        outcome = publish_as_shipped(Catalog(self.data), [str(self.folder / "drops" / "first")], PublishOptions())
         assert outcome.manifest is not None, outcome.report.findings
         self.manifest = outcome.manifest
         self.release = self.data / "releases" / outcome.manifest.id

@@ -10,10 +10,10 @@ from tests.browser.conftest import PHONE, SCHEMES, WIDE, ColorScheme, Opened
 from tests.browser.judging import AXE, violations
 from tests.browser.made import MARKUP
 from tests.support.country import DEMAND, census, make_country
+from tests.support.publishing import dry_run, publish
 from tests.support.waiting import until
 from tests.warehouse.comparisons import places
 from warehouse.publishing.outcome import PublishOptions, PublishOutcome
-from warehouse.publishing.publish import dry_run, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.findings import Finding, make_report
 

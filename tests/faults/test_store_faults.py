@@ -20,11 +20,11 @@ from tests.faults.conftest import Site
 from tests.support.drops import people, write_drop
 from tests.support.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from tests.support.instance import environment, forecast, serving, until_all_serve
+from tests.support.publishing import publish_as_shipped
 from tests.support.s3_server import REGION, S3Server
 from tests.support.upstream import new_bucket, point, upload
 from tests.support.waiting import until
 from warehouse.publishing.going_live import GoingLive
-from warehouse.publishing.publish import publish
 from warehouse.publishing.working_copy import WorkingCopy
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.releases.instances import InstanceFile, InstanceRecord
@@ -124,7 +124,7 @@ def test_a_publisher_whose_store_is_faulty_fails_in_one_line(
 
 
 def short_release(folder: Path) -> Path:
-    publish(Catalog(folder / "data"), [str(write_drop(folder / "drop"))])
+    publish_as_shipped(Catalog(folder / "data"), [str(write_drop(folder / "drop"))])
     return folder / "data"
 
 

@@ -35,11 +35,11 @@ import uvloop
 from service.instance import mirroring
 from tests.figures.common import milliseconds, say
 from tests.support.drops import write_drop
+from tests.support.publishing import publish_as_shipped
 from tests.support.s3_server import CREDENTIALS
 from tests.support.upstream import point, upload
 from tests.support.waiting import until
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.upstream.mirror import Mirror
@@ -241,7 +241,7 @@ class Counts:
 
 def measure(folder: Path, number: int, seconds: float, port: int) -> None:
     (folder / "publisher").mkdir()
-    publish(Catalog(folder / "publisher"), [str(write_drop(folder / "drop"))], PublishOptions())
+    publish_as_shipped(Catalog(folder / "publisher"), [str(write_drop(folder / "drop"))], PublishOptions())
     store = open_store(port)
     first = upload(store, folder / "publisher").id
     upload(store, folder / "publisher", OTHER)

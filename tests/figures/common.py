@@ -17,10 +17,10 @@ from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from tests.support.drops import project, write_drop
 from tests.support.instance import FORECAST, Instance, environment
+from tests.support.publishing import publish_as_shipped
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import until
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 _START_SECONDS = 30.0
@@ -77,7 +77,7 @@ def site() -> Iterator[Site]:
             stack.callback(server.kill)
         drop = write_drop(folder / "drop", projects=[project("p1")])
         env = environment(folder / "data", keys_url=servers[0].url, cache_url=servers[1].url)
-        done = publish(Catalog(folder / "data"), [str(drop)], PublishOptions(attribution=("The figures",)))
+        done = publish_as_shipped(Catalog(folder / "data"), [str(drop)], PublishOptions(attribution=("The figures",)))
         assert done.result == "published", done
         yield Site(folder, env, servers[0], servers[1])
 

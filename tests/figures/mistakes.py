@@ -16,8 +16,8 @@ import httpx
 
 from tests.figures.common import milliseconds, say, site
 from tests.support.instance import FORECAST, environment, issue_key, serving
+from tests.support.publishing import publish_as_shipped
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog
 
 _SEED = 15
@@ -49,7 +49,7 @@ def main(drop: str, queries: str = "1000") -> None:
     with site() as made:
         env = environment(made.folder / "national", keys_url=made.keys.url, cache_url=made.cache.url)
         catalog = Catalog(made.folder / "national")
-        done = publish(catalog, [drop], PublishOptions(attribution=("The figures",)))
+        done = publish_as_shipped(catalog, [drop], PublishOptions(attribution=("The figures",)))
         assert done.manifest is not None, done
         tables = Path(made.folder / "national" / "releases" / done.manifest.id / "tables")
         places = duckdb.execute(_PLACES, [str(tables / "locations.parquet")]).fetchall()

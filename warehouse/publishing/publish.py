@@ -62,22 +62,6 @@ def publishing(
         yield publication
 
 
-def publish(
-    catalog: Catalog,
-    paths: Sequence[str],
-    options: PublishOptions = PublishOptions(),  # noqa: B008 - frozen
-    progress: ProgressCallback = lambda _: None,
-    *,
-    reader: DropReader = read_in_subprocess,
-) -> PublishOutcome:
-    """Publishes a drop in a data folder that no instance serves. Raises as `publishing`."""
-    with publishing(catalog, paths, options, progress, reader=reader) as publication:
-        if publication.next is not None:
-            publication.adopt()
-            publication.switch()
-    return publication.outcome
-
-
 def dry_run(
     catalog: Catalog,
     paths: Sequence[str],

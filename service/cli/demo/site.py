@@ -16,12 +16,12 @@ from service.instance.supervisor import serve
 from service.keys import form, pepper
 from service.keys.store import KeyStore
 from service.publishing.publisher import make_origin
+from service.publishing.releases import FolderReleases
 from service.redis.primary import Primary, open_store
 from warehouse.files.atomic import write_atomically
 from warehouse.files.remedies import unwritable
 from warehouse.publishing.illustrative import make_drops
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import publish
 from warehouse.releases.catalog import Catalog, Manifest
 from warehouse.schema.errors import NoReleaseError, WarehouseError
 
@@ -82,7 +82,7 @@ def _release(settings: Settings, folder: Path, say: Say) -> Manifest:
         say("publishing the first drop")
     drop = str(folder / "drops" / "first")
     options = PublishOptions(attribution=settings.attribution, origin=make_origin([drop], "demo"))
-    outcome = publish(catalog, [drop], options, say)
+    outcome = FolderReleases(settings).publish([drop], options, say)
     if outcome.manifest is None:
         raise WarehouseError(f"the demo's drop was refused: {outcome.report.summary()}; remove {folder} and try again")
     return outcome.manifest

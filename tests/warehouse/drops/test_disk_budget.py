@@ -7,6 +7,7 @@ import duckdb
 import pytest
 
 from tests.support.drops import people, write_drop, write_swelling
+from tests.support.publishing import dry_run, publish
 from tests.warehouse.helpers import NO_LIMITS
 from warehouse.drops import disk_budget
 from warehouse.drops.disk_budget import disk_budget_for
@@ -14,7 +15,6 @@ from warehouse.drops.messages import ReadRequest, ReadResult
 from warehouse.drops.pipeline import read_drop
 from warehouse.files.remedies import with_remedy
 from warehouse.publishing.outcome import PublishOptions
-from warehouse.publishing.publish import dry_run, publish
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.errors import CatalogError
 
@@ -61,7 +61,7 @@ def test_a_disk_with_less_than_any_drop_may_need_refuses_no_drop(
     assert outcome.failure is not None
     assert "No space left on device: 90.0 MB are free" in outcome.failure
     with pytest.raises(CatalogError, match=r"No space left.*extracts retire"):
-        dry_run(Catalog(tmp_path / "data"), [str(swelling)], PublishOptions(limits=NO_LIMITS), reader=read_drop)
+        dry_run(Catalog(tmp_path / "data"), [str(swelling)], PublishOptions(limits=NO_LIMITS))
 
 
 @pytest.mark.parametrize("step", ["build_release", "compare"])
@@ -70,7 +70,7 @@ def test_building_and_comparing_have_their_bounds_too(
 ) -> None:
     """A drop that took more than its size explains before the disk was full is refused; else the disk is to blame."""
     options = PublishOptions(limits=NO_LIMITS)
-    assert publish(catalog, [str(write_drop(tmp_path / "one"))], options, reader=read_drop).result == "published"
+    assert publish(catalog, [str(write_drop(tmp_path / "one"))], options).result == "published"
     drop = write_drop(tmp_path / "two", population=[people("36436", 2023, 1)])
     swollen = 0
 
@@ -83,9 +83,9 @@ def test_building_and_comparing_have_their_bounds_too(
 
     monkeypatch.setattr(f"warehouse.publishing.publish.{step}", full)
     with pytest.raises(CatalogError, match=r"No space left.*extracts retire"):
-        publish(catalog, [str(drop)], options, reader=read_drop)
+        publish(catalog, [str(drop)], options)
     swollen = 80 * MB
-    outcome = publish(catalog, [str(drop)], options, reader=read_drop)
+    outcome = publish(catalog, [str(drop)], options)
     assert outcome.result == "refused"
     assert "MB of disk and needed more" in outcome.report.findings[0].message
 

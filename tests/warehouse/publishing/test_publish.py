@@ -146,7 +146,7 @@ def test_an_instant_is_the_same_day_wherever_it_is_published(catalog: Catalog, t
     folder = write_drop(tmp_path / "drop")
     write_table(folder / "p.parquet", [project("A-1", start_date=started)], {"start_date": pa.timestamp("us", "UTC")})
     code = (
-        "import sys; from pathlib import Path; from warehouse.publishing.publish import publish; "
+        "import sys; from pathlib import Path; from tests.support.publishing import publish; "
         "from warehouse.releases.catalog import Catalog; publish(Catalog(Path(sys.argv[1])), [sys.argv[2]])"
     )
     west = {**os.environ, "TZ": "America/Los_Angeles"}
