@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 import msgspec
 
+from config.text import BYTE_ORDER_MARK, MARK_READ_AS_LATIN_1
 from warehouse import sql
 from warehouse.drops.collection import DropFile
 from warehouse.schema.column_types import PARTITION, ColumnType, type_named
@@ -18,8 +19,6 @@ KNOWN_COLUMNS = {name for table in TABLES for name in table.column_names}
 _BY_LETTERS = {name.replace("_", ""): name for name in (*KNOWN_COLUMNS, UPDATED_AT, MONTH_CODE)}
 _YEAR_BY_LETTERS = re.compile(r"tot(census|fx)pop([0-9]{4})")
 _IN_FRONT = re.compile(r".*[.:/$|](?=.)")  # such as schema.table.column
-# A byte-order mark, also misread as Latin-1.
-_BYTE_ORDER_MARKS = ("\ufeff", "ï»¿")
 _ADDED = re.compile(r"""ï»¿|[\ufeff\u200b-\u200f\u2060"'`]""")
 
 
@@ -93,7 +92,7 @@ def _our_name(name: str) -> str | None:
 
 def cause_of(names: Collection[str]) -> tuple[str, str]:
     """Returns the likely cause of these spellings, and its remedy without the names."""
-    if any(name.startswith(_BYTE_ORDER_MARKS) for name in names):
+    if any(name.startswith((BYTE_ORDER_MARK, MARK_READ_AS_LATIN_1)) for name in names):
         return "byte-order mark", "export as UTF-8 without a byte-order mark"
     if any(_ADDED.search(name) for name in names):
         return "quotation marks or invisible characters", "export names without them"

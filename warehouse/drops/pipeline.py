@@ -125,7 +125,7 @@ def _read(
     for table in (one for one in tables if one.name in repeated):
         parts = {"staged": staged_name(table), "key": ", ".join(table.key)}
         connection.execute(sql.statement("keep_first_rows", **parts))
-    writable = _writable(tables, locations)
+    writable = [table for table in tables if locations or not table.of_locations]
     infos = write_tables(connection, out, writable, recognised.extracts, locations or "", progress)
     lines = (line for mark in marks[ATTRIBUTION_MARK] for line in mark.split("|") if line)
     return ReadResult(
@@ -180,11 +180,6 @@ def _locations(tables: list[Table], kept: tuple[str, ...], before: BaseRelease |
     if before is not None and LOCATIONS.name in kept:
         return sql.rows_of(table_file(Path(before.folder), LOCATIONS.name))
     return None
-
-
-def _writable(tables: list[Table], locations: str | None) -> list[Table]:
-    """Returns the tables that can be written. Without locations, tables that depend on them cannot."""
-    return [table for table in tables if locations or not table.of_locations]
 
 
 def _with_table_findings(

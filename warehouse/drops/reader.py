@@ -67,8 +67,9 @@ def read_in_subprocess(
 
     def report(current: str) -> None:
         nonlocal step
-        step = current
-        progress(current)
+        if current != step:
+            step = current
+            progress(current)
 
     with tempfile.TemporaryFile() as errors:
         with _started(memory, seconds, errors, overdue) as process:
@@ -92,7 +93,7 @@ def read_in_subprocess(
 def _started(memory: int, seconds: float, errors: IO[bytes], overdue: threading.Event) -> Iterator[_Process]:
     """Starts the reader process, and kills it after `seconds`, or when the block ends in any way."""
     process = subprocess.Popen(  # noqa: S603 - this interpreter, our module
-        _command(memory),
+        interpreter("warehouse.drops.reader_main", memory, os.getpid()),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,  # a file, because a pipe would fill up
@@ -119,11 +120,6 @@ def _started(memory: int, seconds: float, errors: IO[bytes], overdue: threading.
             alarm.join()  # some libraries complain if the interpreter exits before this thread
 
 
-def _command(memory: int) -> list[str]:
-    # the working directory may be the drop's folder: its files are not imported
-    return interpreter("warehouse.drops.reader_main", memory, os.getpid())
-
-
 def _environment() -> dict[str, str]:
     """Returns our environment without secrets: a file that takes over the reader must not find them."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("FORECAST_")}
@@ -144,7 +140,6 @@ def _receive(process: _Process, request: ReadRequest, progress: ProgressCallback
         process.stdin.close()
     except BrokenPipeError:
         return None
-    last = ""
     while raw := process.stdout.readline(_MAX_LINE_BYTES):
         try:
             line = decoder_of(ReaderLine).decode(raw)
@@ -153,9 +148,8 @@ def _receive(process: _Process, request: ReadRequest, progress: ProgressCallback
             return None if process.stdout.read(1) == b"" and not raw.endswith(b"\n") else _UNEXPECTED_REPLY
         if line.outcome is not None:
             return line.outcome
-        if line.step and line.step != last:
-            last = line.step
-            progress(printable(last))
+        if line.step:
+            progress(printable(line.step))
     return None
 
 

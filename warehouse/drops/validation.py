@@ -53,7 +53,9 @@ def validate(
     for table in tables:
         rows, checks = _with_offenders(connection, table, list(_checks(table, locations)))
         if not rows:
-            findings += [] if table.name in broken else [_empty(table)]
+            if table.name not in broken:
+                message = f"{table.name} has no rows in any of its files"
+                findings.append(make_finding("empty-table", message, table=table.name))
             continue
         for check in checks:
             room = allowed[check.rule.name] if check.rule.limit is not None else 0
@@ -273,10 +275,6 @@ def _identity(table: Table, column: str) -> str:
     """Returns SQL for the rest of a row's key, besides `column`."""
     parts = [f"{key}::VARCHAR" for key in table.key if key != column]
     return f"concat_ws(' ', {', '.join(parts)})" if parts else "NULL"
-
-
-def _empty(table: Table) -> Finding:
-    return make_finding("empty-table", f"{table.name} has no rows in any of its files", table=table.name)
 
 
 def _confusable_cities(connection: duckdb.DuckDBPyConnection, locations: str) -> list[Finding]:

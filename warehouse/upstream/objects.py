@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from config.text import printable
+from config.text import first_line, printable
 from warehouse.schema.errors import ConflictError, DamagedError, StoreError
 
 T = TypeVar("T")
@@ -298,7 +298,6 @@ def _lacks_bucket(error: Exception) -> bool:
 
 def _reason(error: Exception) -> str:
     """Returns the first line of an error, without the store's XML and queries of URLs, which may carry a signature."""
-    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
     code = re.search(r"<Code>([A-Za-z]+)</Code>", str(error))
-    line = re.sub(r"\?\S*", "", line).partition(": <")[0]
+    line = re.sub(r"\?\S*", "", first_line(error)).partition(": <")[0]
     return printable(line[:_LONGEST_REASON]) + (f" ({code[1]})" if code else "")

@@ -5,7 +5,7 @@ import logging
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -41,27 +41,19 @@ def with_store(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False
         return with_key_store(lambda _, store: work(store), begins=begins)
 
 
-class Done(NamedTuple, Generic[T]):
-    """The result of a command. `warnings` say why the key store may lose it again."""
+def changing(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) -> tuple[T, list[str]]:
+    """`with_store` for commands that change keys. Prints and returns warnings why the key store may lose them again."""
 
-    result: T
-    warnings: list[str]
+    async def run(store: KeyStore) -> tuple[T, list[str]]:
+        return await work(store), await server_problems(store.redis)
 
-
-def changing(work: Callable[[KeyStore], Awaitable[T]], *, begins: bool = False) -> Done[T]:
-    """`with_store` for commands that change keys. Warns if the server's configuration may lose keys."""
-
-    async def run(store: KeyStore) -> Done[T]:
-        result = await work(store)
-        return Done(result, await server_problems(store.redis))
-
-    done = with_store(run, begins=begins)
-    for warning in done.warnings:
+    result, warnings = with_store(run, begins=begins)
+    for warning in warnings:
         print_error(f"warning: {warning}")
-    return done
+    return result, warnings
 
 
-def repeatable(work: Callable[[KeyStore], Awaitable[T]]) -> Done[T]:
+def repeatable(work: Callable[[KeyStore], Awaitable[T]]) -> tuple[T, list[str]]:
     """`changing` for commands that can safely run twice. If a reply is lost, the error says to run them again."""
     try:
         return changing(work)

@@ -47,7 +47,7 @@ def program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], 
     """Puts another program in the reader's place."""
 
     def replace(text: str) -> None:
-        monkeypatch.setattr(reader, "_command", lambda memory: [sys.executable, "-c", text, str(memory)])
+        monkeypatch.setattr(reader, "interpreter", lambda _, memory, __: [sys.executable, "-c", text, str(memory)])
 
     return replace
 
