@@ -9,10 +9,9 @@ import logging
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
@@ -79,41 +78,6 @@ class ReleaseReader:
                 self._copy.fetch(release, TABLES)
 
 
-class ReleaseOperations(Protocol):
-    """The releases of one place. All methods raise CatalogError if the place cannot be read or written, and BusyError
-    if another publisher is at work or finished first."""
-
-    settings: Settings
-    kind: str  # "data folder" or "store of releases"
-    place: str  # its path or URL
-    member: dict[str, str]  # the place, in the JSON of commands
-    served_within: float  # seconds that a live instance may take to serve another release
-
-    def current(self) -> str | None:
-        """Returns the id of the current release; None before the first publish."""
-
-    def reading(self, *, to_compare: bool = False) -> AbstractContextManager[ReleaseReader]:
-        """Yields a reader for one block; `to_compare`: with all tables that a drop is compared with."""
-
-    def publish(
-        self, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback, *, leave_behind: bool = False
-    ) -> PublishOutcome:
-        """Publishes the drop at `paths`. `leave_behind`: even if a live instance cannot read the release."""
-
-    def roll_back(self, release: str | None, by: str) -> str:
-        """Makes `release` (None: the one before the current) current again on behalf of the user `by`; returns its
-        id."""
-
-    def retire(self, releases: Sequence[str]) -> list[str]:
-        """Removes the given releases; returns their ids. Removes none if one is unknown or in use."""
-
-    def retire_all_but(self, keep: int) -> list[str]:
-        """Removes surplus releases by the rule of `surplus`; returns their ids."""
-
-    def wait_until_served(self, release: str, progress: ProgressCallback = lambda _: None) -> list[InstanceRecord]:
-        """Waits `served_within` until every live instance serves `release`; returns those that do not."""
-
-
 class RolledBack(msgspec.Struct, frozen=True):
     """The result of a rollback."""
 
@@ -121,15 +85,15 @@ class RolledBack(msgspec.Struct, frozen=True):
     behind: tuple[InstanceRecord, ...]  # live instances that do not serve it yet
 
 
-def open_releases(settings: Settings) -> ReleaseOperations:
+def open_releases(settings: Settings) -> "ReleaseOperations":
     """Opens the releases that the settings name. Raises StoreError if the extra `releases` is missing."""
     return FolderReleases(settings) if settings.releases_url is None else StoreReleases(settings)
 
 
 def roll_back_and_wait(
-    releases: ReleaseOperations, release: str | None, by: str, progress: ProgressCallback = lambda _: None
+    releases: "ReleaseOperations", release: str | None, by: str, progress: ProgressCallback = lambda _: None
 ) -> RolledBack:
-    """Rolls back like `ReleaseOperations.roll_back`, and waits for the live instances."""
+    """Makes `release` (None: the one before the current) current again on behalf of the user `by`, and waits."""
     current = releases.roll_back(release, by)
     note_in_trail(releases.settings, current, "rolled-back", by)
     return RolledBack(current, tuple(releases.wait_until_served(current, progress)))
@@ -168,28 +132,35 @@ def note_in_trail(settings: Settings, release: str, what: str, by: str, reason: 
 
 
 class FolderReleases:
-    """The releases in the data folder."""
+    """The releases in the data folder. `StoreReleases` has the same methods.
+
+    All raise CatalogError if the place cannot be read or written, and BusyError if another publisher is at work or
+    finished first.
+    """
 
     kind = "data folder"
-    served_within = SERVED_SECONDS
+    served_within = SERVED_SECONDS  # seconds that a live instance may take to serve another release
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._catalog = Catalog(settings.data_path)
         self.place = str(settings.data_path.absolute())
-        self.member = {"data_folder": self.place}
+        self.member = {"data_folder": self.place}  # in the JSON of commands
 
     def current(self) -> str | None:
+        """Returns the id of the current release; None before the first publish."""
         pointer = self._catalog.pointer()
         return pointer.release if pointer else None
 
     @contextmanager
     def reading(self, *, to_compare: bool = False) -> Iterator[ReleaseReader]:  # noqa: ARG002 - everything is here
+        """Yields a reader for one block; `to_compare`: with all tables that a drop is compared with."""
         yield ReleaseReader(self._catalog)
 
     def publish(
         self, paths: Sequence[str], options: PublishOptions, progress: ProgressCallback, *, leave_behind: bool = False
     ) -> PublishOutcome:
+        """Publishes the drop at `paths`. `leave_behind`: even if a live instance cannot read the release."""
         from warehouse.publishing.publish import publishing
 
         check_readers(self.settings.data_path, leave_behind=leave_behind)
@@ -204,12 +175,15 @@ class FolderReleases:
         return publication.outcome
 
     def roll_back(self, release: str | None, by: str) -> str:
+        """Makes `release` current again, without waiting; returns its id."""
         return folder_changes.roll_back(self._catalog, release, by).id
 
     def retire(self, releases: Sequence[str]) -> list[str]:
+        """Removes the given releases; returns their ids. Removes none if one is unknown or in use."""
         return self._forget_unused(folder_changes.retire(self._catalog, releases))
 
     def retire_all_but(self, keep: int) -> list[str]:
+        """Removes surplus releases by the rule of `surplus`; returns their ids."""
         retired: list[str] = []
         try:
             retired = folder_changes.retire_all_but(self._catalog, keep)
@@ -217,7 +191,8 @@ class FolderReleases:
             self._forget_unused(retired)
         return retired
 
-    def wait_until_served(self, release: str, progress: ProgressCallback = lambda _: None) -> list[InstanceRecord]:
+    def wait_until_served(self, release: str, progress: ProgressCallback) -> list[InstanceRecord]:
+        """Waits `served_within` until every live instance serves `release`; returns those that do not."""
         data = self.settings.data_path
         return wait_until_served(lambda: live_instances(data), release, self.served_within, progress)
 
@@ -283,7 +258,7 @@ class StoreReleases:
     def retire_all_but(self, keep: int) -> list[str]:
         return store_changes.retire_all_but(self._store, keep)
 
-    def wait_until_served(self, release: str, progress: ProgressCallback = lambda _: None) -> list[InstanceRecord]:
+    def wait_until_served(self, release: str, progress: ProgressCallback) -> list[InstanceRecord]:
         now, began = self._store.now(), time.monotonic()
 
         def live() -> list[InstanceRecord]:
@@ -291,6 +266,9 @@ class StoreReleases:
             return [beat.instance for beat in beats.values()]
 
         return wait_until_served(live, release, self.served_within, progress, _POLL_SECONDS)
+
+
+ReleaseOperations = FolderReleases | StoreReleases
 
 
 def open_releases_store(settings: Settings) -> ReleasesStore:
