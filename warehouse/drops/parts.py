@@ -32,11 +32,9 @@ def find_unlike_parts(extracts: Iterable[Extract], claims: Mapping[str, Claims])
         lacking = sorted(years.union(*alike) - years)
         if lacking:
             columns = [column for _, column in lacking]
-            yield make_finding(
+            yield part.finding(
                 "unlike-parts",
-                f"{part.file.label} lacks columns that other files of {part.table.name} have: {_listed(columns)}",
-                table=part.table.name,
-                file=part.file.label,
+                f"lacks columns that other files of {part.table.name} have: {_listed(columns)}",
                 column=columns[0],
                 figures=tuple(f"{part.table.name} {year}" for year, _ in lacking),
                 count=len(columns),

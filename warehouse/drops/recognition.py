@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
-from typing import Literal
+from typing import Any, Literal
 
 import duckdb
 import msgspec
@@ -64,6 +64,11 @@ class Extract(msgspec.Struct, frozen=True):
         """Whether years are columns ("wide") or rows."""
         return "wide" if self.years else "long"
 
+    def finding(self, rule: str, message: str, **members: Any) -> Finding:
+        """Returns a finding on this file. Its label goes before `message`."""
+        label = self.file.label
+        return make_finding(rule, f"{label} {message}", table=self.table.name, file=label, **members)
+
 
 class Recognised(msgspec.Struct, frozen=True):
     """The recognised files of one drop, and all findings so far. Lives while the drop is read."""
@@ -88,9 +93,18 @@ def recognise(connection: duckdb.DuckDBPyConnection, drop: Drop) -> Recognised:
         if extract is None:
             continue
         if ambiguous := sorted(columns.twice & extract.used):
-            findings.append(_ambiguous(extract, ambiguous))
+            message = f"has {_listed(ambiguous)} more than once, differing only in case or spaces"
+            findings.append(extract.finding("ambiguous-column", message, column=ambiguous[0], count=len(ambiguous)))
         elif encrypted := encrypted_columns(connection, file.path, extract.read):
-            findings.append(_encrypted(extract, encrypted))
+            findings.append(
+                extract.finding(
+                    "unreadable-file",
+                    f"has encrypted columns: {', '.join(encrypted)}",
+                    column=encrypted[0].lower() if len(encrypted) == 1 else None,
+                    count=len(encrypted),
+                    remedy="export it without encryption",
+                )
+            )
         else:
             misread = frozenset(columns.misread & (extract.used | extract.dated))
             extracts.append(msgspec.structs.replace(extract, misread=misread))
@@ -114,7 +128,11 @@ def _match(file: DropFile, columns: dict[str, tuple[str, ColumnType]]) -> tuple[
     if misspelt is not None:
         return None, misspelt
     if table is HOUSING and set(missing) < set(HOUSING_FIGURES):
-        return Extract(file, table, columns, wide), _missing_figure(file, missing)
+        extract = Extract(file, table, columns, wide)
+        message = f"looks like housing but lacks {_listed(missing)}, which the answers contain"
+        return extract, extract.finding(
+            "missing-figure", message, column=missing[0], figures=tuple(missing), count=len(missing)
+        )
     similar = _similar(missing, set(own) - set(table.column_names))
     if not similar and sum(name in KNOWN_COLUMNS for name in own) < _FEWEST_COLUMNS and not years:
         return None, _foreign(file, own)
@@ -206,19 +224,6 @@ def _listed(names: list[str]) -> str:
     return f"column {names[0]}" if len(names) == 1 else f"columns {', '.join(names)}"
 
 
-def _missing_figure(file: DropFile, missing: list[str]) -> Finding:
-    message = f"{file.label} looks like housing but lacks {_listed(missing)}, which the answers contain"
-    return make_finding(
-        "missing-figure",
-        message,
-        table=HOUSING.name,
-        file=file.label,
-        column=missing[0],
-        figures=tuple(missing),
-        count=len(missing),
-    )
-
-
 def _similar(missing: list[str], columns: Iterable[str]) -> list[str]:
     """Returns a question for each missing column that resembles a column of the file."""
     have = sorted(columns)
@@ -261,29 +266,6 @@ def _misspelt(file: DropFile, columns: dict[str, tuple[str, ColumnType]]) -> Fin
         samples=tuple(f"has {name}" for name in list(other.values())[:5]),
         cause=cause,
         remedy=f"{remedy}: {', '.join(renames)}{', ...' if len(other) > _FEW_NAMES else ''}",
-    )
-
-
-def _ambiguous(extract: Extract, names: list[str]) -> Finding:
-    return make_finding(
-        "ambiguous-column",
-        f"{extract.file.label} has {_listed(names)} more than once, differing only in case or spaces",
-        table=extract.table.name,
-        file=extract.file.label,
-        column=names[0],
-        count=len(names),
-    )
-
-
-def _encrypted(extract: Extract, columns: list[str]) -> Finding:
-    return make_finding(
-        "unreadable-file",
-        f"{extract.file.label} has encrypted columns: {', '.join(columns)}",
-        table=extract.table.name,
-        file=extract.file.label,
-        column=columns[0].lower() if len(columns) == 1 else None,
-        count=len(columns),
-        remedy="export it without encryption",
     )
 
 

@@ -58,13 +58,13 @@ def stage(
             connection.execute(
                 sql.statement("create_staged", staged=staged_name(extract.table), columns=_definition(extract.table))
             )
-        label = extract.file.label
-        progress(f"reading {label}")
+        progress(f"reading {extract.file.label}")
         try:
             damage = parquet_integrity.find_damage(extract.file.path, extract.read)
         except MemoryError:
-            message = f"{label} has values that unpack to more memory than a drop may use"
-            findings.append(_file_finding(extract, "oversized-file", message))
+            findings.append(
+                extract.finding("oversized-file", "has values that unpack to more memory than a drop may use")
+            )
             continue
         if damage is not None:
             findings.append(_unreadable_file(extract, "is damaged", damage))
@@ -75,7 +75,7 @@ def stage(
             excess = budget.excess(error, Path())
             if excess is None:
                 raise
-            findings.append(_file_finding(extract, "reader-failed", f"reading {label} {excess}"))
+            findings.append(extract.finding("reader-failed", excess))
         except duckdb.Error as error:
             if is_disk_full(error):
                 raise  # the file is not to blame
@@ -221,9 +221,4 @@ def _impossible_years(extract: Extract) -> list[Finding]:
 
 def _unreadable_file(extract: Extract, prefix: str, reason: str) -> Finding:
     fault = explain(extract.file.path, prefix, reason)
-    message = f"{extract.file.label} {fault.what}"
-    return _file_finding(extract, "unreadable-file", message, remedy=fault.remedy)
-
-
-def _file_finding(extract: Extract, rule: str, message: str, **members: str) -> Finding:
-    return make_finding(rule, message, table=extract.table.name, file=extract.file.label, **members)
+    return extract.finding("unreadable-file", fault.what, remedy=fault.remedy)
