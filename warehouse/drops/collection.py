@@ -81,14 +81,20 @@ def collect(paths: Sequence[str]) -> Drop:
                 if not _is_managed(path.parent, found):
                     _ignore(path, label, found)
                 continue
-            for file in _walk(path, found) if path.is_dir() else _named(path, found):
+            if _is_managed(path if path.is_dir() else path.parent, found):
+                continue
+            named = _checked(path, _shown(Path(path.name)), found, explicit=True)
+            for file in _walk(path, found) if path.is_dir() else named:
                 files.setdefault(os.path.realpath(file.path), file)
     if not files and not any(finding.severity == "error" for finding in found.findings):
         skipped = [*(f"{label} is {file.kind.name}" for label, file in found.unread.items()), *found.ignored]
         but = f" (ignored: {', '.join(skipped[:5])})" if skipped else ""
         raise DropError(f"no Parquet file in {', '.join(paths)}{but}: name the folder or the files of a drop")
-    notes = [_ignored(found.ignored)] if found.ignored else []
-    return Drop(_with_unique_labels(files.values()), (*found.findings, *notes), found.unread)
+    if found.ignored:
+        many = len(found.ignored)
+        message = f"ignored {many} file(s) or folder(s) whose names start with _ or . or end in .crc"
+        found.findings.append(make_finding("ignored-file", message, count=many, samples=tuple(found.ignored[:5])))
+    return Drop(_with_unique_labels(files.values()), tuple(found.findings), found.unread)
 
 
 class _Found(msgspec.Struct):
@@ -150,8 +156,7 @@ def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
         label = _shown(Path(root.absolute().name) if folder == root else folder.relative_to(root))
         found.findings.append(_unreadable(label, error))
 
-    if _is_managed(root, found):
-        return
+    inside = os.path.realpath(root)
     walk: Iterable[tuple[str, list[str], list[str]]] = os.walk(root, onerror=unreadable)
     for folder, folders, names in walk:
         if managed_by(Path(folder)):
@@ -164,7 +169,7 @@ def _walk(root: Path, found: _Found) -> Iterator[DropFile]:
             label = _shown(path.relative_to(root))
             if is_ignored(name, folder=name in folders):
                 _ignore(path, path.relative_to(root), found)
-            elif not _is_inside(path, root) and not _is_broken_link(path):
+            elif not Path(os.path.realpath(path)).is_relative_to(inside) and not _is_broken_link(path):
                 found.findings.append(_error("link-out-of-drop", label, "is a link that leads out of the drop"))
             elif name not in folders:
                 yield from _checked(path, label, found, explicit=False)
@@ -178,15 +183,6 @@ def _is_broken_link(path: Path) -> bool:
     except OSError as error:
         return error.errno == errno.ENOENT and path.is_symlink()
     return False
-
-
-def _is_inside(path: Path, root: Path) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
-
-
-def _named(path: Path, found: _Found) -> Iterator[DropFile]:
-    if not _is_managed(path.parent, found):
-        yield from _checked(path, _shown(Path(path.name)), found, explicit=True)
 
 
 def _is_managed(path: Path, found: _Found) -> bool:
@@ -297,11 +293,6 @@ def _with_unique_labels(files: Collection[DropFile]) -> tuple[DropFile, ...]:
     return tuple(
         msgspec.structs.replace(file, label=str(file.path)) if times[file.label] > 1 else file for file in files
     )
-
-
-def _ignored(ignored: list[str]) -> Finding:
-    message = f"ignored {len(ignored)} file(s) or folder(s) whose names start with _ or . or end in .crc"
-    return make_finding("ignored-file", message, count=len(ignored), samples=tuple(ignored[:5]))
 
 
 def _error(rule: str, label: str, what: str, **members: Any) -> Finding:

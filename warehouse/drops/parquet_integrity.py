@@ -19,7 +19,6 @@ from warehouse.drops.file_faults import find_fault
 # Rows read at a time: enough to be fast, few enough for a table of any width.
 _BATCH_ROWS = 8192
 
-
 # National exports have a footer of some MB, a hundred columns, and row groups of up to half a gigabyte.
 _MOST_FOOTER_BYTES = 64 << 20
 _MOST_COLUMNS = 20_000
