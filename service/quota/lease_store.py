@@ -6,7 +6,6 @@ Redis of the keys would write each of them to its disk.
 
 import asyncio
 from functools import partial
-from typing import Protocol
 
 import msgspec
 
@@ -27,8 +26,16 @@ class Lease(msgspec.Struct, frozen=True):
     retry_after: int  # microseconds until there are `least`; 0 if all `wanted` were granted
 
 
-class Leases(Protocol):
-    """A source of tokens."""
+def lease_name(key_id: str) -> str:
+    return f"r:{{{key_id}}}"
+
+
+class LeaseStore:
+    """The leases of one worker, as long as it lives."""
+
+    def __init__(self, store: NameStore) -> None:
+        self._store = store
+        self._calls = 0
 
     def lease(self, key_id: str, rate: Rate, wanted: int, least: int) -> asyncio.Future[Lease]:
         """Leases up to `wanted` (at least 1) tokens of the key, or none if there are fewer than `least`.
@@ -36,20 +43,6 @@ class Leases(Protocol):
         A cancelled caller does not cancel it. The future raises StoreUnavailable if Redis is unreachable, refuses, or
         sends an unexpected reply.
         """
-
-
-def lease_name(key_id: str) -> str:
-    return f"r:{{{key_id}}}"
-
-
-class LeaseStore:
-    """The Leases of one worker, as long as it lives."""
-
-    def __init__(self, store: NameStore) -> None:
-        self._store = store
-        self._calls = 0
-
-    def lease(self, key_id: str, rate: Rate, wanted: int, least: int) -> asyncio.Future[Lease]:
         pace = pace_of(rate)
         self._calls = number = self._calls + 1
         words = (1, lease_name(key_id), pace.requests, pace.micros, pace.burst, wanted, least, number)

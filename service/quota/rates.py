@@ -25,7 +25,7 @@ from functools import partial
 
 from service.base.terms import Rate
 from service.quota.gcra import Decision, allowed, pace_of, refused
-from service.quota.lease_store import Lease, Leases
+from service.quota.lease_store import Lease, LeaseStore
 from service.quota.token_lease import TokenLease, Waiter
 from service.redis.errors import StoreUnavailable
 
@@ -42,7 +42,9 @@ class RateLimiter:
     `share` returns how many workers there are altogether, at least 1. `clock`, in seconds, never goes back.
     """
 
-    def __init__(self, leases: Leases, share: Callable[[], int], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, leases: LeaseStore, share: Callable[[], int], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._leases = leases
         self._share = share
         self._clock = clock

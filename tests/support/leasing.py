@@ -6,14 +6,14 @@ from functools import partial
 
 from service.base.terms import Rate
 from service.quota.gcra import decide
-from service.quota.lease_store import Lease
+from service.quota.lease_store import Lease, LeaseStore
 from service.quota.rates import RateLimiter
 from service.redis.errors import StoreUnavailable
 from tests.support.key_store import Clock
 from tests.support.waiting import settled
 
 
-class FakeLeases:
+class FakeLeases(LeaseStore):
     """`calls` has each call's key and wish. While `away`, calls fail; while `holding`, answers wait for `let_go`.
 
     With a `delay` in seconds, an answer arrives that much after it was given: when the clock has gone on, at `arrive`.
