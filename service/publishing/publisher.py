@@ -91,7 +91,7 @@ def publish_and_wait(
     if outcome.result == "published" or options.seen is not None:
         _note(settings, outcome.manifest.id, options)
     with suppress(OSError):  # the drop is live even so, and its release has the time
-        note_delivery(settings.data_path, outcome.manifest.id)
+        note_delivery(settings.data_path)
     behind = releases.wait_until_served(outcome.manifest.id, progress)
     retired: list[str] = []
     if outcome.result == "published":

@@ -24,12 +24,11 @@ class Delivery(msgspec.Struct, frozen=True):
     """The content of the file. Each delivery replaces it."""
 
     at: Annotated[datetime, msgspec.Meta(tz=True)]
-    release: str  # current since then, or already
 
 
-def note_delivery(data: Path, release: str) -> None:
-    """Records that a drop went live, or was already current, as `release`. Raises OSError."""
-    write_atomically(data / _FILE, msgspec.json.encode(Delivery(datetime.now(UTC), release)))
+def note_delivery(data: Path) -> None:
+    """Records that a drop went live, or was already current. Raises OSError."""
+    write_atomically(data / _FILE, msgspec.json.encode(Delivery(datetime.now(UTC))))
 
 
 def last_delivery(data: Path) -> datetime | None:

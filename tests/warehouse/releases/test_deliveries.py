@@ -16,7 +16,7 @@ def test_a_delivery_that_was_noted_is_the_last(tmp_path: Path) -> None:
     """Also one that brought what an older release has."""
     (tmp_path / "releases" / "20200101T000000Z-abc").mkdir(parents=True)
     before = datetime.now(UTC)
-    note_delivery(tmp_path, "20200101T000000Z-abc")
+    note_delivery(tmp_path)
     last = last_delivery(tmp_path)
     assert last is not None
     assert before <= last <= datetime.now(UTC)
@@ -37,7 +37,7 @@ def test_without_a_note_the_newest_release_counts(tmp_path: Path, content: bytes
 
 def test_a_release_newer_than_the_note_counts(tmp_path: Path) -> None:
     """The note could not be written. Another host's clock may be ahead, so that a time lies in the near future."""
-    note_delivery(tmp_path, "old")
+    note_delivery(tmp_path)
     later = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=1)
     (tmp_path / "releases" / f"{later:%Y%m%dT%H%M%SZ}-abc").mkdir(parents=True)
     assert last_delivery(tmp_path) == later
