@@ -22,11 +22,11 @@ from warehouse.drops.months import month_findings, read_dates, with_dates
 from warehouse.drops.parts import find_several_drops, find_unlike_parts
 from warehouse.drops.recognition import LEAST_SCORE, nearest_table, recognise
 from warehouse.drops.staging import stage, staged_name
-from warehouse.drops.validation import validate, write_faults
+from warehouse.drops.validation import validate
 from warehouse.drops.writing import ATTRIBUTION_MARK, ILLUSTRATIVE_MARK, footer_marks, write_tables
 from warehouse.releases.files import table_file
 from warehouse.rules.all_rules import RULES, RuleLimits, make_finding
-from warehouse.rules.failures import FailureFile
+from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.schema.errors import DropError
 from warehouse.schema.findings import Finding
 from warehouse.schema.progress import ProgressCallback
@@ -118,7 +118,8 @@ def _read(
     if request.failures is not None:
         progress("writing failing rows")
         try:
-            failures = tuple(write_faults(connection, validated, Path(request.failures)))
+            folder = Path(request.failures)
+            failures = tuple(write_failures(connection, folder, *fault) for fault in validated.faults.items())
         except duckdb.IOException as error:
             return ReadResult(failure=f"the failing rows cannot be written: {sql.reason(error)}")
     repeated = {finding.table for finding in validated.findings if finding.rule == "duplicate-key"}

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -13,7 +12,6 @@ from warehouse.drops.staging import staged_name
 from warehouse.places.names import fold_city
 from warehouse.rules.all_rules import RuleLimits, make_finding
 from warehouse.rules.causes import cause_named, causes_of
-from warehouse.rules.failures import FailureFile, write_failures
 from warehouse.rules.row_rules import KIND_DESCRIPTIONS, ROW_RULES
 from warehouse.rules.rule import Rule
 from warehouse.schema.findings import Finding
@@ -66,11 +64,6 @@ def validate(
     if LOCATIONS in tables:
         findings.extend(_confusable_cities(connection, staged_name(LOCATIONS)))
     return Validation(tuple(_folded(findings, earlier)), dict(faults))
-
-
-def write_faults(connection: duckdb.DuckDBPyConnection, validation: Validation, folder: Path) -> list[FailureFile]:
-    """Writes all failing rows into `folder`. Raises duckdb.Error."""
-    return [write_failures(connection, folder, rule, selects) for rule, selects in validation.faults.items()]
 
 
 # Errors that make locations lack ZIP codes, if they concern the whole table or its ZIP codes.

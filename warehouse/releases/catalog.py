@@ -34,9 +34,9 @@ from warehouse.releases.pointer import (
     Moment,
     Pointer,
     explain_missing_pointer,
+    explain_unreadable_pointer,
     is_release_id,
     no_such_release,
-    read_pointer,
     unreadable_current,
 )
 from warehouse.schema.errors import (
@@ -130,7 +130,12 @@ class Catalog:
 
     def pointer(self) -> Pointer | None:
         """Returns the pointer; None before the first publish. Raises CatalogError if it cannot be read."""
-        return read_pointer(self.pointer_file)
+        try:
+            return read_struct(self.pointer_file, Pointer)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise CatalogError(explain_unreadable_pointer(self.pointer_file, error)) from None
 
     @property
     def lost(self) -> str | None:

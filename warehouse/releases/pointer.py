@@ -8,7 +8,6 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from warehouse.files.reading import read_struct
 from warehouse.files.remedies import remedy_for
 from warehouse.schema.errors import CatalogError, NoSuchReleaseError
 
@@ -36,16 +35,6 @@ class Pointer(msgspec.Struct, frozen=True):
     by: str | None = None  # the user who switched
 
 
-def read_pointer(path: Path) -> Pointer | None:
-    """Returns the pointer; None before the first publish. Raises CatalogError if it cannot be read."""
-    try:
-        return read_struct(path, Pointer)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise CatalogError(f"{path} cannot be read: {error}{_remedy(error)}") from None
-
-
 def is_release_id(name: str) -> bool:
     return re.fullmatch(_RELEASE, name) is not None
 
@@ -63,17 +52,17 @@ def explain_missing_pointer(path: Path) -> str:
     return f"{path} is gone; {_REMEDY}"
 
 
-def _remedy(error: Exception) -> str:
-    """Returns the remedy for an unreadable pointer.
+def explain_unreadable_pointer(path: Path, error: Exception) -> str:
+    """Returns the message that the pointer cannot be read, with the remedy.
 
     A lack of rights, memory or descriptors does not mean that it is damaged.
     """
-    if isinstance(error, PermissionError):
-        return "; let the user of the service read it"
-    if isinstance(error, IsADirectoryError) or (isinstance(error, OSError) and error.errno is None):
-        return f"; remove it, then {_REMEDY}"
     remedy = remedy_for(error) if isinstance(error, OSError) else _REMEDY
-    return f"; {remedy}" if remedy else ""
+    if isinstance(error, PermissionError):
+        remedy = "let the user of the service read it"
+    elif isinstance(error, IsADirectoryError) or (isinstance(error, OSError) and error.errno is None):
+        remedy = f"remove it, then {_REMEDY}"
+    return f"{path} cannot be read: {error}{f'; {remedy}' if remedy else ''}"
 
 
 def no_such_release(release: str, place: object) -> NoSuchReleaseError:
