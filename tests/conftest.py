@@ -39,6 +39,9 @@ atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
 # Each client of the fake Redis would read it from disk.
 redis.utils.get_lib_version = cache(redis.utils.get_lib_version)
 
+# A second thread of DuckDB costs more than it saves on a small drop. Processes that are started have theirs.
+pytest.MonkeyPatch().setattr("warehouse.drops.disk_budget.processors", lambda: 1)
+
 # Hundreds of processes are started here: whatever this one was told, let them compile our modules once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 

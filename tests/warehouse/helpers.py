@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta, tzinfo
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,16 @@ class Examined:
         return [value for (value,) in self.rows(table, column)]
 
 
+# Opening one takes longer than to examine a small drop. Each connection to it has temporary tables of its own.
+_database = cache(connections.connect)
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    return _database().cursor()
+
+
 def examine(*paths: Path) -> Examined:
-    connection = connections.connect()
+    connection = connect()
     recognised = recognise(connection, collect([str(path) for path in paths]))
     with exact_copies(recognised.extracts, Path(tempfile.gettempdir())) as extracts:
         tables, findings = stage(connection, extracts)

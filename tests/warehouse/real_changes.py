@@ -530,22 +530,23 @@ FILES = (
 REAL_CHANGES = (*REVISIONS, *EVENTS, *NEW_YEARS, *PLACES, *FILES)
 
 # What comes together in one drop, as it does in a month. Changes that would hide each other are not together.
-REAL_TOGETHER = (
-    ("revised-by-1-percent", "1-percent-more-everywhere"),
-    ("some-revised-by-5-percent", "a-model-of-demand-replaced"),
-    ("a-state-revised", "latest-year-revised", "forecasts-extrapolated-again"),
-    ("demand-estimated-by-county", "small-places-revised", "homes-revised"),
-    ("a-fire", "a-boom-town", "a-prison-closed", "a-storm"),
-    ("a-place-left", "a-new-forecast-year", "a-census-for-a-forecast", "zip-codes-retired"),
-    ("a-new-month", "zip-codes-added", "figures-for-some-more", "renamed-cities"),
-    ("spelt-otherwise", "new-counties-of-a-state", "a-county-merged", "a-county-renamed"),
-    ("points-rounded", "points-improved", "aliases-added", "aliases-dropped"),
-    ("aliases-judged-again", "zip-codes-as-numbers", "part-files", "another-order"),
-    ("figures-as-text", "without-aliases"),
-    ("a-year-of-homes-revised", "a-model-by-state", "post-offices-counted"),
-    ("homes-of-small-places-suppressed", "a-line-between-neighbours-moved", "an-earlier-year"),
-    ("a-disaster-in-three-counties", "a-base-closed", "names-added-in-a-state", "a-county-with-another-code"),
-    ("a-census-with-all-that-follows", "planning-regions-with-their-names", "zip-codes-split"),
-    ("retired-into-a-neighbour", "a-new-city-with-its-aliases", "another-name-preferred", "another-year-of-homes"),
-    ("a-city-joined-by-others", "points-where-people-live", "projects-of-a-city-updated", "decimals-with-companions"),
-)
+_TOGETHER = """
+a-fire a-boom-town a-prison-closed a-storm,
+a-place-left a-new-forecast-year a-census-for-a-forecast zip-codes-retired,
+a-new-month zip-codes-added figures-for-some-more renamed-cities,
+spelt-otherwise new-counties-of-a-state a-county-merged a-county-renamed,
+points-rounded points-improved aliases-added aliases-dropped,
+aliases-judged-again zip-codes-as-numbers part-files another-order,
+a-disaster-in-three-counties a-base-closed names-added-in-a-state a-county-with-another-code,
+retired-into-a-neighbour a-new-city-with-its-aliases another-name-preferred another-year-of-homes,
+a-city-joined-by-others points-where-people-live projects-of-a-city-updated decimals-with-companions,
+revised-by-1-percent 1-percent-more-everywhere figures-as-text without-aliases,
+some-revised-by-5-percent a-model-of-demand-replaced a-model-of-forecasts-replaced population-alone,
+a-year-of-homes-revised a-model-by-state post-offices-counted small-places-suppressed nothing
+  figures-under-10-hidden,
+demand-estimated-by-county small-places-revised homes-revised homes-of-small-places-suppressed
+  a-line-between-neighbours-moved an-earlier-year,
+a-state-revised latest-year-revised forecasts-extrapolated-again a-census-with-all-that-follows
+  planning-regions-with-their-names zip-codes-split
+"""
+REAL_TOGETHER = [tuple(drop.split()) for drop in _TOGETHER.split(",")]

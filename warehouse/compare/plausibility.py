@@ -67,12 +67,14 @@ def judge_plausibility(
     """
     if old is None:
         pair_releases(connection, None, new, first_open_year)
-    total_figures(connection)
     run = _RuleRun(connection, limits)
     is_small = _fewest_places(connection) < _FEWEST_ZIP_CODES
-    for rule in (*PLACE_RULES, *FIGURE_RULES):
-        if rule.since == "current" and (rule.few or not is_small) and (old is not None or rule.applies == "drop"):
-            run.check(rule)
+    current = [rule for rule in (*PLACE_RULES, *FIGURE_RULES) if rule.since == "current"]
+    rules = [rule for rule in current if (rule.few or not is_small) and (old is not None or rule.applies == "drop")]
+    if rules:
+        total_figures(connection)
+    for rule in rules:
+        run.check(rule)
     if baseline is not None and not is_small:
         run.check_baseline(baseline)
     return run.result()

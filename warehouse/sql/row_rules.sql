@@ -33,7 +33,7 @@ abs({column}) < {zero}
 -- explains: zip state city
 -- finding: {count} value(s) of {table}.{column} are no ZIP codes: no state has their first three digits
 -- remedy: leave rows of totals and tests out; correct the others in the source
-left({column}, 3) NOT IN ({prefixes})
+left({column}, 3) IN ({unassigned})
 
 -- name: placeholder_name
 -- City and county names must not be placeholders, numbers, or words for tests and totals.

@@ -20,14 +20,13 @@ from tests.support.drops import (
     write_wide_drop,
 )
 from tests.warehouse.comparisons import UNCHANGED, figure
-from tests.warehouse.helpers import publish
+from tests.warehouse.helpers import connect, publish
 from warehouse.compare.release_comparison import compare, compare_releases, write_release_changes
 from warehouse.drops.messages import ReadRequest
 from warehouse.drops.pipeline import read_drop
 from warehouse.releases.catalog import Catalog
 from warehouse.schema.comparison import CHANGE_STEPS, SIZE_STEPS, Comparison, FigureChange, Mover, RecordChanges
 from warehouse.schema.errors import CatalogError
-from warehouse.sql import connections
 
 
 def published(catalog: Catalog, folder: Path, **tables: Any) -> str:
@@ -51,7 +50,7 @@ def differing(tmp_path: Path, **tables: Any) -> Comparison:
 
 
 def differing_drops(tmp_path: Path, old: dict[str, Any], new: dict[str, Any]) -> Comparison:
-    with connections.connect() as connection:
+    with connect() as connection:
         return compare(connection, tables_of(tmp_path / "old", **old), tables_of(tmp_path / "new", **new), 2024)
 
 
@@ -83,7 +82,7 @@ def test_projects_are_compared_by_their_ids(tmp_path: Path) -> None:
     """One is new, one is gone, one has another status, one is as it was."""
     old = [project("A-1"), project("A-2"), project("A-3", status="Proposed")]
     new = [project("A-3"), project("A-1"), project("A-4")]
-    with connections.connect() as connection:
+    with connect() as connection:
         folders = tables_of(tmp_path / "old", projects=old), tables_of(tmp_path / "new", projects=new)
         found = compare(connection, *folders, 2024).records
     assert found == {
@@ -103,7 +102,7 @@ def test_states_that_lose_all_their_projects_are_counted(tmp_path: Path) -> None
     """If they had 50 or more."""
     old = [project(f"A-{number}") for number in range(50)] + [project("B-1", state_code="NY", zip_code=None)]
     new = [project("A-100"), project("B-2", state_code="NY", zip_code=None)]
-    with connections.connect() as connection:
+    with connect() as connection:
         folders = tables_of(tmp_path / "old", projects=old), tables_of(tmp_path / "new", projects=new)
         (found,) = compare(connection, *folders, 2024).records.values()
     assert found.emptied == {old[0]["state_code"]: 50}
@@ -236,7 +235,7 @@ def test_at_most_ten_movers_are_named(tmp_path: Path) -> None:
         rows = [people(place["zip_code"], 2023, number * factor) for number, place in enumerate(places, 1)]
         return {"locations": [*LOCATIONS, *places], "population": rows}
 
-    with connections.connect() as connection:
+    with connect() as connection:
         folders = tables_of(tmp_path / "old", **drop(1)), tables_of(tmp_path / "new", **drop(2))
         found = compare(connection, *folders, 2024)
     assert [mover.new - mover.old for mover in found.movers] == list(range(12, 2, -1))
@@ -304,7 +303,7 @@ def test_projects_that_nothing_would_find_any_more_are_gone(tmp_path: Path) -> N
     old = [project("A-1"), project("A-2"), project("A-3", zip_code="58601", city_name=None), project("A-4")]
     new = [project("A-1"), project("A-2", zip_code=None, city_name="-"), old[2], {**project("A-4"), "project_id": None}]
     places = [row for row in LOCATIONS if row["zip_code"] != "58601"]
-    with connections.connect() as connection:
+    with connect() as connection:
         before = tables_of(tmp_path / "old", projects=old)
         found = compare(connection, before, tables_of(tmp_path / "new", projects=new, locations=places), 2024).records
     assert found["development_projects"].lost_samples == ("A-2", "A-3", "A-4")

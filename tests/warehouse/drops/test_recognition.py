@@ -23,15 +23,14 @@ from tests.support.drops import (
     write_table,
     write_wide_drop,
 )
-from tests.warehouse.helpers import errors, examine, finding
+from tests.warehouse.helpers import connect, errors, examine, finding
 from warehouse.drops.collection import collect
 from warehouse.drops.recognition import Recognised, recognise
 from warehouse.schema.findings import make_report
-from warehouse.sql import connections
 
 
 def recognised(path: Path) -> Recognised:
-    return recognise(connections.connect(), collect([str(path)]))
+    return recognise(connect(), collect([str(path)]))
 
 
 def tables(path: Path) -> dict[str, str]:

@@ -1,17 +1,15 @@
 """A value that does not fit its column is explained by how it looks, with a remedy for that cause."""
 
-from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from tests.support.drops import HOUSING, LOCATIONS, homes, location, people, write_drop, write_table
-from tests.warehouse.helpers import examine
+from tests.warehouse.helpers import connect, examine
 from warehouse.rules.causes import CAUSES, causes_of
 from warehouse.schema.findings import Finding
 from warehouse.schema.tables import ColumnKind
-from warehouse.sql import connections
 
 EXPLAINED: tuple[tuple[ColumnKind, str, str | None], ...] = (
     ("zip", "3643", "leading zero lost"),
@@ -96,12 +94,9 @@ EXPLAINED: tuple[tuple[ColumnKind, str, str | None], ...] = (
 )
 
 
-_connected = cache(connections.connect)
-
-
 @pytest.mark.parametrize(("kind", "value", "cause"), EXPLAINED)
 def test_a_value_is_explained_by_how_it_looks(kind: ColumnKind, value: str, cause: str | None) -> None:
-    with _connected().cursor() as connection:
+    with connect() as connection:
         matching = [
             one.name
             for one in causes_of(kind)

@@ -1,19 +1,16 @@
 """What sources' words mean."""
 
-from functools import cache
 from typing import get_args
 
 import pytest
 
+from tests.warehouse.helpers import connect
 from warehouse import sql
 from warehouse.schema.vocabulary import PROJECT_STATUSES, ProjectStatus
-from warehouse.sql import connections
-
-_connected = cache(connections.connect)
 
 
 def folded(word: str) -> str:
-    row = _connected().execute(f"SELECT {sql.statement('folded_text', value='$1')}", [word]).fetchone()
+    row = connect().execute(f"SELECT {sql.statement('folded_text', value='$1')}", [word]).fetchone()
     assert row is not None
     return str(row[0])
 
