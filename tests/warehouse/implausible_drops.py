@@ -454,6 +454,26 @@ def _another_start_in_a_county(country: Country) -> None:
             country.figures[name][row] = country.figures[name][row] and country.figures[name][row] * 8 // 10
 
 
+def _a_county_sorted_apart(country: Country) -> None:
+    """The latest count and the forecasts of a county are in another order than those before."""
+    rows = country.rows_in("CA")[:30]
+    for row in rows:
+        for name, value in zip(COUNTY, ("First County", "06001"), strict=True):
+            country.places[name][row] = value
+    for name in (COUNTED[-1], *FORECAST):
+        column = country.figures[name]
+        for row, value in zip(rows, [column[row] for row in reversed(rows)], strict=True):
+            column[row] = value
+
+
+def _growth_applied_twice(country: Country) -> None:
+    for row in country.rows_in("TX"):
+        last = country.figures[COUNTED[-1]][row]
+        for name in FORECAST:
+            column = country.figures[name]
+            column[row] = last and column[row] and round(column[row] ** 2 / last)
+
+
 def _growth_cut(country: Country) -> None:
     """A growth in per cent was taken for a share, and cut at 3%."""
     figures = country.figures
@@ -647,7 +667,7 @@ ORDER = _mistakes(
     ("county-names-shuffled", "county-half-moved", "CA", shuffle("county_name", "CA")),
     ("county-codes-late-by-one", "county-half-moved", "shifted against each other", _county_codes_late),
     ("counties-shuffled", "county-of-other-state", "county code of another state", shuffle(COUNTY)),
-    ("points-shuffled-in-a-state", "moved-place", "CA", shuffle(POINT, "CA")),
+    ("points-shuffled-in-a-state", "point-exchanged", "CA", shuffle(POINT, "CA")),
     ("aliases-shifted", "primary-alias-differs", "aliases or cities may be shuffled", _aliases_shifted),
     ("a-name-for-another-town", "alias-moved", "now in", _an_alias_moved),
     (
@@ -753,6 +773,13 @@ SCALE = _mistakes(
         "states-apart",
         "-3.0% in nearly every ZIP code",
         scale(census(2022), 0.97, "TX", "OH", "CT", "FL"),
+    ),
+    ("growth-applied-twice", "growth-apart", "times the trend", _growth_applied_twice),
+    (
+        "homes-of-middling-places-more",
+        "figures-altered",
+        "changed by over 8%",
+        edit(HOMES[1], lambda homes: round(homes * 1.12) if 800 < homes < 1300 else homes),
     ),
     ("forecasts-with-the-wrong-sign", "forecast-against-trend", "in CA", _against_the_trend),
     ("a-state-of-another-quarter", "states-apart", "-2.5% in nearly every ZIP code", scale(census(2022), 0.975, "TX")),
@@ -1061,6 +1088,7 @@ PARTS += _mistakes(
         "a part of the aliases",
         lambda country: country.keep_aliases(lambda zip_code: zip_code < "5"),
     ),
+    ("a-county-sorted-apart", "series-shuffled", "in First County, CA", _a_county_sorted_apart),
     ("forecasts-of-a-county-from-another-year", "forecast-apart", "in First County, CA", _another_start_in_a_county),
     ("a-year-too-small-at-first", "series-drift", "population 2019 in CA: ", scale(census(2019), 0.942, "CA")),
     ("demand-nearly-flat", "repeated-figure", "a rate of growth be 100 times too small", _demand_nearly_flat),

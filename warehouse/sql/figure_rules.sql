@@ -478,6 +478,33 @@ FROM drift_of('area_figures')
 -- cause: small monthly changes may add up
 FROM drift_of('baseline_figures')
 
+-- name: figures_altered
+-- Share of the larger ZIP codes whose figure of a past year changed by over 8%.
+-- Of 500 or more. A revision of past years changes few figures so far; a disaster does in few places.
+-- rule: totals limit=0.1 by_state=false
+-- finding: figures of past years changed by over 8% in many ZIP codes
+-- cause: a part of them may be from another source, of another year, or multiplied
+SELECT figure, sum(altered) / sum(large) AS measured, sum(altered)::BIGINT AS count, format('{:,} of {:,} ZIP codes', count, sum(large)::BIGINT) AS detail
+FROM state_figures WHERE NOT open GROUP BY figure HAVING sum(large) >= 20
+
+-- name: growth_apart
+-- How much faster a state's forecasts grow or shrink than those of most states, each as a multiple of the last six counted years.
+-- Medians of ZIP codes of 500 people or more. Only if this multiple is the same in most states: another model may know other rates.
+-- rule: totals limit=0.5 applies=drop derived=true
+-- finding: forecasts grow by a larger multiple of the trend than in other states
+-- cause: a rate of growth may have been applied twice, or be that of other years or places
+WITH multiples AS (
+    SELECT l.state, any_value(a.figure) AS figure, count(*) AS count,
+           median(abs(ln(a.new / l.new)) / (a.ordinal - l.ordinal)) / nullif(median(abs(ln(l.new / f.new)) / 6), 0) AS multiple
+    FROM placed_figures l JOIN placed_figures f ON f.zip = l.zip AND f.ordinal = l.ordinal - 6 JOIN placed_figures a ON a.zip = l.zip AND a.ordinal > l.ordinal
+    WHERE l.ordinal = (SELECT max(ordinal) FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open))
+        AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND least(l.new, f.new, a.new) >= 500
+    GROUP BY l.state HAVING count(*) >= 20
+)
+SELECT state, figure, multiple / usual[2] - 1 AS measured, count, format('{:.2f} times the trend, {:.2f} elsewhere', multiple, usual[2]) AS detail
+FROM (SELECT *, quantile_cont(multiple, [0.2, 0.5, 0.8]) OVER () AS usual, count(*) OVER () AS states FROM multiples)
+WHERE states >= 8 AND usual[3] - usual[1] < 0.3 * usual[2]
+
 -- name: zeros_in_series
 -- ZIP codes whose figure is 0 in one year, and 500 or more in the year before or after.
 -- In states whose total stays, less those that go the other way. In real drops, at most 6 are.
@@ -493,13 +520,17 @@ FROM (SELECT figure, before, coalesce(sum(zeros) FILTER (2 * new_total > old_tot
 GROUP BY 1
 
 -- name: series_shuffled
--- 1 minus the correlation of a year with the year before in a state, both as logarithms.
--- In real drops, likeness is 0.97 or more.
+-- 1 minus the correlation of a year with the year before in a state, both as logarithms; in a county, if it is over 0.4.
+-- In real drops, likeness is 0.97 or more in states, 0.8 or more in counties.
 -- rule: totals limit=0.1 applies=drop derived=true
 -- finding: years do not correlate with the year before
 -- cause: a year may be shuffled among ZIP codes, or be another column
-SELECT state, figure, 1 - likeness AS measured, pairs AS count, format('likeness {:.2f} to {}', likeness, before) AS detail
+SELECT state, NULL::INTEGER AS county, figure, 1 - likeness AS measured, pairs AS count, format('likeness {:.2f} to {}', likeness, before) AS detail
 FROM state_series WHERE pairs >= 20
+UNION ALL
+SELECT n.state, n.county, any_value(n.figure), 1 - corr(ln(b.new), ln(n.new)), count(*), format('likeness {:.2f} to {}', corr(ln(b.new), ln(n.new)), any_value(b.figure))
+FROM placed_figures n JOIN placed_figures b ON b.zip = n.zip AND b.ordinal = n.ordinal - 1 AND least(b.new, n.new) >= 500
+GROUP BY n.state, n.county, n.ordinal HAVING count(*) >= 20 AND corr(ln(b.new), ln(n.new)) < 0.6
 
 -- name: series_leap
 -- Larger ZIP codes whose figure grows or shrinks more than fivefold from one year to the next.

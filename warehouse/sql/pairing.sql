@@ -134,7 +134,7 @@ WHERE CASE level WHEN 'country' THEN lost > 0
 
 -- name: figures_by_state
 -- For each state and figure, over ZIP codes that have it in both releases: likeness (correlation of logarithms, where there
--- are 200 or more; 0 if all are the same), how many of those of 500 or more moved, shrank and grew, and by what share most
+-- are 200 or more; 0 if all are the same), how many of those of 500 or more moved, by over a third or by over 8%, shrank and grew, and by what share most
 -- moved. Figures that moved by more than 20 times do not count toward likeness: a few of them are absurd, many are in another
 -- unit.
 CREATE OR REPLACE TEMP TABLE state_figures AS
@@ -142,6 +142,7 @@ SELECT * EXCLUDE (spread), exp(spread[2]) - 1 AS share, spread[3] - spread[1] AS
 FROM (SELECT state, any_value(figure) AS figure, any_value(open) AS open, count(*) FILTER (is_pair) AS pairs,
              coalesce(nullif(corr(ln(old), ln(new)) FILTER (is_pair), 'NaN'), 0) AS likeness,
              count(*) FILTER (is_large) AS large, count(*) FILTER (is_large AND abs(ln((new + 1) / (old + 1))) > 0.3) AS moved,
+             count(*) FILTER (is_large AND abs(ln((new + 1) / (old + 1))) > 0.08) AS altered,
              count(*) FILTER (is_large AND new < 0.9 * old) AS shrunk, count(*) FILTER (is_large AND old < 0.9 * new) AS grown,
              quantile_cont(ln(new / old), [0.1, 0.5, 0.9]) FILTER (is_large AND least(old, new) > 0) AS spread
       FROM (SELECT *, greatest(old, new) >= 500 AS is_large, least(old, new) >= 200 AND old <= 20 * new AND new <= 20 * old AS is_pair

@@ -127,6 +127,17 @@ WITH points AS (
 SELECT state, zip_code, 'latitude, longitude' AS "column", format('{} at {:.4f}, {:.4f}', city_name, latitude, longitude) AS value
 FROM new_places SEMI JOIN points USING (latitude, longitude)
 
+-- name: point_exchanged
+-- Share of the ZIP codes that have the former coordinates of another one, which has others now, and are over a kilometre from their own.
+-- rule: places limit=0.0005 applies=release
+-- among: new_places
+-- of: point
+-- finding: have the former coordinates of another one, which has others now
+-- cause: coordinates may be shuffled or shifted among ZIP codes
+SELECT DISTINCT ON (c.zip_code) c.state, c.zip_code, 'latitude, longitude' AS "column", format('{} at {:.4f}, {:.4f}, as {} was', c.city_name, c.latitude, c.longitude, o.zip_code) AS value
+FROM changed_places c JOIN changed_places o ON o.was_latitude = c.latitude AND o.was_longitude = c.longitude AND (o.latitude, o.longitude) <> (o.was_latitude, o.was_longitude)
+WHERE greatest(abs(c.latitude - c.was_latitude), abs(c.longitude - c.was_longitude)) > 0.01
+
 -- name: shared_point
 -- Share of the ZIP codes at the same point as another one, and not there before.
 -- In real drops, 9% are, and 62% in DC: post office boxes beside their town.
