@@ -18,6 +18,17 @@ SELECT state, figure, count(*) FILTER (new > old AND new % old = 0 AND new <= 20
 FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL GROUP BY state, figure HAVING count(*) >= 20 AND measured < 0.95
     AND count(DISTINCT new // old) FILTER (new > old AND new % old = 0 AND new <= 20 * old) > 1
 
+-- name: demand_of_another_year
+-- How much the growth from homes to demand was multiplied in the counties of the country or of a state, if they keep their order.
+-- In real drops, by 0.89 to 1.09 where they do; where growth is small, new rates may multiply it by 1.6.
+-- rule: totals limit=0.3 state_factor=2
+-- finding: demand grows from homes by the same multiple of its growth before, in every county
+-- cause: it may be that of another year, or the rate of growth may be applied too often
+SELECT state, 'est_total_home_demand_2030' AS figure, abs(regr_slope(now, was) - 1) AS measured, sum(places)::BIGINT AS count,
+       format('{:.2f} times the growth', regr_slope(now, was)) AS detail
+FROM county_growth GROUP BY GROUPING SETS ((), (state)) HAVING count(*) >= CASE WHEN GROUPING(state) = 0 THEN 9 ELSE 20 END AND corr(now, was) > 0.9
+QUALIFY state IS NULL OR coalesce(max(measured) FILTER (state IS NULL) OVER (), 0) <= {limit}
+
 -- name: uniform_scale
 -- Share by which a figure changed uniformly in nearly every ZIP code of a state; over 15% in a county, while the state stays.
 -- rule: totals limit=0.03 open_factor=5
@@ -48,6 +59,20 @@ SELECT d.state, d.figure, avg((2 * d.new < h.old AND abs(d.new - greatest(0, d.o
 FROM placed_figures d JOIN placed_figures h ON h.zip = d.zip AND h.figure = 'tot_home_available_2023'
 WHERE d.figure = 'est_total_home_demand_2030' AND d.old >= 500 AND d.new IS NOT NULL GROUP BY d.state, d.figure HAVING count(*) >= 20
 
+-- name: figures_rounded
+-- Share of a state's larger figures that are multiples of 5; in a county, all of ten or more.
+-- Of 200 or more, and 30 different ones in a state. In real drops, 21% are.
+-- rule: totals limit=0.6 applies=drop
+-- finding: figures are rounded
+-- cause: they may be rounded, or from a summary
+SELECT a.state, a.county, any_value(a.figure) AS figure, any_value(a.fives / a.larger) AS measured, any_value(a.fives)::BIGINT AS count,
+       format('{:.0f}% are multiples of {}', 100 * measured, CASE WHEN avg((p.new % 1000 = 0)::INTEGER) > 0.6 THEN 1000 WHEN avg((p.new % 100 = 0)::INTEGER) > 0.6 THEN 100
+                                                                 WHEN avg((p.new % 10 = 0)::INTEGER) > 0.6 THEN 10 ELSE 5 END) AS detail
+FROM area_figures a JOIN placed_figures p ON p.ordinal = a.ordinal AND p.state = a.state AND p.new >= 200
+WHERE (a.county IS NULL OR p.county = a.county)
+    AND CASE a.level WHEN 'state' THEN a.fives > {limit} * a.larger WHEN 'county' THEN a.larger >= 10 AND a.fives = a.larger END
+GROUP BY a.state, a.county, a.ordinal HAVING count(DISTINCT p.new) >= CASE WHEN a.county IS NULL THEN 30 ELSE 8 END
+
 -- name: zeros_gained
 -- Share of a state's ZIP codes whose figure became 0, from any value, unless half as many went the other way: those are shuffled.
 -- In real drops, at most 5 do, 1.4% of a state.
@@ -57,19 +82,17 @@ WHERE d.figure = 'est_total_home_demand_2030' AND d.old >= 500 AND d.new IS NOT 
 SELECT state, figure, zeroed / pairs AS measured, zeroed AS count, format('{} of {} ZIP codes', zeroed, pairs) AS detail
 FROM area_figures WHERE level = 'state' AND zeroed >= 20 AND zeroed > 2 * unzeroed
 
--- name: figures_rounded
--- Share of a state's larger figures that are multiples of 5; in a county, all of ten or more.
--- Of 200 or more, and 30 different ones in a state. In real drops, 21% are.
--- rule: totals limit=0.6 applies=drop
--- finding: figures are rounded
--- cause: they may be rounded, or from a summary
-SELECT a.state, a.county, any_value(a.figure) AS figure, any_value(a.fives / a.larger) AS measured, any_value(a.fives)::BIGINT AS count,
-       format('{:.0f}% are multiples of {}', 100 * measured, CASE WHEN avg((p.new % 100 = 0)::INTEGER) > 0.6 THEN 100
-                                                                 WHEN avg((p.new % 10 = 0)::INTEGER) > 0.6 THEN 10 ELSE 5 END) AS detail
-FROM area_figures a JOIN placed_figures p ON p.ordinal = a.ordinal AND p.state = a.state AND p.new >= 200
-WHERE (a.county IS NULL OR p.county = a.county)
-    AND CASE a.level WHEN 'state' THEN a.fives > {limit} * a.larger WHEN 'county' THEN a.larger >= 10 AND a.fives = a.larger END
-GROUP BY a.state, a.county, a.ordinal HAVING count(DISTINCT p.new) >= CASE WHEN a.county IS NULL THEN 30 ELSE 8 END
+-- name: forecast_apart
+-- Share of the larger ZIP codes of a state or county whose forecast is over 10% from the year before, which is near the year before it.
+-- Up to about 60%: more is another unit. In real drops, none is.
+-- rule: totals limit=0.25 applies=drop derived=true
+-- finding: forecasts do not continue the counts
+-- cause: they may start from another year, or be in another order
+SELECT f.state, f.county, any_value(f.figure) AS figure, avg((abs(ln(f.new / l.new)) BETWEEN 0.1 AND 0.5 AND abs(ln(l.new / b.new)) < 0.1)::INTEGER) AS measured, count(*) AS count,
+       format('{:.0f}% of ZIP codes, from {}', 100 * measured, any_value(l.figure)) AS detail
+FROM placed_figures f JOIN placed_figures l ON l.zip = f.zip AND l.ordinal = f.ordinal - 1 JOIN placed_figures b ON b.zip = f.zip AND b.ordinal = f.ordinal - 2
+WHERE f.ordinal BETWEEN (SELECT min(ordinal) + 1 FROM known_figures WHERE open) AND 9999 AND least(f.new, l.new, b.new) >= 500
+GROUP BY GROUPING SETS ((f.state, f.ordinal), (f.state, f.county, f.ordinal)) HAVING count(*) >= 20
 
 -- name: forecast_against_trend
 -- How far a state's forecasts grow where its counts shrink: minus the correlation of both growths.
@@ -99,18 +122,6 @@ SELECT * EXCLUDE (key, ours) FROM keys
 WHERE key IN (SELECT key FROM keys GROUP BY key
               HAVING any_value(new) >= 1000 AND count(*) > 6 * {limit} OR count(old) > 100 AND max(old) - min(old) > 10)
     OR ours IN (SELECT ours FROM keys WHERE new >= 100 GROUP BY ours HAVING count(ours) > {limit})
-
--- name: forecast_apart
--- Share of the larger ZIP codes of a state or county whose forecast is over 10% from the year before, which is near the year before it.
--- Up to about 60%: more is another unit. In real drops, none is.
--- rule: totals limit=0.25 applies=drop derived=true
--- finding: forecasts do not continue the counts
--- cause: they may start from another year, or be in another order
-SELECT f.state, f.county, any_value(f.figure) AS figure, avg((abs(ln(f.new / l.new)) BETWEEN 0.1 AND 0.5 AND abs(ln(l.new / b.new)) < 0.1)::INTEGER) AS measured, count(*) AS count,
-       format('{:.0f}% of ZIP codes, from {}', 100 * measured, any_value(l.figure)) AS detail
-FROM placed_figures f JOIN placed_figures l ON l.zip = f.zip AND l.ordinal = f.ordinal - 1 JOIN placed_figures b ON b.zip = f.zip AND b.ordinal = f.ordinal - 2
-WHERE f.ordinal BETWEEN (SELECT min(ordinal) + 1 FROM known_figures WHERE open) AND 9999 AND least(f.new, l.new, b.new) >= 500
-GROUP BY GROUPING SETS ((f.state, f.ordinal), (f.state, f.county, f.ordinal)) HAVING count(*) >= 20
 
 -- name: figures_exchanged
 -- How much closer a figure is to the old values of another figure than to its own; 100%: it equals them.
@@ -276,7 +287,7 @@ WITH means AS (
 SELECT figure, share - avg(share) OVER () AS measured, count, format('{:.0f}% of ZIP codes', 100 * share) AS detail FROM means
 
 -- name: people_left_out
--- Share of the changed figures that fell, if a sixth of all changed, and 20 or more of them fell by over half; of most figures, not a tenth did.
+-- Share of the changed figures that fell, if a twentieth of all changed, and 20 or more of them fell by over half; of most figures, not a tenth did.
 -- A disaster or a closed base changes few ZIP codes; a revision raises some.
 -- rule: totals limit=0.98 by_state=false
 -- finding: figures fell in many ZIP codes, some by over half, and rose in none
@@ -285,7 +296,7 @@ SELECT figure, fell / changed AS measured, fell AS count, format('{:,} of {:,} Z
 FROM (SELECT figure, count(*) AS pairs, count(*) FILTER (new <> old) AS changed, count(*) FILTER (new < old) AS fell,
              count(*) FILTER (2 * new < old AND old >= 500) AS halved
       FROM placed_figures WHERE old IS NOT NULL AND new IS NOT NULL GROUP BY figure)
-WHERE 6 * changed > pairs AND halved >= 20 AND (10 * halved < fell OR 2 * changed < pairs)
+WHERE 20 * changed > pairs AND halved >= 20 AND (10 * halved < fell OR 2 * changed < pairs)
 
 -- name: figures_misplaced
 -- ZIP codes of a state whose figure changed by over a third and is the former one of another ZIP code there, if most such figures are.
@@ -306,7 +317,7 @@ GROUP BY state, figure HAVING measured > 0.6 * count(*)
 -- Real revisions: 0.995 or more.
 -- rule: totals limit=0.04 open_factor=2
 -- finding: figures no longer correlate with their old values
--- cause: they may be shuffled or shifted among ZIP codes
+-- cause: they may be shuffled or shifted among ZIP codes, or joined by another key, such as a name
 SELECT state, figure, 1 - likeness AS measured, pairs AS count, format('likeness {:.2f} over {} ZIP codes', likeness, pairs) AS detail
 FROM state_figures WHERE pairs >= 20 AND (greatest(shrunk, grown) < 0.85 * large OR likeness < 0.5)
 
@@ -355,17 +366,6 @@ FROM state_figures WHERE large >= 20
 -- finding: figures became absurdly large
 -- cause: they may be in another unit, those of another place, or measure something else
 SELECT * FROM placed_figures WHERE new >= 5000 AND new > 20 * old
-
--- name: demand_of_another_year
--- How much the growth from homes to demand was multiplied in the counties of the country or of a state, if they keep their order.
--- In real drops, by 0.89 to 1.09 where they do; where growth is small, new rates may multiply it by 1.6.
--- rule: totals limit=0.3 state_factor=2
--- finding: demand grows from homes by the same multiple of its growth before, in every county
--- cause: it may be that of another year
-SELECT state, 'est_total_home_demand_2030' AS figure, abs(regr_slope(now, was) - 1) AS measured, sum(places)::BIGINT AS count,
-       format('{:.2f} times the growth', regr_slope(now, was)) AS detail
-FROM county_growth GROUP BY GROUPING SETS ((), (state)) HAVING count(*) >= CASE WHEN GROUPING(state) = 0 THEN 9 ELSE 20 END AND corr(now, was) > 0.9
-QUALIFY state IS NULL OR coalesce(max(measured) FILTER (state IS NULL) OVER (), 0) <= {limit}
 
 -- name: demand_growth
 -- Share of a state's larger counties whose growth from homes to demand changed by over three points, if it hardly agrees with the growth before.
@@ -422,7 +422,7 @@ HAVING count >= 5 AND measured > 2 * coalesce(avg((new IS NULL)::INTEGER) FILTER
 -- of: coverage
 -- explains: total
 -- finding: figures are missing
--- cause: a part of the export may be missing, or a join lost rows
+-- cause: a part of the export may be missing, a filter or a join may have lost rows, or ZIP codes may be changed
 FROM losses_of('area_figures')
 
 -- name: coverage_gained
@@ -558,7 +558,7 @@ WHERE steps[3] - steps[1] < 0.25 * abs(steps[2]) QUALIFY NOT coalesce(steps[2] *
 -- In real drops, at most 2.4%. If only the first step is far, or the step before went back half as far, the year before is the odd one; a step back is none.
 -- rule: totals limit=0.06 applies=drop derived=true
 -- finding: state totals jump from one year to the next
--- cause: a year may be incomplete, count something else, such as occupied homes, or be in another unit or from another source
+-- cause: a year may be incomplete, added up twice, count something else, such as occupied homes, or be in another unit or from another source
 SELECT state, CASE WHEN prior IS NULL AND NOT coalesce(abs(next) > {limit}, false) OR prior * sign(step) < -abs(step) / 2
                    THEN before ELSE figure END AS figure, abs(step) AS measured,
        pairs AS count, format('{:,} in {}, after {:,} in {} ({:+.1f}%)', new_total::BIGINT, right(s.figure, 4), old_total::BIGINT, right(before, 4), 100 * step * gap) AS detail

@@ -102,7 +102,8 @@ LEFT JOIN paired_places p USING (zip)
 CREATE OR REPLACE TEMP TABLE {table} AS
 WITH counties AS (
     SELECT state, county, ordinal, any_value(figure) AS figure, count(old) AS old_count, count(new) AS new_count,
-           count(*) FILTER (old >= 10 AND new IS NULL) AS lost, count(*) FILTER (old IS NOT NULL AND new IS NOT NULL) AS pairs,
+           count(*) FILTER (old >= 10 AND new IS NULL) AS lost,
+           coalesce(sum(old) FILTER (old >= 10 AND new IS NULL), 0) AS lost_total, count(*) FILTER (old IS NOT NULL AND new IS NOT NULL) AS pairs,
            sum(old) FILTER (new IS NOT NULL) AS old_total, sum(new) FILTER (old IS NOT NULL) AS new_total,
            count(*) FILTER (old <> new) AS changed, count(*) FILTER (old > 0 AND new = 0) AS zeroed, count(*) FILTER (old = 0 AND new > 0) AS unzeroed,
            count(*) FILTER (new <> current) AS moved, count(*) FILTER (new <> current AND new = old) AS returned,
@@ -125,7 +126,8 @@ FROM query_table(areas) WHERE level = 'country' AND old_total > 0 OR level = 'st
 -- The ZIP codes of a table of `area_figures` that lost a figure which others keep: in the country, in states, and most of a
 -- county. If a county has nearly all losses of its state, the state itself is left out.
 CREATE OR REPLACE TEMP MACRO losses_of(areas) AS TABLE
-SELECT state, county, figure, lost / old_count AS measured, lost AS count, format('{:,} of {:,} ZIP codes', lost, old_count) AS detail
+SELECT state, county, figure, lost / old_count AS measured, lost AS count,
+       format('{:,} of {:,} ZIP codes, which had {:,} on average', lost, old_count, (lost_total / lost)::BIGINT) AS detail
 FROM (SELECT *, max(CASE WHEN level = 'county' AND old_count >= 10 AND 2 * lost > old_count THEN lost END) OVER (PARTITION BY state, figure) AS in_county
       FROM query_table(areas) WHERE figure IN (SELECT figure FROM query_table(areas) WHERE level = 'country' AND new_count > 0))
 WHERE CASE level WHEN 'country' THEN lost > 0
