@@ -18,17 +18,6 @@ SELECT state, figure, count(*) FILTER (new > old AND new % old = 0 AND new <= 20
 FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL GROUP BY state, figure HAVING count(*) >= 20 AND measured < 0.95
     AND count(DISTINCT new // old) FILTER (new > old AND new % old = 0 AND new <= 20 * old) > 1
 
--- name: demand_of_another_year
--- How much the growth from homes to demand was multiplied in the counties of the country or of a state, if they keep their order.
--- In real drops, by 0.89 to 1.09 where they do; where growth is small, new rates may multiply it by 1.6.
--- rule: totals limit=0.3 state_factor=2
--- finding: demand grows from homes by the same multiple of its growth before, in every county
--- cause: it may be that of another year, or the rate of growth may be applied too often
-SELECT state, 'est_total_home_demand_2030' AS figure, abs(regr_slope(now, was) - 1) AS measured, sum(places)::BIGINT AS count,
-       format('{:.2f} times the growth', regr_slope(now, was)) AS detail
-FROM county_growth GROUP BY GROUPING SETS ((), (state)) HAVING count(*) >= CASE WHEN GROUPING(state) = 0 THEN 9 ELSE 20 END AND corr(now, was) > 0.9
-QUALIFY state IS NULL OR coalesce(max(measured) FILTER (state IS NULL) OVER (), 0) <= {limit}
-
 -- name: uniform_scale
 -- Share by which a figure changed uniformly in nearly every ZIP code of a state; over 15% in a county, while the state stays.
 -- rule: totals limit=0.03 open_factor=5
@@ -82,18 +71,6 @@ GROUP BY a.state, a.county, a.ordinal HAVING count(DISTINCT p.new) >= CASE WHEN 
 SELECT state, figure, zeroed / pairs AS measured, zeroed AS count, format('{} of {} ZIP codes', zeroed, pairs) AS detail
 FROM area_figures WHERE level = 'state' AND zeroed >= 20 AND zeroed > 2 * unzeroed
 
--- name: forecast_apart
--- Share of the larger ZIP codes of a state or county whose forecast is over 10% from the year before, which is near the year before it.
--- Up to about 60%: more is another unit. In real drops, none is.
--- rule: totals limit=0.25 applies=drop derived=true
--- finding: forecasts do not continue the counts
--- cause: they may start from another year, or be in another order
-SELECT f.state, f.county, any_value(f.figure) AS figure, avg((abs(ln(f.new / l.new)) BETWEEN 0.1 AND 0.5 AND abs(ln(l.new / b.new)) < 0.1)::INTEGER) AS measured, count(*) AS count,
-       format('{:.0f}% of ZIP codes, from {}', 100 * measured, any_value(l.figure)) AS detail
-FROM placed_figures f JOIN placed_figures l ON l.zip = f.zip AND l.ordinal = f.ordinal - 1 JOIN placed_figures b ON b.zip = f.zip AND b.ordinal = f.ordinal - 2
-WHERE f.ordinal BETWEEN (SELECT min(ordinal) + 1 FROM known_figures WHERE open) AND 9999 AND least(f.new, l.new, b.new) >= 500
-GROUP BY GROUPING SETS ((f.state, f.ordinal), (f.state, f.county, f.ordinal)) HAVING count(*) >= 20
-
 -- name: forecast_against_trend
 -- How far a state's forecasts grow where its counts shrink: minus the correlation of both growths.
 -- Growth to the last forecast, and over the last five or six counted years. In real drops, the correlation is 0.38 or more.
@@ -122,6 +99,18 @@ SELECT * EXCLUDE (key, ours) FROM keys
 WHERE key IN (SELECT key FROM keys GROUP BY key
               HAVING any_value(new) >= 1000 AND count(*) > 6 * {limit} OR count(old) > 100 AND max(old) - min(old) > 10)
     OR ours IN (SELECT ours FROM keys WHERE new >= 100 GROUP BY ours HAVING count(ours) > {limit})
+
+-- name: forecast_apart
+-- Share of the larger ZIP codes of a state or county whose forecast is over 10% from the year before, which is near the year before it.
+-- Up to about 60%: more is another unit. In real drops, none is.
+-- rule: totals limit=0.25 applies=drop derived=true
+-- finding: forecasts do not continue the counts
+-- cause: they may start from another year, or be in another order
+SELECT f.state, f.county, any_value(f.figure) AS figure, avg((abs(ln(f.new / l.new)) BETWEEN 0.1 AND 0.5 AND abs(ln(l.new / b.new)) < 0.1)::INTEGER) AS measured, count(*) AS count,
+       format('{:.0f}% of ZIP codes, from {}', 100 * measured, any_value(l.figure)) AS detail
+FROM placed_figures f JOIN placed_figures l ON l.zip = f.zip AND l.ordinal = f.ordinal - 1 JOIN placed_figures b ON b.zip = f.zip AND b.ordinal = f.ordinal - 2
+WHERE f.ordinal BETWEEN (SELECT min(ordinal) + 1 FROM known_figures WHERE open) AND 9999 AND least(f.new, l.new, b.new) >= 500
+GROUP BY GROUPING SETS ((f.state, f.ordinal), (f.state, f.county, f.ordinal)) HAVING count(*) >= 20
 
 -- name: figures_exchanged
 -- How much closer a figure is to the old values of another figure than to its own; 100%: it equals them.
@@ -366,6 +355,17 @@ FROM state_figures WHERE large >= 20
 -- finding: figures became absurdly large
 -- cause: they may be in another unit, those of another place, or measure something else
 SELECT * FROM placed_figures WHERE new >= 5000 AND new > 20 * old
+
+-- name: demand_of_another_year
+-- How much the growth from homes to demand was multiplied in the counties of the country or of a state, if they keep their order.
+-- In real drops, by 0.89 to 1.09 where they do; where growth is small, new rates may multiply it by 1.6.
+-- rule: totals limit=0.3 state_factor=2
+-- finding: demand grows from homes by the same multiple of its growth before, in every county
+-- cause: it may be that of another year, or the rate of growth may be applied too often
+SELECT state, 'est_total_home_demand_2030' AS figure, abs(regr_slope(now, was) - 1) AS measured, sum(places)::BIGINT AS count,
+       format('{:.2f} times the growth', regr_slope(now, was)) AS detail
+FROM county_growth GROUP BY GROUPING SETS ((), (state)) HAVING count(*) >= CASE WHEN GROUPING(state) = 0 THEN 9 ELSE 20 END AND corr(now, was) > 0.9
+QUALIFY state IS NULL OR coalesce(max(measured) FILTER (state IS NULL) OVER (), 0) <= {limit}
 
 -- name: demand_growth
 -- Share of a state's larger counties whose growth from homes to demand changed by over three points, if it hardly agrees with the growth before.
