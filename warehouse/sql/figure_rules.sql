@@ -520,7 +520,8 @@ FROM (SELECT figure, before, coalesce(sum(zeros) FILTER (2 * new_total > old_tot
 GROUP BY 1
 
 -- name: series_shuffled
--- 1 minus the correlation of a year with the year before in a state, both as logarithms; in a county, if it is over 0.4.
+-- 1 minus the correlation of a year with the year before in a state, both as logarithms.
+-- In a county, only figures that the old release lacks, if it is over 0.4: others are compared with their old values.
 -- In real drops, likeness is 0.97 or more in states, 0.8 or more in counties.
 -- rule: totals limit=0.1 applies=drop derived=true
 -- finding: years do not correlate with the year before
@@ -529,7 +530,7 @@ SELECT state, NULL::INTEGER AS county, figure, 1 - likeness AS measured, pairs A
 FROM state_series WHERE pairs >= 20
 UNION ALL
 SELECT n.state, n.county, any_value(n.figure), 1 - corr(ln(b.new), ln(n.new)), count(*), format('likeness {:.2f} to {}', corr(ln(b.new), ln(n.new)), any_value(b.figure))
-FROM placed_figures n JOIN placed_figures b ON b.zip = n.zip AND b.ordinal = n.ordinal - 1 AND least(b.new, n.new) >= 500
+FROM placed_figures n JOIN placed_figures b ON b.zip = n.zip AND b.ordinal = n.ordinal - 1 AND least(b.new, n.new) >= 500 AND n.old IS NULL
 GROUP BY n.state, n.county, n.ordinal HAVING count(*) >= 20 AND corr(ln(b.new), ln(n.new)) < 0.6
 
 -- name: series_leap
