@@ -934,7 +934,7 @@ NONSENSE = _mistakes(
     ("one-county-for-all", "county-of-other-state", "one may have been filled in", fill("county_fips_code", "48201")),
     (
         "one-county-for-a-state",
-        "other-county",
+        "counties-merged",
         "TX",
         each(fill("county_fips_code", "48001", "TX"), fill("county_name", "Ashton County", "TX")),
     ),

@@ -22,7 +22,7 @@ FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL GR
 -- Share by which a figure changed uniformly in nearly every ZIP code of a state; over 15% in a county, while the state stays.
 -- rule: totals limit=0.03 open_factor=5
 -- finding: figures changed by the same share everywhere
--- cause: they may be in another unit, scaled, added up twice, or those of one group
+-- cause: they may be in another unit, cut at a comma, scaled, added up twice, or those of one group
 SELECT state, NULL::INTEGER AS county, figure, abs(share) AS measured, large AS count,
        format('{:+.1f}% in nearly every ZIP code', 100 * share) AS detail
 FROM state_figures WHERE large >= 20 AND width < 0.25 * abs(ln(1 + share))
@@ -231,7 +231,7 @@ SELECT f.state, f.figure, avg((f.new = l.new)::INTEGER) AS measured, count(*) AS
        format('{:.0f}% of ZIP codes have that of {}', 100 * measured, any_value(l.figure)) AS detail
 FROM figure_sample f JOIN figure_sample l ON l.zip = f.zip
 WHERE f.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND f.open AND f.new >= 1000
-    AND l.ordinal = (SELECT min(ordinal) FROM known_figures WHERE kind = '0 people' AND open)
+    AND l.ordinal = (SELECT min(ordinal) FROM known_figures WHERE kind = '0 people' AND open) AND l.ordinal < f.ordinal
 GROUP BY f.state, f.figure HAVING count(*) >= 8
 
 -- name: growth_repeated
@@ -262,15 +262,15 @@ WHERE x.new >= 1000 AND y.new >= 1000 GROUP BY x.state, x.figure, y.figure HAVIN
 
 -- name: interpolated_year
 -- Share of the larger ZIP codes in which a counted year is the mean of the years before and after, beyond the average of all years.
--- Of 1,000 people or more. In real drops, 0.6% are.
--- rule: totals limit=0.5 by_state=false applies=drop
+-- Of 1,000 people or more, in years that the old release has: new years may be interpolated. In real drops, 0.6% are.
+-- rule: totals limit=0.5 by_state=false
 -- finding: years are the mean of the years before and after in most ZIP codes
 -- cause: they may be interpolated instead of counted
 WITH means AS (
     SELECT p.figure, avg((abs(2 * p.new - b.new - a.new) <= 1)::INTEGER) AS share, count(*) AS count
     FROM figure_sample p JOIN figure_sample b ON b.zip = p.zip AND b.ordinal = p.ordinal - 1
     JOIN figure_sample a ON a.zip = p.zip AND a.ordinal = p.ordinal + 1
-    WHERE p.new >= 1000 AND NOT p.open AND p.ordinal < 10000 AND b.new IS NOT NULL AND a.new IS NOT NULL
+    WHERE p.new >= 1000 AND NOT p.open AND p.old IS NOT NULL AND p.ordinal < 10000 AND b.new IS NOT NULL AND a.new IS NOT NULL
     GROUP BY p.figure HAVING count(*) >= 100
 )
 SELECT figure, share - avg(share) OVER () AS measured, count, format('{:.0f}% of ZIP codes', 100 * share) AS detail FROM means
@@ -598,7 +598,7 @@ WHERE homes.kind = '1 homes' AND h.new IS NOT NULL AND p.new IS NOT NULL GROUP B
 -- Of 5,000 homes or more. In real drops, at most 24% more.
 -- rule: totals limit=0.5 applies=drop derived=true
 -- finding: demand and homes do not match
--- cause: demand may be another column, or in another unit
+-- cause: demand may be another column, in another unit, or grow too often, such as a yearly rate each month
 SELECT d.state, d.county, d.figure, abs(sum(d.new) / sum(h.new) - 1) AS measured, count(*) AS count,
        format('{:,}, with {:,} in {}', sum(d.new)::BIGINT, sum(h.new)::BIGINT, any_value(h.figure)) AS detail
 FROM placed_figures d JOIN placed_figures h ON h.zip = d.zip AND h.figure = 'tot_home_available_2023'

@@ -282,6 +282,18 @@ FROM changed_places c ANTI JOIN new_places n ON n.county = c.was_county
 WHERE right(c.was_county, 3) >= '510' AND right(c.county, 3) < '510' AND left(c.county, 2) = left(c.was_county, 2)
     AND regexp_replace(lower(c.county_name), 'city of | city$| county$', '', 'g') = regexp_replace(lower(c.was_county_name), 'city of | city$| county$', '', 'g')
 
+-- name: counties_merged
+-- Share of the ZIP codes that moved to a county of the current release, if none is left in two or more counties that were moved there.
+-- A real county may be merged with a neighbour.
+-- rule: places limit=0 applies=release
+-- of: county
+-- finding: moved to one county from two or more, in which none is left
+-- cause: one county may have been filled in for others, such as that of a large city
+SELECT c.was_state AS state, c.zip_code, 'county_fips_code, county_name' AS "column",
+       format('in {} {}, was in {} {}', c.county_name, c.county, c.was_county_name, c.was_county) AS value
+FROM changed_places c SEMI JOIN old_places o ON o.county = c.county ANTI JOIN new_places n ON n.county = c.was_county
+QUALIFY len(list_distinct(list(c.was_county) OVER (PARTITION BY c.county))) > 1
+
 -- name: other_county
 -- Share of the ZIP codes that moved to a county that the current release already has.
 -- New ones are new counties, as Connecticut's.
@@ -333,7 +345,7 @@ FROM changed_places c SEMI JOIN old_places known ON known.state = c.state AND kn
 
 -- name: renamed_city
 -- Share of the ZIP codes whose city has a new name, beyond case, accents and punctuation.
--- rule: places limit=0.05 applies=release
+-- rule: places limit=0.05 applies=release state_factor=5
 -- of: city
 -- finding: have another city name
 -- cause: cities may come from another column or source
@@ -356,7 +368,7 @@ FROM changed_places WHERE city = was_city AND city_name <> was_city_name OR coun
 -- among: new_aliases
 -- of: alias
 -- finding: are in another state than their ZIP code
--- cause: aliases may be shifted among ZIP codes
+-- cause: aliases may be shifted among ZIP codes, or their state looked up by the name alone
 SELECT a.state, a.zip_code, 'state_code' AS "column", format('{} in {}, the ZIP code is in {}', a.city, a.state, n.state) AS value
 FROM new_aliases a JOIN new_places n ON n.zip_code = a.zip_code WHERE a.state <> n.state
 

@@ -9,7 +9,20 @@ import pytest
 
 from tests.support.country import COUNTED, DEMAND, FORECAST, HOMES, PEOPLE, Country, census, make_country
 from tests.support.publishing import dry_run, publish
-from tests.warehouse.altering import POINT, Alter, each, edit, fill, lose, noise, scale, shift, shuffle, without
+from tests.warehouse.altering import (
+    POINT,
+    Alter,
+    each,
+    edit,
+    fill,
+    lose,
+    noise,
+    scale,
+    shift,
+    shuffle,
+    without,
+    without_column,
+)
 from tests.warehouse.helpers import ATTRIBUTION, a_month_apart, drops_of, errors, finding
 from tests.warehouse.implausible_drops import IMPLAUSIBLE_DROPS, WRONG_TOGETHER, last_month
 from tests.warehouse.real_changes import REAL_CHANGES, REAL_TOGETHER
@@ -79,6 +92,11 @@ def made(tmp_path: Path, country: Country) -> Made:
     return write
 
 
+def _interpolate(country: Country) -> None:
+    (mistake,) = [one for one in IMPLAUSIBLE_DROPS if one.kind == "a-year-interpolated"]
+    mistake.alter(country)
+
+
 def published(catalog: Catalog, drop: Path, acceptance: Acceptance | None = None, **limits: float) -> PublishOutcome:
     options = PublishOptions(attribution=ATTRIBUTION, acceptance=acceptance, limits=limits)
     return publish(catalog, [str(drop)], options)
@@ -132,6 +150,15 @@ def test_there_are_180_implausible_drops_and_60_real_changes_each_named_once() -
     for kinds, fewest in ((WRONG, 180), (REAL, 60)):
         assert len(kinds) >= fewest
         assert len(set(kinds)) == len(kinds)
+
+
+@pytest.mark.parametrize(
+    "alter", [without_column(*FORECAST), _interpolate], ids=["no-forecasts", "a-year-interpolated"]
+)
+def test_a_first_drop_may_lack_forecasts_and_have_an_interpolated_year(
+    served: Catalog, made: Made, alter: Alter
+) -> None:
+    assert errors(checked(served, made(alter), compared=False)) == []
 
 
 def test_a_row_that_is_there_twice_counts_once_in_the_comparison(served: Catalog, made: Made) -> None:
