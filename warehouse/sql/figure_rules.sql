@@ -18,6 +18,17 @@ SELECT state, figure, count(*) FILTER (new > old AND new % old = 0 AND new <= 20
 FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL GROUP BY state, figure HAVING count(*) >= 20 AND measured < 0.95
     AND count(DISTINCT new // old) FILTER (new > old AND new % old = 0 AND new <= 20 * old) > 1
 
+-- name: demand_of_another_year
+-- How much the growth from homes to demand was multiplied in the counties of the country or of a state, if they keep their order.
+-- In real drops, by 0.89 to 1.09 where they do; where growth is small, new rates may multiply it by 1.6.
+-- rule: totals limit=0.3 state_factor=2
+-- finding: demand grows from homes by the same multiple of its growth before, in every county
+-- cause: it may be that of another year, or the rate of growth may be applied too often
+SELECT state, 'est_total_home_demand_2030' AS figure, abs(regr_slope(now, was) - 1) AS measured, sum(places)::BIGINT AS count,
+       format('{:.2f} times the growth', regr_slope(now, was)) AS detail
+FROM county_growth GROUP BY GROUPING SETS ((), (state)) HAVING count(*) >= CASE WHEN GROUPING(state) = 0 THEN 9 ELSE 20 END AND corr(now, was) > 0.9
+QUALIFY state IS NULL OR coalesce(max(measured) FILTER (state IS NULL) OVER (), 0) <= {limit}
+
 -- name: uniform_scale
 -- Share by which a figure changed uniformly in nearly every ZIP code of a state; over 15% in a county, while the state stays.
 -- rule: totals limit=0.03 open_factor=5
@@ -355,17 +366,6 @@ FROM state_figures WHERE large >= 20
 -- finding: figures became absurdly large
 -- cause: they may be in another unit, those of another place, or measure something else
 SELECT * FROM placed_figures WHERE new >= 5000 AND new > 20 * old
-
--- name: demand_of_another_year
--- How much the growth from homes to demand was multiplied in the counties of the country or of a state, if they keep their order.
--- In real drops, by 0.89 to 1.09 where they do; where growth is small, new rates may multiply it by 1.6.
--- rule: totals limit=0.3 state_factor=2
--- finding: demand grows from homes by the same multiple of its growth before, in every county
--- cause: it may be that of another year, or the rate of growth may be applied too often
-SELECT state, 'est_total_home_demand_2030' AS figure, abs(regr_slope(now, was) - 1) AS measured, sum(places)::BIGINT AS count,
-       format('{:.2f} times the growth', regr_slope(now, was)) AS detail
-FROM county_growth GROUP BY GROUPING SETS ((), (state)) HAVING count(*) >= CASE WHEN GROUPING(state) = 0 THEN 9 ELSE 20 END AND corr(now, was) > 0.9
-QUALIFY state IS NULL OR coalesce(max(measured) FILTER (state IS NULL) OVER (), 0) <= {limit}
 
 -- name: demand_growth
 -- Share of a state's larger counties whose growth from homes to demand changed by over three points, if it hardly agrees with the growth before.
