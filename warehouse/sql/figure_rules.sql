@@ -93,7 +93,8 @@ SELECT l.state, any_value(a.figure) AS figure, -corr(ln(l.new / f.new), ln(a.new
        format('correlation {:.2f} with the growth from {} to {}', -measured, any_value(f.ordinal), any_value(l.ordinal)) AS detail
 FROM figure_sample l JOIN figure_sample f ON f.zip = l.zip JOIN figure_sample a ON a.zip = l.zip
 WHERE l.ordinal = (SELECT max(last) FROM counted) AND f.ordinal = (SELECT min(ordinal) FROM counted WHERE ordinal >= last - 6)
-    AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people' AND open) AND least(l.new, f.new, a.new) >= 500
+    AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND a.ordinal > (SELECT min(ordinal) FROM known_figures WHERE open)
+    AND least(l.new, f.new, a.new) >= 500
 GROUP BY l.state HAVING count(*) >= 20
 
 -- name: repeated_value
