@@ -491,11 +491,11 @@ def _stays_in_a_state(country: Country) -> None:
 
 
 def _parts_of_zip_codes(country: Country) -> None:
-    """Of every fourth ZIP code, only the part in one county is left."""
+    """Of every ninth ZIP code, only the part in one county is left."""
     for name in HOMES:
         column = country.figures[name]
-        for row in range(0, len(column), 4):
-            column[row] = column[row] and column[row] * (2 + row % 7) // 10
+        for row in range(0, len(column), 9):
+            column[row] = column[row] and column[row] * (2 + row % 3) // 10
 
 
 def _filled_places(country: Country) -> None:
@@ -994,6 +994,12 @@ NONSENSE = _mistakes(
     ("codes-for-county-names", "placeholder-name", "numbers", copy("county_fips_code", "county_name")),
     ("escaped-names", "garbled-name", "are escaped", edit("city_name", lambda one: f"O&#39;{one}", share=0.02)),
     ("states-for-cities", "renamed-city", "another column", copy("state_code", "city_name")),
+    (
+        "quarters-for-cities",
+        "renamed-city",
+        "in CA 2",
+        edit("city_name", lambda name: f"{name} Heights", "CA", share=0.27),
+    ),
     ("one-city-for-a-state", "renamed-city", "in TX 100", fill("city_name", "Dallas", "TX")),
     ("aliases-cut-off", "alias-cut", "may have been cut off", _aliases_cut),
     (

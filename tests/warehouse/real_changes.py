@@ -352,6 +352,15 @@ def _one_kilometre(country: Country) -> None:
     edit(POINT, lambda degrees: round(degrees + rng.uniform(-0.01, 0.01), 5))(country)
 
 
+def _boxes_in_their_town(country: Country) -> None:
+    """Boxes of a town are where it is now, and the town has another name."""
+    town, *boxes = country.rows_in("CA")[:4]
+    for row in boxes:
+        for name in POINT:
+            country.places[name][row] = country.places[name][town]
+    country.places["city_name"][town] += " Springs"
+
+
 def _fewer_aliases(country: Country) -> None:
     rng = random.Random(13)
     status = country.aliases["usps_status"]
@@ -495,6 +504,7 @@ PLACES = (
     RealChange("zip-codes-added", added(8, "TX")),
     RealChange("figures-for-some-more", lose(FIGURES, share=0.01)),
     RealChange("renamed-cities", _renamed_cities),
+    RealChange("boxes-in-their-town", _boxes_in_their_town),
     RealChange("spelt-otherwise", _spelt_otherwise),
     RealChange("new-counties-of-a-state", _planning_regions),
     RealChange("a-county-merged", _county_merged),

@@ -522,7 +522,7 @@ GROUP BY 1
 
 -- name: series_shuffled
 -- 1 minus the correlation of a year with the year before in a state, both as logarithms.
--- In a county, only figures that the old release lacks, if it is over 0.4: others are compared with their old values.
+-- In a county, only from 0.4 on, and only of figures that the old release lacks: others are compared with their old values.
 -- In real drops, likeness is 0.97 or more in states, 0.8 or more in counties.
 -- rule: totals limit=0.1 applies=drop derived=true
 -- finding: years do not correlate with the year before

@@ -283,11 +283,11 @@ WHERE right(c.was_county, 3) >= '510' AND right(c.county, 3) < '510' AND left(c.
     AND regexp_replace(lower(c.county_name), 'city of | city$| county$', '', 'g') = regexp_replace(lower(c.was_county_name), 'city of | city$| county$', '', 'g')
 
 -- name: counties_merged
--- Share of the ZIP codes that moved to a county of the current release, if none is left in two or more counties that were moved there.
--- A real county may be merged with a neighbour.
+-- Share of the ZIP codes of two or more counties, all of which moved to one other county of the current release.
+-- A single county may really be merged with a neighbour.
 -- rule: places limit=0 applies=release
 -- of: county
--- finding: moved to one county from two or more, in which none is left
+-- finding: moved to one county together with all others of two or more counties
 -- cause: one county may have been filled in for others, such as that of a large city
 SELECT c.was_state AS state, c.zip_code, 'county_fips_code, county_name' AS "column",
        format('in {} {}, was in {} {}', c.county_name, c.county, c.was_county_name, c.was_county) AS value
