@@ -5,6 +5,7 @@ pattern is unambiguous, so that it takes time in proportion to the length of the
 """
 
 import re
+from functools import cache
 from unicodedata import normalize
 
 from config.text import printable
@@ -45,18 +46,21 @@ def _written(text: str) -> str:
     return _BETWEEN.join(ways)
 
 
-_LIKE_ONE = re.compile(
-    # the first looks ahead, so that other escapes cost little
-    rf"(?=[pP\\&]|{_PERCENT}(?:[57]0|5[Cc]|26)){_written('phf_')}{_BETWEEN}"
-    rf"(?:{_written('live')}|({_written('test')})){_BETWEEN}{_written('_')}(?:{_BETWEEN}{_PART})+"
-)
+@cache
+def _like_one() -> re.Pattern[str]:
+    # compiled when it is needed, which takes 30 ms
+    return re.compile(
+        # the first looks ahead, so that other escapes cost little
+        rf"(?=[pP\\&]|{_PERCENT}(?:[57]0|5[Cc]|26)){_written('phf_')}{_BETWEEN}"
+        rf"(?:{_written('live')}|({_written('test')})){_BETWEEN}{_written('_')}(?:{_BETWEEN}{_PART})+"
+    )
 
 
 def masked(text: str) -> str:
     """Returns `text` without anything that looks like a key or a part of one."""
     # most text has no key, which these checks show much sooner
     escaped = "%" in text or "\\" in text or ("&" in text and ";" in text)
-    return _LIKE_ONE.sub(_mask, text) if escaped or not text.isascii() or "phf" in text.casefold() else text
+    return _like_one().sub(_mask, text) if escaped or not text.isascii() or "phf" in text.casefold() else text
 
 
 def has_key(text: str) -> bool:
