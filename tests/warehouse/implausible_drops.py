@@ -190,11 +190,15 @@ def _padded_behind(country: Country) -> None:
         ]
 
 
-def _one_zip_code_for_each_name(country: Country) -> None:
-    """A name leads only to the first ZIP code of its city."""
-    named = list(zip(country.aliases["state_code"], country.aliases["city_name"], strict=True))
-    rows = [row for row, name in enumerate(named) if named.index(name) == row]
-    country.aliases = {name: [values[row] for row in rows] for name, values in country.aliases.items()}
+def _one_zip_code_for_each_name(*states: str) -> Alter:
+    """A name leads only to the first ZIP code of its city, in some states or everywhere."""
+
+    def alter(country: Country) -> None:
+        named = list(zip(country.aliases["state_code"], country.aliases["city_name"], strict=True))
+        rows = [row for row, name in enumerate(named) if named.index(name) == row or (states and name[0] not in states)]
+        country.aliases = {name: [values[row] for row in rows] for name, values in country.aliases.items()}
+
+    return alter
 
 
 def _counties_with_their_state(country: Country) -> None:
@@ -444,11 +448,19 @@ def _from_another_start(country: Country) -> None:
                 figures[name][row] = round(figures[name][row] * figures[census(2015)][row] / figures[COUNTED[-1]][row])
 
 
+def _first_county(country: Country) -> list[int]:
+    """Makes one county of thirty ZIP codes of a state."""
+    rows = country.rows_in("CA")[:30]
+    for row in rows:
+        for name, value in zip(COUNTY, ("First County", "06001"), strict=True):
+            country.places[name][row] = value
+    return rows
+
+
 def _another_start_in_a_county(country: Country) -> None:
-    """Thirty ZIP codes of a state are one county; forecasts of ten of them grow from half of the people."""
-    for at, row in enumerate(country.rows_in("CA")[:30]):
-        place = ("First County", "06001", 34 + at / 100, -117 - at / 100)
-        for name, value in zip((*COUNTY, *POINT), place, strict=True):
+    """Forecasts of ten of thirty ZIP codes of a county grow from fewer people."""
+    for at, row in enumerate(_first_county(country)):
+        for name, value in zip(POINT, (34 + at / 100, -117 - at / 100), strict=True):
             country.places[name][row] = value
         for name in FORECAST if at % 3 == 0 else ():
             country.figures[name][row] = country.figures[name][row] and country.figures[name][row] * 8 // 10
@@ -456,14 +468,16 @@ def _another_start_in_a_county(country: Country) -> None:
 
 def _a_county_sorted_apart(country: Country) -> None:
     """The latest count and the forecasts of a county are in another order than those before."""
-    rows = country.rows_in("CA")[:30]
-    for row in rows:
-        for name, value in zip(COUNTY, ("First County", "06001"), strict=True):
-            country.places[name][row] = value
+    rows = _first_county(country)
     for name in (COUNTED[-1], *FORECAST):
         column = country.figures[name]
         for row, value in zip(rows, [column[row] for row in reversed(rows)], strict=True):
             column[row] = value
+
+
+def _carried_forward_in_a_county(country: Country) -> None:
+    for row in _first_county(country):
+        country.figures[COUNTED[-1]][row] = country.figures[COUNTED[-2]][row] = country.figures[COUNTED[-3]][row]
 
 
 def _growth_applied_twice(country: Country) -> None:
@@ -901,7 +915,7 @@ ABSENCE = _mistakes(
     ("a-year-that-ends-early", "coverage-lost", "population 2020 in CA", _ends_early),
     ("a-year-of-homes-empty", "vanished-figure", "tot_home_available_2021", lose(HOMES[1])),
     ("homes-of-last-month", "delivered-before", "housing is that of", _of_last_month(*HOMES, DEMAND)),
-    ("one-zip-code-for-each-name", "aliases-lost", "are gone", _one_zip_code_for_each_name),
+    ("one-zip-code-for-each-name", "aliases-lost", "are gone", _one_zip_code_for_each_name()),
     ("half-of-the-projects", "records-lost", "120 of 240", _half_of_the_projects),
     (
         "projects-with-other-ids",
@@ -1096,6 +1110,8 @@ PARTS += _mistakes(
     ),
     ("a-county-sorted-apart", "series-shuffled", "in First County, CA", _a_county_sorted_apart),
     ("forecasts-of-a-county-from-another-year", "forecast-apart", "in First County, CA", _another_start_in_a_county),
+    ("carried-forward-in-a-county", "repeated-figure", "2023 in First County, CA", _carried_forward_in_a_county),
+    ("a-name-for-each-city-at-first", "alias-missing", "of each name", _one_zip_code_for_each_name("CA")),
     ("a-year-too-small-at-first", "series-drift", "population 2019 in CA: ", scale(census(2019), 0.942, "CA")),
     ("demand-nearly-flat", "repeated-figure", "a rate of growth be 100 times too small", _demand_nearly_flat),
     ("statuses-exchanged-at-first", "acceptable-aliases-rejected", "may be exchanged", _neighbours_unacceptable),
@@ -1127,7 +1143,7 @@ small-figures-as-one aliases-with-their-state codes-for-county-names,
 noise-in-every-figure every-alias-primary,
 some-a-hundred-times years-exchanged-in-a-state years-of-a-county-exchanged people-of-a-state-gone,
 a-year-that-ends-early unknown-as-99999 forecasts-shuffled projects-a-day-early,
-a-year-shuffled-at-first homes-shuffled-at-first a-year-doubled-at-first,
+a-year-shuffled-at-first homes-shuffled-at-first a-year-doubled-at-first a-name-for-each-city-at-first,
 a-state-in-thousands demand-of-a-county-as-0,
 another-source rounded-in-a-county homes-of-a-large-county-tenfold,
 a-default-at-first a-year-with-zeros-at-first one-point-for-many,

@@ -210,9 +210,10 @@ def _places_finding(rule: PlausibilityRule, places: list[_Places], limit: float)
     if not measured_in:
         return None
     worst = max(in_states, key=lambda one: one.share, default=None)
-    shown = sorted(in_states or [one for one in places if one.count], key=lambda one: -one.count)
+    has_most = 2 * sum(one.count for one in in_states) > count  # otherwise, other states are worth naming too
+    shown = sorted(in_states if has_most else [one for one in places if one.count], key=lambda one: -one.count)
     noun = "aliases" if rule.table == ALIASES.name else "ZIP codes"
-    share = f"{worst.share:.0%} in {worst.state}" if worst else f"{national:.1%} of the country"
+    share = f"{worst.share:.0%} in {worst.state}" if worst and has_most else f"{national:.1%} of the country"
     return make_finding(
         rule.name,
         f"{count:,} of {total:,} {noun} {rule.finding}, in {_listed(f'{one.state} {one.count:,}' for one in shown)} "

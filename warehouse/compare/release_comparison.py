@@ -39,7 +39,10 @@ _MAX_SAMPLES = 5
 _MAX_DISTRIBUTIONS = 3
 _MAX_STATES = 100
 _MAX_FIELDS = 8  # in an example
-_LEAPING = "more than fivefold; some may be in another unit, multiplied by a join, or exchanged with another column"
+_LEAPING = (
+    "more than fivefold; some may be in another unit, per cent or totals of several records instead, multiplied by a join, "
+    "or exchanged with another column"
+)
 _RENUMBERED = "they have the values of other ids; rows may have been numbered again"
 _PLACE_FIELDS = ("city_name", "state_code", "county_name", "county_fips_code", "latitude", "longitude")
 
@@ -174,7 +177,7 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
         suspicions: dict[str, tuple[str, int]] = {}
         for column in table.columns if changed else ():
             text = sql.statement("column_moves", column=column.name, isnumber=str(column.kind == "integer"), **parts)
-            ((number, moves, suspicion, leaping),) = connection.execute(text).fetchall()
+            ((number, leaping, moves, suspicion),) = connection.execute(text).fetchall()
             columns[column.name] = number, tuple(moves)
             if suspicion or leaping:
                 suspicions[column.name] = (suspicion, number) if suspicion else (_LEAPING, leaping)

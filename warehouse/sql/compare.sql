@@ -154,14 +154,14 @@ SELECT o.state_code, count(*) FROM {old} o LEFT JOIN {new} n ON n.{id} = o.{id}
 GROUP BY o.state_code HAVING count(*) >= 50 AND count(n.{id}) = 0 ORDER BY o.state_code
 
 -- name: column_moves
--- How many records were changed in a column, its commonest changes, what nearly all of them suggest (day and month exchanged,
--- two values exchanged, values shuffled, a value or a few for many others, or all records of a value turned into another), and
--- how many numbers grew or shrank more than fivefold. Numbers repeat, so a new one that is an old one elsewhere shows no shuffle.
+-- How many records were changed in a column, how many numbers grew or shrank more than fivefold, the commonest changes, and what
+-- nearly all of them suggest: day and month exchanged, two values exchanged, values shuffled, a value or a few for many others,
+-- or all records of a value turned into another. Numbers repeat, so a new one that is an old one elsewhere shows no shuffle.
 WITH moves AS (
     SELECT o.{column}::VARCHAR AS old, n.{column}::VARCHAR AS new, count(*) AS number
     FROM {old} o JOIN {new} n ON o.{id} = n.{id} WHERE o.{column} IS DISTINCT FROM n.{column} GROUP BY ALL
 )
-SELECT coalesce(sum(number), 0)::BIGINT AS changed,
+SELECT coalesce(sum(number), 0)::BIGINT AS changed, coalesce(sum(number) FILTER ({isnumber} AND greatest(was, now) >= 20 AND greatest(was, now) > 5 * least(was, now)), 0)::BIGINT AS leaping,
        coalesce(list(format('{} to {} ({:,})', coalesce(old, 'null'), coalesce(new, 'null'), number) ORDER BY number DESC, old, new)[:5], []),
        CASE WHEN sum(number) FILTER (new = regexp_replace(old, '^(\d{4})-(\d\d)-(\d\d)$', '\1-\3-\2')) > 0.9 * changed THEN 'day and month may be exchanged'
             WHEN sum(number) FILTER (TRY_CAST(new AS DATE) = TRY_CAST(old AS DATE) - 1) > 0.9 * changed THEN 'they are a day early; times may have been converted to another zone'
@@ -172,8 +172,7 @@ SELECT coalesce(sum(number), 0)::BIGINT AS changed,
             WHEN '{column}' NOT LIKE '%date' AND (count(DISTINCT old) >= 5 OR count(old) = 0 AND (SELECT count(DISTINCT {column}) FROM {old}) >= 5) AND (max(number_of_new) > 0.9 * changed
                  OR count(new) > 0.9 * count(*) AND count(DISTINCT new) < 0.05 * count(DISTINCT old))
             THEN 'one value, or a few, may have been filled in'
-            WHEN count(lost) > 0 THEN format('all that had {} have another value now', min(lost)) END,
-       coalesce(sum(number) FILTER ({isnumber} AND greatest(was, now) >= 20 AND greatest(was, now) > 5 * least(was, now)), 0)::BIGINT
+            WHEN count(lost) > 0 AND 5 * leaping < changed THEN format('all that had {} have another value now', min(lost)) END
 FROM (SELECT *, TRY_CAST(old AS BIGINT) AS was, TRY_CAST(new AS BIGINT) AS now,
              sum(number) FILTER (new IS NOT NULL) OVER (PARTITION BY new) AS number_of_new FROM moves)
 LEFT JOIN (SELECT m.old AS lost FROM moves m JOIN {old} o ON o.{column}::VARCHAR = m.old WHERE lower(m.old) <> lower(m.new)

@@ -18,6 +18,16 @@ SELECT state, figure, count(*) FILTER (new > old AND new % old = 0 AND new <= 20
 FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL GROUP BY state, figure HAVING count(*) >= 20 AND measured < 0.95
     AND count(DISTINCT new // old) FILTER (new > old AND new % old = 0 AND new <= 20 * old) > 1
 
+-- name: demand_without_homes
+-- Share of a state's larger ZIP codes whose demand is the former one minus their homes.
+-- rule: totals limit=0.7
+-- finding: demand is the former demand minus the homes
+-- cause: it may be the number of homes to add; export the number of all homes needed
+SELECT d.state, d.figure, avg((2 * d.new < h.old AND abs(d.new - greatest(0, d.old - h.old)) <= 0.05 * d.old)::INTEGER) AS measured,
+       count(*) AS count, format('{} ZIP codes, such as {} with {:,} of {:,}', count, min(d.zip_code), min_by(d.new, d.zip_code), min_by(d.old, d.zip_code)) AS detail
+FROM placed_figures d JOIN placed_figures h ON h.zip = d.zip AND h.figure = 'tot_home_available_2023'
+WHERE d.figure = 'est_total_home_demand_2030' AND d.old >= 500 AND d.new IS NOT NULL GROUP BY d.state, d.figure HAVING count(*) >= 20
+
 -- name: demand_of_another_year
 -- How much the growth from homes to demand was multiplied in the counties of the country or of a state, if they keep their order.
 -- In real drops, by 0.89 to 1.09 where they do; where growth is small, new rates may multiply it by 1.6.
@@ -26,8 +36,20 @@ FROM placed_figures WHERE old >= 50 AND new IS NOT NULL AND state IS NOT NULL GR
 -- cause: it may be that of another year, or the rate of growth may be applied too often
 SELECT state, 'est_total_home_demand_2030' AS figure, abs(regr_slope(now, was) - 1) AS measured, sum(places)::BIGINT AS count,
        format('{:.2f} times the growth', regr_slope(now, was)) AS detail
-FROM county_growth GROUP BY GROUPING SETS ((), (state)) HAVING count(*) >= CASE WHEN GROUPING(state) = 0 THEN 9 ELSE 20 END AND corr(now, was) > 0.9
+FROM county_growth GROUP BY GROUPING SETS ((), (state)) HAVING count(*) >= CASE WHEN GROUPING(state) = 0 THEN 9 ELSE 20 END AND corr(now, was) BETWEEN 0.9 AND 1.1 -- not NaN
 QUALIFY state IS NULL OR coalesce(max(measured) FILTER (state IS NULL) OVER (), 0) <= {limit}
+
+-- name: figures_wrapped
+-- ZIP codes whose figure lost a multiple of 65,536 or of 256, or its last one, two or three digits.
+-- If most of those that fell by over half did: a few do by chance.
+-- rule: cells limit=2
+-- finding: figures are the rest of a division by 65,536 or 256, or lost their last digits
+-- cause: they may have been written into a column of too few bits or digits, or cut at a comma
+SELECT * EXCLUDE (is_wrapped)
+FROM (SELECT *, old >= 65536 AND (old - new) % 65536 = 0 OR new BETWEEN 1 AND 255 AND (old - new) % 256 = 0
+             OR old >= 10000 AND new IN (old // 10, old // 100) OR old >= 1000 AND new = old // 1000 AS is_wrapped
+      FROM placed_figures WHERE new < old / 2)
+QUALIFY is_wrapped AND avg(is_wrapped::INTEGER) OVER (PARTITION BY ordinal) > 0.8
 
 -- name: uniform_scale
 -- Share by which a figure changed uniformly in nearly every ZIP code of a state; over 15% in a county, while the state stays.
@@ -49,19 +71,9 @@ JOIN state_figures s ON s.state = c.state AND s.figure = c.figure AND s.moved < 
 WHERE abs(c.share) > 0.15 * (1 + c.open::INTEGER) AND greatest(p.old, p.new) >= 200 AND least(p.old, p.new) > 0
 GROUP BY c.county, c.ordinal HAVING any_value(c.moved) >= 0.8 * count(*)
 
--- name: demand_without_homes
--- Share of a state's larger ZIP codes whose demand is the former one minus their homes.
--- rule: totals limit=0.7
--- finding: demand is the former demand minus the homes
--- cause: it may be the number of homes to add; export the number of all homes needed
-SELECT d.state, d.figure, avg((2 * d.new < h.old AND abs(d.new - greatest(0, d.old - h.old)) <= 0.05 * d.old)::INTEGER) AS measured,
-       count(*) AS count, format('{} ZIP codes, such as {} with {:,} of {:,}', count, min(d.zip_code), min_by(d.new, d.zip_code), min_by(d.old, d.zip_code)) AS detail
-FROM placed_figures d JOIN placed_figures h ON h.zip = d.zip AND h.figure = 'tot_home_available_2023'
-WHERE d.figure = 'est_total_home_demand_2030' AND d.old >= 500 AND d.new IS NOT NULL GROUP BY d.state, d.figure HAVING count(*) >= 20
-
 -- name: figures_rounded
 -- Share of a state's larger figures that are multiples of 5; in a county, all of ten or more.
--- Of 200 or more, and 30 different ones in a state. In real drops, 21% are.
+-- Of 200 or more, and 30 different ones in a state, most of them such multiples: one value may fill many ZIP codes. In real drops, 21% are.
 -- rule: totals limit=0.6 applies=drop
 -- finding: figures are rounded
 -- cause: they may be rounded, or from a summary
@@ -72,6 +84,7 @@ FROM area_figures a JOIN placed_figures p ON p.ordinal = a.ordinal AND p.state =
 WHERE (a.county IS NULL OR p.county = a.county)
     AND CASE a.level WHEN 'state' THEN a.fives > {limit} * a.larger WHEN 'county' THEN a.larger >= 10 AND a.fives = a.larger END
 GROUP BY a.state, a.county, a.ordinal HAVING count(DISTINCT p.new) >= CASE WHEN a.county IS NULL THEN 30 ELSE 8 END
+    AND count(DISTINCT p.new) FILTER (p.new % 5 = 0) > {limit} * count(DISTINCT p.new)
 
 -- name: zeros_gained
 -- Share of a state's ZIP codes whose figure became 0, from any value, unless half as many went the other way: those are shuffled.
@@ -102,7 +115,7 @@ GROUP BY l.state HAVING count(*) >= 20
 -- In real drops, three do, 16 and 43. Figure, number and county are one key: counting by several takes twice as long.
 -- rule: cells limit=4 applies=drop
 -- finding: many ZIP codes have the same figure
--- cause: they may be a default, an upper bound, one value for a range of small figures, or one total copied to all
+-- cause: they may be a default, an upper bound, one value for a range of small figures, one total copied to all, or the first match of a join by name
 WITH keys AS (
     SELECT *, ordinal::BIGINT * 10000000 + new AS key, (county::BIGINT * 16384 + ordinal) * 10000000 + new AS ours
     FROM placed_figures WHERE new >= 1 AND new IS DISTINCT FROM old
@@ -117,7 +130,7 @@ WHERE key IN (SELECT key FROM keys GROUP BY key
 -- Up to about 60%: more is another unit. In real drops, none is.
 -- rule: totals limit=0.25 applies=drop derived=true
 -- finding: forecasts do not continue the counts
--- cause: they may start from another year, or be in another order
+-- cause: they may start from another year, be in another order, come from two runs, or grow by a rate that was applied again each year
 SELECT f.state, f.county, any_value(f.figure) AS figure, avg((abs(ln(f.new / l.new)) BETWEEN 0.1 AND 0.5 AND abs(ln(l.new / b.new)) < 0.1)::INTEGER) AS measured, count(*) AS count,
        format('{:.0f}% of ZIP codes, from {}', 100 * measured, any_value(l.figure)) AS detail
 FROM placed_figures f JOIN placed_figures l ON l.zip = f.zip AND l.ordinal = f.ordinal - 1 JOIN placed_figures b ON b.zip = f.zip AND b.ordinal = f.ordinal - 2
@@ -200,18 +213,6 @@ WHERE d.level = 'state' AND d.pairs >= 20 AND (c.changed > 0.8 * c.pairs OR k.ki
 SELECT state, figure, returned / moved AS measured, returned AS count, format('{:,} of {:,} that changed', returned, moved) AS detail
 FROM baseline_figures WHERE level = 'state' AND returned >= 20
 
--- name: figures_wrapped
--- ZIP codes whose figure lost a multiple of 65,536 or of 256, or its last digits.
--- If most of those that fell by over half did: a few do by chance.
--- rule: cells limit=2
--- finding: figures are the rest of a division by 65,536 or 256, or lost their last digits
--- cause: they may have been written into a column of too few bits or digits
-SELECT * EXCLUDE (is_wrapped)
-FROM (SELECT *, old >= 65536 AND (old - new) % 65536 = 0 OR new BETWEEN 1 AND 255 AND (old - new) % 256 = 0
-             OR old >= 10000 AND new IN (old // 10, old // 100) AS is_wrapped
-      FROM placed_figures WHERE new < old / 2)
-QUALIFY is_wrapped AND avg(is_wrapped::INTEGER) OVER (PARTITION BY ordinal) > 0.8
-
 -- name: sentinel_figure
 -- ZIP codes with a new figure of 9999, 99999 or 999999.
 -- Four ZIP codes may have 9999 by chance.
@@ -262,15 +263,19 @@ FROM (SELECT l.state, l.figure, round(abs(pow(l.new / f.new, 1 / (l.ordinal - f.
 WHERE state IS NOT NULL GROUP BY state, figure HAVING sum(number) >= 20
 
 -- name: repeated_figure
--- Share of a state's larger ZIP codes in which two years or housing figures are equal, up to 0.2%.
+-- Share of a state's larger ZIP codes in which two years or housing figures are equal, up to 0.2%; of a county's, in which a new figure is that of the year before.
 -- Of 1,000 or more. In real drops, at most 20% are.
 -- rule: totals limit=0.7 applies=drop derived=true
 -- finding: figures are equal to others in most ZIP codes
--- cause: one column may have been exported twice, columns may be late by a year, or a rate of growth be 100 times too small
-SELECT x.state, y.figure, avg((abs(x.new - y.new) <= 0.002 * x.new)::INTEGER) AS measured, count(*) AS count,
+-- cause: one column may have been exported twice, or carried forward, columns may be late by a year, or a rate of growth be 100 times too small
+SELECT x.state, NULL::INTEGER AS county, y.figure, avg((abs(x.new - y.new) <= 0.002 * x.new)::INTEGER) AS measured, count(*) AS count,
        format('is {} in {:.0f}% of ZIP codes', x.figure, 100 * measured) AS detail
 FROM figure_sample x JOIN figure_sample y ON x.zip = y.zip AND x.ordinal < y.ordinal
 WHERE x.new >= 1000 AND y.new >= 1000 GROUP BY x.state, x.figure, y.figure HAVING count(*) >= 8
+UNION ALL
+SELECT y.state, y.county, any_value(y.figure), avg((x.new = y.new)::INTEGER), count(*), format('is {} in {:.0f}% of ZIP codes', any_value(x.figure), 100 * avg((x.new = y.new)::INTEGER))
+FROM placed_figures y JOIN placed_figures x ON x.zip = y.zip AND x.ordinal = y.ordinal - 1 AND x.new >= 1000
+WHERE y.new >= 1000 AND y.new IS DISTINCT FROM y.old GROUP BY y.state, y.county, y.ordinal HAVING count(*) >= 20
 
 -- name: interpolated_year
 -- Share of the larger ZIP codes in which a counted year is the mean of the years before and after, beyond the average of all years.
@@ -451,7 +456,7 @@ FROM losses_of('baseline_figures')
 -- rule: totals limit=0.9 applies=drop
 -- of: coverage
 -- finding: hardly any ZIP code has the figure
--- cause: a year may have been added for a few rows only, or a part of it may be missing
+-- cause: a year may have been added for a few rows only, a part of it be missing, or lost in a join, such as one on ZIP codes without their leading zeros
 WITH peers AS (
     SELECT level, state, county, kind = '0 people' AS of_people, max(new_count) AS most FROM area_figures JOIN known_figures USING (figure)
     LEFT JOIN known_states s ON s.code = state WHERE coalesce(s.fips, '00') < '60' GROUP BY ALL
@@ -493,7 +498,7 @@ FROM state_figures WHERE NOT open GROUP BY figure HAVING sum(large) >= 20
 -- Medians of ZIP codes of 500 people or more. Only if this multiple is the same in most states: another model may know other rates.
 -- rule: totals limit=0.5 applies=drop derived=true
 -- finding: forecasts grow by a larger multiple of the trend than in other states
--- cause: a rate of growth may have been applied twice, or be that of other years or places
+-- cause: a rate of growth may have been applied twice, or again in each year, or be that of other years or places
 WITH multiples AS (
     SELECT l.state, any_value(a.figure) AS figure, count(*) AS count,
            median(abs(ln(a.new / l.new)) / (a.ordinal - l.ordinal)) / nullif(median(abs(ln(l.new / f.new)) / 6), 0) AS multiple
@@ -549,7 +554,7 @@ FROM state_series WHERE 2 * new_total > old_total AND 2 * old_total > new_total 
 -- Change of nearly every state's total by the same share from one year to the next; a step back is none.
 -- rule: totals limit=0.1 by_state=false applies=drop derived=true
 -- finding: figures change by the same share from one year to the next in every state
--- cause: a year may be in another unit, or that of one group, such as men or adults
+-- cause: a year may be in another unit, interpolated from a 0, 0 instead of unknown, or that of one group, such as men or adults
 SELECT figure, abs(steps[2]) AS measured, count, format('{:+.1f}% after {}', 100 * steps[2], before) AS detail
 FROM (SELECT figure, any_value(before) AS before, sum(pairs)::BIGINT AS count, quantile_cont(new_total / old_total - 1, [0.1, 0.5, 0.9]) AS steps
       FROM state_series WHERE old_total >= 20000 GROUP BY figure HAVING count(*) >= 5)
@@ -558,15 +563,18 @@ WHERE steps[3] - steps[1] < 0.25 * abs(steps[2]) QUALIFY NOT coalesce(steps[2] *
 -- name: series_drift
 -- Change of a state's total from one year to the next in the data, as a share for each calendar year.
 -- In real drops, at most 2.4%. If only the first step is far, or the step before went back half as far, the year before is the odd one; a step back is none.
+-- After a year that is new, between years that are not, none either: the step to the new year counts.
 -- rule: totals limit=0.06 applies=drop derived=true
 -- finding: state totals jump from one year to the next
--- cause: a year may be incomplete, added up twice, count something else, such as occupied homes, or be in another unit or from another source
+-- cause: a year may be incomplete, added up twice, count something else, such as occupied homes or margins of error, be interpolated from a 0, or be in another unit or from another source or run
+WITH added AS (SELECT figure FROM area_figures WHERE level = 'country' AND old_count = 0)
 SELECT state, CASE WHEN prior IS NULL AND NOT coalesce(abs(next) > {limit}, false) OR prior * sign(step) < -abs(step) / 2
                    THEN before ELSE figure END AS figure, abs(step) AS measured,
        pairs AS count, format('{:,} in {}, after {:,} in {} ({:+.1f}%)', new_total::BIGINT, right(s.figure, 4), old_total::BIGINT, right(before, 4), 100 * step * gap) AS detail
 FROM (SELECT *, (new_total / old_total - 1) / gap AS step, lag(step) OVER series AS prior, lead(step) OVER series AS next
       FROM state_series WHERE old_total >= 20000 WINDOW series AS (PARTITION BY state, kind ORDER BY figure)) s
 WHERE NOT coalesce(abs(prior) > {limit} AND prior * step < 0, false)
+    AND NOT (prior IS NOT NULL AND before IN (FROM added) AND figure NOT IN (FROM added))
 
 -- name: homes_unlike_people
 -- 1 minus the correlation of homes with population, or of demand with homes, both as logarithms.

@@ -168,6 +168,14 @@ def test_a_first_drop_may_lack_forecasts_and_have_an_interpolated_year(
     assert errors(checked(served, made(alter), compared=False)) == []
 
 
+def test_a_year_that_is_added_does_not_make_a_known_step_a_jump(catalog: Catalog, made: Made) -> None:
+    """It is interpolated, over a year in which a state grew by 11%."""
+    added, after = census(2018), (*COUNTED[COUNTED.index(census(2019)) :], *FORECAST)
+    grown = scale(after, 1.09, "OH")
+    assert published(catalog, made(each(grown, without_column(added)))).result == "published"
+    assert errors(checked(catalog, made(grown))) == []
+
+
 def test_a_row_that_is_there_twice_counts_once_in_the_comparison(served: Catalog, made: Made) -> None:
     drop = made(lambda _: None)
     once = checked(served, drop).report.comparison
