@@ -451,18 +451,17 @@ def _from_another_start(country: Country) -> None:
 def _first_county(country: Country) -> list[int]:
     """Makes one county of thirty ZIP codes of a state."""
     rows = country.rows_in("CA")[:30]
-    for row in rows:
-        for name, value in zip(COUNTY, ("First County", "06001"), strict=True):
+    for at, row in enumerate(rows):
+        place = ("First County", "06001", 34 + at / 100, -117 - at / 100)
+        for name, value in zip((*COUNTY, *POINT), place, strict=True):
             country.places[name][row] = value
     return rows
 
 
 def _another_start_in_a_county(country: Country) -> None:
     """Forecasts of ten of thirty ZIP codes of a county grow from fewer people."""
-    for at, row in enumerate(_first_county(country)):
-        for name, value in zip(POINT, (34 + at / 100, -117 - at / 100), strict=True):
-            country.places[name][row] = value
-        for name in FORECAST if at % 3 == 0 else ():
+    for row in _first_county(country)[::3]:
+        for name in FORECAST:
             country.figures[name][row] = country.figures[name][row] and country.figures[name][row] * 8 // 10
 
 
@@ -822,6 +821,13 @@ SCALE = _mistakes(
     ("new-homes-for-all", "figures-of-a-part", "tot_home_available_2021, tot_home_available_2022", _new_homes),
     ("totals-of-counties", "repeated-value", "one total copied to all", _totals_of_counties),
     ("households-for-people", "uniform-scale", "population 2018", noise(census(2018), 0.04, mean=1 / 2.6)),
+    (
+        "cut-at-a-comma",
+        "figures-wrapped",
+        "or cut at a comma",
+        edit(HOMES[2], lambda one: one // 1000 if one >= 1000 else one, "FL"),
+    ),
+    ("a-round-figure-for-many", "repeated-value", "1,200", fill(HOMES[0], 1_200, "TX", share=0.7)),
     ("cut-to-four-digits", "figures-wrapped", "lost their last digits", edit(COUNTED, lambda one: int(str(one)[:4]))),
     (
         "numbers-of-sixteen-bits",
@@ -1142,7 +1148,7 @@ demand-of-2035 statuses-exchanged a-namesake-in-another-state a-county-with-two-
 small-figures-as-one aliases-with-their-state codes-for-county-names,
 noise-in-every-figure every-alias-primary,
 some-a-hundred-times years-exchanged-in-a-state years-of-a-county-exchanged people-of-a-state-gone,
-a-year-that-ends-early unknown-as-99999 forecasts-shuffled projects-a-day-early,
+a-year-that-ends-early unknown-as-99999 forecasts-shuffled projects-a-day-early cut-at-a-comma,
 a-year-shuffled-at-first homes-shuffled-at-first a-year-doubled-at-first a-name-for-each-city-at-first,
 a-state-in-thousands demand-of-a-county-as-0,
 another-source rounded-in-a-county homes-of-a-large-county-tenfold,
@@ -1161,7 +1167,8 @@ people-for-the-homes-of-a-county forecasts-of-a-state-that-stay some-in-thousand
 states-exchanged a-row-for-the-total homes-added-up-over-years demand-that-stays,
 zeros-filtered-out boxes-in-the-middle-of-their-state counties-in-title-case homes-of-one-part totals-of-counties,
 demand-of-2037-in-a-state every-name-of-a-county projects-at-three-points states-shuffled people-of-last-month,
-growth-cut places-filled-from-above zip-codes-of-projects-shuffled cut-to-four-digits demand-that-stays-in-a-state,
+growth-cut places-filled-from-above zip-codes-of-projects-shuffled cut-to-four-digits demand-that-stays-in-a-state
+  a-round-figure-for-many,
 forecasts-late-by-one invisible-characters cities-for-counties homes-of-a-county-shifted a-state-of-another-source,
 counts-backwards mojibake two-counties-exchanged zip-codes-padded-behind months-from-0,
 forecasts-of-a-county-from-another-year demand-nearly-flat homes-of-people-at-first every-alias-primary-at-first

@@ -40,8 +40,8 @@ _MAX_DISTRIBUTIONS = 3
 _MAX_STATES = 100
 _MAX_FIELDS = 8  # in an example
 _LEAPING = (
-    "more than fivefold; some may be in another unit, per cent or totals of several records instead, multiplied by a join, "
-    "or exchanged with another column"
+    "more than fivefold; some may be in another unit, per cent or totals of several records instead, multiplied by "
+    "a join, or exchanged with another column"
 )
 _RENUMBERED = "they have the values of other ids; rows may have been numbered again"
 _PLACE_FIELDS = ("city_name", "state_code", "county_name", "county_fips_code", "latitude", "longitude")
