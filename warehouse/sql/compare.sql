@@ -155,7 +155,7 @@ GROUP BY o.state_code HAVING count(*) >= 50 AND count(n.{id}) = 0 ORDER BY o.sta
 
 -- name: column_moves
 -- How many records were changed in a column, how many numbers grew or shrank more than fivefold, the commonest changes, and what
--- nearly all of them suggest: day and month exchanged, two values exchanged, values shuffled, a value or a few for many others,
+-- nearly all of them suggest: day and month exchanged, dates off by some days, two values exchanged, values shuffled, a value or a few for many others,
 -- or all records of a value turned into another. Numbers repeat, so a new one that is an old one elsewhere shows no shuffle.
 WITH moves AS (
     SELECT o.{column}::VARCHAR AS old, n.{column}::VARCHAR AS new, count(*) AS number
@@ -164,17 +164,19 @@ WITH moves AS (
 SELECT coalesce(sum(number), 0)::BIGINT AS changed, coalesce(sum(number) FILTER ({isnumber} AND greatest(was, now) >= 20 AND greatest(was, now) > 5 * least(was, now)), 0)::BIGINT AS leaping,
        coalesce(list(format('{} to {} ({:,})', coalesce(old, 'null'), coalesce(new, 'null'), number) ORDER BY number DESC, old, new)[:5], []),
        CASE WHEN sum(number) FILTER (new = regexp_replace(old, '^(\d{4})-(\d\d)-(\d\d)$', '\1-\3-\2')) > 0.9 * changed THEN 'day and month may be exchanged'
-            WHEN sum(number) FILTER (TRY_CAST(new AS DATE) = TRY_CAST(old AS DATE) - 1) > 0.9 * changed THEN 'they are a day early; times may have been converted to another zone'
+            WHEN sum(number) FILTER (later = usual) > 0.9 * changed
+            THEN format('days are {:+} off; times may have been converted to another zone, or days counted from another date', any_value(usual))
             WHEN sum(number) FILTER ((new, old) IN (SELECT (old, new) FROM moves)) > 0.9 * changed
-            THEN CASE WHEN count(DISTINCT old) > 4 THEN 'values may be shuffled among records' ELSE 'two values may be exchanged' END
+            THEN CASE WHEN count(DISTINCT old) > 4 THEN 'values may be shuffled among records, or looked up wrongly' ELSE 'two values may be exchanged' END
             WHEN '{column}' NOT LIKE '%date' AND NOT {isnumber} AND count(DISTINCT old) >= 50 AND sum(number) FILTER (new IN (SELECT old FROM moves)) > 0.9 * changed
-            THEN 'values may be shuffled among records'
+            THEN 'values may be shuffled among records, or looked up wrongly'
             WHEN '{column}' NOT LIKE '%date' AND (count(DISTINCT old) >= 5 OR count(old) = 0 AND (SELECT count(DISTINCT {column}) FROM {old}) >= 5) AND (max(number_of_new) > 0.9 * changed
                  OR count(new) > 0.9 * count(*) AND count(DISTINCT new) < 0.05 * count(DISTINCT old))
             THEN 'one value, or a few, may have been filled in'
             WHEN count(lost) > 0 AND 5 * leaping < changed THEN format('all that had {} have another value now', min(lost)) END
 FROM (SELECT *, TRY_CAST(old AS BIGINT) AS was, TRY_CAST(new AS BIGINT) AS now,
-             sum(number) FILTER (new IS NOT NULL) OVER (PARTITION BY new) AS number_of_new FROM moves)
+             sum(number) FILTER (new IS NOT NULL) OVER (PARTITION BY new) AS number_of_new, mode(later) OVER () AS usual
+      FROM (SELECT *, TRY_CAST(new AS DATE) - TRY_CAST(old AS DATE) AS later FROM moves))
 LEFT JOIN (SELECT m.old AS lost FROM moves m JOIN {old} o ON o.{column}::VARCHAR = m.old WHERE lower(m.old) <> lower(m.new)
            GROUP BY m.old, m.new HAVING any_value(m.number) > 0.95 * count(*) AND count(*) > 20 + 0.05 * (SELECT count(*) FROM {old})
                AND m.new IN (SELECT {column}::VARCHAR FROM {old})) ON lost = old

@@ -110,12 +110,25 @@ WHERE l.ordinal = (SELECT max(last) FROM counted) AND f.ordinal = (SELECT min(or
     AND least(l.new, f.new, a.new) >= 500
 GROUP BY l.state HAVING count(*) >= 20
 
+-- name: zeros_filled
+-- ZIP codes whose figure was unknown and is 0, or that of the ZIP code before.
+-- Of ZIP codes and figures that the old release has.
+-- rule: cells limit=20
+-- explains: coverage
+-- finding: figures that were unknown are 0 now, or those of the ZIP code before
+-- cause: a join or a program may have filled them in; leave unknown figures empty
+SELECT p.* FROM placed_figures p SEMI JOIN old_places o ON o.zip_code = p.zip_code
+LEFT JOIN (SELECT zip_code, lag(zip_code::INTEGER) OVER (ORDER BY zip_code) AS before FROM new_places) b ON b.zip_code = p.zip_code
+LEFT JOIN placed_figures c ON c.zip = b.before AND c.ordinal = p.ordinal
+WHERE p.old IS NULL AND (p.new = 0 OR p.new = c.new AND c.old = c.new)
+    AND p.figure IN (SELECT figure FROM area_figures WHERE level = 'country' AND old_count > 0)
+
 -- name: repeated_value
 -- ZIP codes of a county that share one new figure of 100 or more; in the country, six times as many that share one of 1,000 or more, or 100 that shared no smaller one.
 -- In real drops, three do, 16 and 43. Figure, number and county are one key: counting by several takes twice as long.
 -- rule: cells limit=4 applies=drop
 -- finding: many ZIP codes have the same figure
--- cause: they may be a default, an upper bound, one value for a range of small figures, one total copied to all, or the first match of a join by name
+-- cause: they may be a default, an upper bound, one value for a range of small figures, one total copied to all or spread evenly, or the first match of a join by name
 WITH keys AS (
     SELECT *, ordinal::BIGINT * 10000000 + new AS key, (county::BIGINT * 16384 + ordinal) * 10000000 + new AS ours
     FROM placed_figures WHERE new >= 1 AND new IS DISTINCT FROM old
@@ -143,7 +156,7 @@ GROUP BY GROUPING SETS ((f.state, f.ordinal), (f.state, f.county, f.ordinal)) HA
 -- so figures that may still be revised must look like each other, or three of them be shifted by as many years.
 -- rule: totals limit=0.7
 -- finding: figures have the old values of other figures
--- cause: two columns or years may be exchanged, or one was exported twice
+-- cause: two columns or years may be exchanged, one exported twice, or one filled in where a join found nothing
 WITH own AS (
     SELECT state, figure, avg(abs(ln((new + 1) / (old + 1)))) AS distance FROM figure_sample
     WHERE old IS NOT NULL AND new IS NOT NULL GROUP BY state, figure HAVING count(*) >= 8 AND distance > 0.004
@@ -222,19 +235,6 @@ FROM baseline_figures WHERE level = 'state' AND returned >= 20
 SELECT * FROM placed_figures WHERE new IN (9999, 99999, 999999) AND new IS DISTINCT FROM old
 QUALIFY new > 9999 OR count(*) OVER (PARTITION BY ordinal, new) > 4
 
--- name: zeros_filled
--- ZIP codes whose figure was unknown and is 0, or that of the ZIP code before.
--- Of ZIP codes and figures that the old release has.
--- rule: cells limit=20
--- explains: coverage
--- finding: figures that were unknown are 0 now, or those of the ZIP code before
--- cause: a join or a program may have filled them in; leave unknown figures empty
-SELECT p.* FROM placed_figures p SEMI JOIN old_places o ON o.zip_code = p.zip_code
-LEFT JOIN (SELECT zip_code, lag(zip_code::INTEGER) OVER (ORDER BY zip_code) AS before FROM new_places) b ON b.zip_code = p.zip_code
-LEFT JOIN placed_figures c ON c.zip = b.before AND c.ordinal = p.ordinal
-WHERE p.old IS NULL AND (p.new = 0 OR p.new = c.new)
-    AND p.figure IN (SELECT figure FROM area_figures WHERE level = 'country' AND old_count > 0)
-
 -- name: forecasts_flat
 -- Share of a state's larger ZIP codes whose last forecast is the figure of two years ago.
 -- rule: totals limit=0.7 applies=drop
@@ -263,7 +263,7 @@ FROM (SELECT l.state, l.figure, round(abs(pow(l.new / f.new, 1 / (l.ordinal - f.
 WHERE state IS NOT NULL GROUP BY state, figure HAVING sum(number) >= 20
 
 -- name: repeated_figure
--- Share of a state's larger ZIP codes in which two years or housing figures are equal, up to 0.2%; of a county's, in which a new figure is that of the year before.
+-- Share of a state's larger ZIP codes in which two years or housing figures are equal, up to 0.2%; of a county's, in which a changed figure is exactly another one.
 -- Of 1,000 or more. In real drops, at most 20% are.
 -- rule: totals limit=0.7 applies=drop derived=true
 -- finding: figures are equal to others in most ZIP codes
@@ -273,9 +273,11 @@ SELECT x.state, NULL::INTEGER AS county, y.figure, avg((abs(x.new - y.new) <= 0.
 FROM figure_sample x JOIN figure_sample y ON x.zip = y.zip AND x.ordinal < y.ordinal
 WHERE x.new >= 1000 AND y.new >= 1000 GROUP BY x.state, x.figure, y.figure HAVING count(*) >= 8
 UNION ALL
-SELECT y.state, y.county, any_value(y.figure), avg((x.new = y.new)::INTEGER), count(*), format('is {} in {:.0f}% of ZIP codes', any_value(x.figure), 100 * avg((x.new = y.new)::INTEGER))
-FROM placed_figures y JOIN placed_figures x ON x.zip = y.zip AND x.ordinal = y.ordinal - 1 AND x.new >= 1000
-WHERE y.new >= 1000 AND y.new IS DISTINCT FROM y.old GROUP BY y.state, y.county, y.ordinal HAVING count(*) >= 20
+SELECT y.state, y.county, any_value(y.figure), count(*) / any_value(c.number), count(*), format('is {} in {} of {} ZIP codes', any_value(x.figure), count(*), any_value(c.number))
+FROM placed_figures y JOIN placed_figures x ON x.zip = y.zip AND x.new = y.new AND (x.ordinal < y.ordinal OR x.ordinal > y.ordinal AND x.old = x.new)
+JOIN (SELECT county, ordinal, count(*) AS number FROM placed_figures WHERE new >= 1000 AND new IS DISTINCT FROM old GROUP BY ALL HAVING count(*) >= 20) c
+    ON c.county = y.county AND c.ordinal = y.ordinal
+WHERE y.new >= 1000 AND y.new IS DISTINCT FROM y.old GROUP BY y.state, y.county, y.ordinal, x.ordinal
 
 -- name: interpolated_year
 -- Share of the larger ZIP codes in which a counted year is the mean of the years before and after, beyond the average of all years.
@@ -328,12 +330,15 @@ SELECT state, figure, 1 - likeness AS measured, pairs AS count, format('likeness
 FROM state_figures WHERE pairs >= 20 AND (greatest(shrunk, grown) < 0.85 * large OR likeness < 0.5)
 
 -- name: figures_of_a_part
--- Share of a state's larger ZIP codes whose figure shrank by over 10%, or grew as much.
+-- Share of the larger ZIP codes of a state whose figure shrank by over 10%, or grew as much; of a county, by over 20% in a past year.
 -- rule: totals limit=0.85
 -- finding: figures shrank, or grew, by over 10% in nearly every ZIP code
 -- cause: they may be those of one group, such as an age, of all instead of one, or margins of error
-SELECT state, figure, greatest(shrunk, grown) / large AS measured, greatest(shrunk, grown) AS count,
+SELECT state, NULL::INTEGER AS county, figure, greatest(shrunk, grown) / large AS measured, greatest(shrunk, grown) AS count,
        format('{} of {} ZIP codes', greatest(shrunk, grown), large) AS detail FROM state_figures WHERE large >= 20
+UNION ALL
+SELECT state, county, any_value(figure), greatest(count(*) FILTER (new < 0.8 * old), count(*) FILTER (old < 0.8 * new)) / count(*) AS measured, count(*), format('{:.0f}% of {} ZIP codes', 100 * measured, count(*))
+FROM placed_figures WHERE NOT open AND greatest(old, new) >= 500 AND old + new IS NOT NULL GROUP BY state, county, ordinal HAVING count(*) >= 20
 
 -- name: figures_rewritten
 -- Share of the states in which a figure of a past year changed unevenly, if as many figures did, a later year of people stayed, or it changed by 6% on average.
@@ -362,8 +367,8 @@ SELECT * FROM placed_figures WHERE new = 0 AND old >= 200
 -- Of 500 or more.
 -- rule: totals limit=0.1 open_factor=2
 -- finding: figures changed by over a third in many ZIP codes
--- cause: they may be shuffled, joined to the wrong ZIP codes, or from another source
-SELECT state, figure, moved / large AS measured, moved AS count, format('{} of {} ZIP codes', moved, large) AS detail
+-- cause: they may be shuffled, joined to the wrong ZIP codes, or from another source; where all grew, added up twice; where all shrank, only a part
+SELECT state, figure, moved / large AS measured, moved AS count, format('{} of {} ZIP codes, {} of all grew and {} shrank by over 10%', moved, large, grown, shrunk) AS detail
 FROM state_figures WHERE large >= 20
 
 -- name: absurd_figure
@@ -450,6 +455,20 @@ FROM area_figures WHERE level = 'country' AND old_count > 0
 -- cause: small monthly losses may add up
 FROM losses_of('baseline_figures')
 
+-- name: forecasts_missing
+-- Share of a state's larger ZIP codes that have the latest count and lack a forecast, in years that are new.
+-- Of 500 people or more. In real drops, none do.
+-- rule: totals limit=0.02 applies=drop
+-- of: coverage
+-- finding: forecasts are missing in ZIP codes that have a count
+-- cause: a filter, such as one on growth, or a join may have left them out
+SELECT l.state, f.figure, avg((a.new IS NULL)::INTEGER) AS measured, count(*) FILTER (a.new IS NULL) AS count, format('{:,} of {:,} ZIP codes', count, count(*)) AS detail
+FROM placed_figures l JOIN (SELECT k.ordinal, k.figure FROM known_figures k JOIN area_figures c ON c.level = 'country' AND c.figure = k.figure AND c.old_count = 0 AND c.new_count > 0
+                            WHERE k.kind = '0 people' AND k.open) f ON f.ordinal > l.ordinal
+LEFT JOIN placed_figures a ON a.zip = l.zip AND a.ordinal = f.ordinal
+WHERE l.ordinal = (SELECT max(ordinal) FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open)) AND l.new >= 500
+GROUP BY GROUPING SETS ((f.figure), (l.state, f.figure)) HAVING count(*) >= 20 AND count >= 10
+
 -- name: sparse_figure
 -- Share of the ZIP codes that lack a year or a housing figure which others there have: in the country, or in a state or county that did not lack it before.
 -- At least 99% of the country, 20 ZIP codes of a state, 10 of a county. In real drops, at most 13% of the country lack one.
@@ -487,11 +506,11 @@ FROM drift_of('baseline_figures')
 -- name: figures_altered
 -- Share of the larger ZIP codes whose figure of a past year changed by over 8%.
 -- Of 500 or more. A revision of past years changes few figures so far; a disaster does in few places.
--- rule: totals limit=0.1 by_state=false
+-- rule: totals limit=0.1 state_factor=3
 -- finding: figures of past years changed by over 8% in many ZIP codes
--- cause: a part of them may be from another source, of another year, or multiplied
-SELECT figure, sum(altered) / sum(large) AS measured, sum(altered)::BIGINT AS count, format('{:,} of {:,} ZIP codes', count, sum(large)::BIGINT) AS detail
-FROM state_figures WHERE NOT open GROUP BY figure HAVING sum(large) >= 20
+-- cause: a part of them may be from another source, of another year, or multiplied, or noise may have been added
+SELECT state, figure, sum(altered) / sum(large) AS measured, sum(altered)::BIGINT AS count, format('{:,} of {:,} ZIP codes', count, sum(large)::BIGINT) AS detail
+FROM state_figures WHERE NOT open GROUP BY GROUPING SETS ((figure), (state, figure)) HAVING sum(large) >= 20
 
 -- name: growth_apart
 -- How much faster a state's forecasts grow or shrink than those of most states, each as a multiple of the last six counted years.
@@ -510,6 +529,25 @@ WITH multiples AS (
 SELECT state, figure, multiple / usual[2] - 1 AS measured, count, format('{:.2f} times the trend, {:.2f} elsewhere', multiple, usual[2]) AS detail
 FROM (SELECT *, quantile_cont(multiple, [0.2, 0.5, 0.8]) OVER () AS usual, count(*) OVER () AS states FROM multiples)
 WHERE states >= 8 AND usual[3] - usual[1] < 0.3 * usual[2]
+
+-- name: growth_unbounded
+-- ZIP codes of a state whose forecasts grow or shrink half as fast again as any in most states, where all have the same bound.
+-- Of 500 people or more.
+-- rule: totals limit=5 applies=drop derived=true
+-- unit: ZIP codes
+-- finding: forecasts grow or shrink faster than in any other state
+-- cause: a bound on the rate of growth may be missing
+WITH rates AS (
+    SELECT a.state, a.figure, a.zip_code, l.new AS counted, a.new, abs(ln(a.new / l.new)) / (a.ordinal - l.ordinal) AS rate
+    FROM placed_figures l JOIN placed_figures a ON a.zip = l.zip AND a.new > 0
+    WHERE l.ordinal = (SELECT max(ordinal) FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open))
+        AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND a.ordinal > l.ordinal AND l.new >= 500
+), bounds AS (
+    SELECT quantile_cont(fastest, [0.25, 0.5, 0.75]) AS usual FROM (SELECT max(rate) AS fastest FROM rates GROUP BY state HAVING count(*) >= 20) HAVING count(*) >= 8
+)
+SELECT state, any_value(figure) AS figure, count(*) AS measured, measured AS count,
+       format('{} ZIP codes, such as {} from {:,} to {:,}', count, max_by(zip_code, rate), max_by(counted, rate), max_by(new, rate)) AS detail
+FROM rates, bounds WHERE usual[3] - usual[1] < 0.05 * usual[2] AND rate > 1.5 * usual[2] GROUP BY state
 
 -- name: zeros_in_series
 -- ZIP codes whose figure is 0 in one year, and 500 or more in the year before or after.

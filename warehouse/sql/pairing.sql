@@ -33,14 +33,14 @@ WHERE number > 0
 -- name: aliases_of
 -- The city names of one release besides those of its locations.
 CREATE OR REPLACE TEMP TABLE {table} AS
-SELECT zip_code, state_code AS state, regexp_replace(lower(strip_accents(city_name)), '[^a-z0-9]', '', 'g') AS city,
+SELECT zip_code, state_code AS state, city_name, regexp_replace(lower(strip_accents(city_name)), '[^a-z0-9]', '', 'g') AS city,
        usps_status AS status
 FROM {aliases}
 
 -- name: no_aliases
 -- The city names of a release without aliases.
 CREATE OR REPLACE TEMP TABLE {table} AS
-SELECT NULL::VARCHAR AS zip_code, NULL::VARCHAR AS state, NULL::VARCHAR AS city, NULL::VARCHAR AS status WHERE false
+SELECT NULL::VARCHAR AS zip_code, NULL::VARCHAR AS state, NULL::VARCHAR AS city_name, NULL::VARCHAR AS city, NULL::VARCHAR AS status WHERE false
 
 -- name: figures_view
 -- Every figure of a release in long form: ZIP code and figure as numbers, value. Populations are numbered by their year,
