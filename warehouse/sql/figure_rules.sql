@@ -263,7 +263,7 @@ FROM (SELECT l.state, l.figure, round(abs(pow(l.new / f.new, 1 / (l.ordinal - f.
 WHERE state IS NOT NULL GROUP BY state, figure HAVING sum(number) >= 20
 
 -- name: repeated_figure
--- Share of a state's larger ZIP codes in which two years or housing figures are equal, up to 0.2%; of a county's, in which a changed figure is exactly another one.
+-- Share of a state's larger ZIP codes in which two years or housing figures are equal, up to 0.2%; of a county's, in which a changed figure is exactly that of another year up to five years away.
 -- Of 1,000 or more. In real drops, at most 20% are.
 -- rule: totals limit=0.7 applies=drop derived=true
 -- finding: figures are equal to others in most ZIP codes
@@ -274,7 +274,8 @@ FROM figure_sample x JOIN figure_sample y ON x.zip = y.zip AND x.ordinal < y.ord
 WHERE x.new >= 1000 AND y.new >= 1000 GROUP BY x.state, x.figure, y.figure HAVING count(*) >= 8
 UNION ALL
 SELECT y.state, y.county, any_value(y.figure), count(*) / any_value(c.number), count(*), format('is {} in {} of {} ZIP codes', any_value(x.figure), count(*), any_value(c.number))
-FROM placed_figures y JOIN placed_figures x ON x.zip = y.zip AND x.new = y.new AND (x.ordinal < y.ordinal OR x.ordinal > y.ordinal AND x.old = x.new)
+FROM placed_figures y JOIN placed_figures x ON x.zip = y.zip AND x.new = y.new AND abs(x.ordinal - y.ordinal) < 6
+    AND (x.ordinal < y.ordinal OR x.ordinal > y.ordinal AND x.old = x.new)
 JOIN (SELECT county, ordinal, count(*) AS number FROM placed_figures WHERE new >= 1000 AND new IS DISTINCT FROM old GROUP BY ALL HAVING count(*) >= 20) c
     ON c.county = y.county AND c.ordinal = y.ordinal
 WHERE y.new >= 1000 AND y.new IS DISTINCT FROM y.old GROUP BY y.state, y.county, y.ordinal, x.ordinal
