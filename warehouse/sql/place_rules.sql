@@ -348,7 +348,7 @@ FROM changed_places c SEMI JOIN old_places known ON known.state = c.state AND kn
 -- rule: places limit=0.05 applies=release state_factor=5
 -- of: city
 -- finding: have another city name
--- cause: cities may come from another column or source
+-- cause: cities may come from another column or source, such as names that are not primary
 SELECT was_state AS state, zip_code, 'city_name' AS "column", format('{}, was {}', city_name, was_city_name) AS value
 FROM changed_places WHERE city <> was_city
 
