@@ -1069,6 +1069,7 @@ PARTS = _mistakes(
         "population 2017, population 2019",
         noise((census(2017), census(2019)), 0.04),
     ),
+    ("added-up-twice-unevenly", "figures-added-up", "in FL", noise(HOMES[1:3], 0.2, "FL", mean=1.6)),
     ("other-names-cut", "alias-cut-to-length", "cut off", _other_names_cut),
     ("noise-in-a-state", "figures-altered", "in TX", noise((COUNTED[2], COUNTED[5]), 0.12, "TX")),
     ("homes-masked", "figures-rewritten", "tot_home_available_2020, tot_home_available_2021", _masked),

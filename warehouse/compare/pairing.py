@@ -60,6 +60,7 @@ def total_figures(connection: duckdb.DuckDBPyConnection) -> None:
         "drift_of",
         "losses_of",
         "figures_by_state",
+        "one_way_figures",
         "series_by_state",
         "moved_figures",
         "figure_sample",

@@ -173,7 +173,7 @@ SELECT coalesce(sum(number), 0)::BIGINT AS changed, coalesce(sum(number) FILTER 
             WHEN '{column}' NOT LIKE '%date' AND (count(DISTINCT old) >= 5 OR count(old) = 0 AND (SELECT count(DISTINCT {column}) FROM {old}) >= 5) AND (max(number_of_new) > 0.9 * changed
                  OR count(new) > 0.9 * count(*) AND count(DISTINCT new) < 0.05 * count(DISTINCT old))
             THEN 'one value, or a few, may have been filled in'
-            WHEN count(lost) > 0 AND 5 * leaping < changed THEN format('all that had {} have another value now', min(lost)) END
+            WHEN count(lost) > 0 AND 5 * leaping < changed THEN format('all that had {} have another value now; a default may have replaced it', min(lost)) END
 FROM (SELECT *, TRY_CAST(old AS BIGINT) AS was, TRY_CAST(new AS BIGINT) AS now,
              sum(number) FILTER (new IS NOT NULL) OVER (PARTITION BY new) AS number_of_new, mode(later) OVER () AS usual
       FROM (SELECT *, TRY_CAST(new AS DATE) - TRY_CAST(old AS DATE) AS later FROM moves))

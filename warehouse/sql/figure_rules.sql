@@ -249,7 +249,7 @@ GROUP BY f.state, f.figure HAVING count(*) >= 8
 
 -- name: growth_repeated
 -- Share of a state's larger ZIP codes whose forecasts grow, or shrink, by one rate.
--- Of 1,000 people or more, to a tenth of a per cent. In real drops, at most 36% do.
+-- Of 1,000 people or more, to a tenth of a per cent. In real drops, at most 38% do.
 -- rule: totals limit=0.7 applies=drop
 -- finding: forecasts grow or shrink by the same rate in most ZIP codes
 -- cause: the rate may have been cut off at a bound, be a default, or be in another unit
@@ -326,20 +326,23 @@ GROUP BY state, figure HAVING measured > 0.6 * count(*)
 -- Real revisions: 0.995 or more.
 -- rule: totals limit=0.04 open_factor=2
 -- finding: figures no longer correlate with their old values
--- cause: they may be shuffled or shifted among ZIP codes, or joined by another key, such as a name
+-- cause: they may be shuffled or shifted among ZIP codes, joined by another key, such as a name, or in a part count something else, such as buildings
 SELECT state, figure, 1 - likeness AS measured, pairs AS count, format('likeness {:.2f} over {} ZIP codes', likeness, pairs) AS detail
 FROM state_figures WHERE pairs >= 20 AND (greatest(shrunk, grown) < 0.85 * large OR likeness < 0.5)
 
 -- name: figures_of_a_part
--- Share of the larger ZIP codes of a state whose figure shrank by over 10%, or grew as much; of a county, by over 20% in a past year.
+-- Share of the larger ZIP codes of a state whose figure shrank by over 10%; of a county, by over 20% in a past year.
 -- rule: totals limit=0.85
--- finding: figures shrank, or grew, by over 10% in nearly every ZIP code
--- cause: they may be those of one group, such as an age, of all instead of one, or margins of error
-SELECT state, NULL::INTEGER AS county, figure, greatest(shrunk, grown) / large AS measured, greatest(shrunk, grown) AS count,
-       format('{} of {} ZIP codes', greatest(shrunk, grown), large) AS detail FROM state_figures WHERE large >= 20
-UNION ALL
-SELECT state, county, any_value(figure), greatest(count(*) FILTER (new < 0.8 * old), count(*) FILTER (old < 0.8 * new)) / count(*) AS measured, count(*), format('{:.0f}% of {} ZIP codes', 100 * measured, count(*))
-FROM placed_figures WHERE NOT open AND greatest(old, new) >= 500 AND old + new IS NOT NULL GROUP BY state, county, ordinal HAVING count(*) >= 20
+-- finding: figures shrank by over 10% in nearly every ZIP code
+-- cause: they may be those of one group, such as an age or occupied homes, margins of error, or count something else, such as buildings
+SELECT state, county, figure, shrunk / large AS measured, shrunk AS count, format('{} of {} ZIP codes', shrunk, large) AS detail FROM one_way_figures
+
+-- name: figures_added_up
+-- Share of the larger ZIP codes of a state whose figure grew by over 10%; of a county, by over 20% in a past year.
+-- rule: totals limit=0.85
+-- finding: figures grew by over 10% in nearly every ZIP code
+-- cause: they may be added up twice, those of all instead of one group, or grow by a rate that was applied too often
+SELECT state, county, figure, grown / large AS measured, grown AS count, format('{} of {} ZIP codes', grown, large) AS detail FROM one_way_figures
 
 -- name: figures_rewritten
 -- Share of the states in which a figure of a past year changed unevenly, if as many figures did, a later year of people stayed, or it changed by 6% on average.
@@ -457,18 +460,19 @@ FROM area_figures WHERE level = 'country' AND old_count > 0
 FROM losses_of('baseline_figures')
 
 -- name: forecasts_missing
--- Share of a state's larger ZIP codes that have the latest count and lack a forecast, in years that are new.
+-- Share of a state's or county's larger ZIP codes that have the latest count and lack a forecast, in years that are new.
 -- Of 500 people or more. In real drops, none do.
 -- rule: totals limit=0.02 applies=drop
 -- of: coverage
 -- finding: forecasts are missing in ZIP codes that have a count
--- cause: a filter, such as one on growth, or a join may have left them out
-SELECT l.state, f.figure, avg((a.new IS NULL)::INTEGER) AS measured, count(*) FILTER (a.new IS NULL) AS count, format('{:,} of {:,} ZIP codes', count, count(*)) AS detail
+-- cause: a part, such as a county, may have failed, or a filter, such as one on growth, or a join may have left them out
+SELECT l.state, l.county, f.figure, avg((a.new IS NULL)::INTEGER) AS measured, count(*) FILTER (a.new IS NULL) AS count, format('{:,} of {:,} ZIP codes', count, count(*)) AS detail
 FROM placed_figures l JOIN (SELECT k.ordinal, k.figure FROM known_figures k JOIN area_figures c ON c.level = 'country' AND c.figure = k.figure AND c.old_count = 0 AND c.new_count > 0
                             WHERE k.kind = '0 people' AND k.open) f ON f.ordinal > l.ordinal
 LEFT JOIN placed_figures a ON a.zip = l.zip AND a.ordinal = f.ordinal
 WHERE l.ordinal = (SELECT max(ordinal) FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open)) AND l.new >= 500
-GROUP BY GROUPING SETS ((f.figure), (l.state, f.figure)) HAVING count(*) >= 20 AND count >= 10
+GROUP BY GROUPING SETS ((f.figure), (l.state, f.figure), (l.state, l.county, f.figure)) HAVING count(*) >= 20 AND count >= 10 AND (l.county IS NULL OR measured > 0.9)
+QUALIFY l.county IS NOT NULL OR count > 1.1 * coalesce(max(count) FILTER (l.county IS NOT NULL) OVER (PARTITION BY f.figure), 0)
 
 -- name: sparse_figure
 -- Share of the ZIP codes that lack a year or a housing figure which others there have: in the country, or in a state or county that did not lack it before.
@@ -493,7 +497,7 @@ WHERE CASE p.level WHEN 'country' THEN 1 - c.new_count / p.most > 0.99
 -- rule: totals limit=0.03 state_factor=2 open_factor=2 few=true
 -- of: figures total
 -- finding: totals changed a lot
--- cause: some of the figures may be in another unit, stale, or from another source
+-- cause: some of the figures may be in another unit, stale, added up twice, incomplete, grown by another rate, or from another source
 FROM drift_of('area_figures')
 
 -- name: slow_drift
@@ -516,15 +520,16 @@ FROM state_figures WHERE NOT open GROUP BY GROUPING SETS ((figure), (state, figu
 -- name: growth_apart
 -- How much faster a state's forecasts grow or shrink than those of most states, each as a multiple of the last six counted years.
 -- Medians of ZIP codes of 500 people or more. Only if this multiple is the same in most states: another model may know other rates.
--- rule: totals limit=0.5 applies=drop derived=true
+-- rule: totals limit=0.8 applies=drop derived=true
 -- finding: forecasts grow by a larger multiple of the trend than in other states
 -- cause: a rate of growth may have been applied twice, or again in each year, or be that of other years or places
 WITH multiples AS (
     SELECT l.state, any_value(a.figure) AS figure, count(*) AS count,
-           median(abs(ln(a.new / l.new)) / (a.ordinal - l.ordinal)) / nullif(median(abs(ln(l.new / f.new)) / 6), 0) AS multiple
-    FROM placed_figures l JOIN placed_figures f ON f.zip = l.zip AND f.ordinal = l.ordinal - 6 JOIN placed_figures a ON a.zip = l.zip AND a.ordinal > l.ordinal
+           median(abs(ln(a.new / b.new)) / (a.ordinal - b.ordinal)) / nullif(median(abs(ln(l.new / f.new)) / 6), 0) AS multiple
+    FROM placed_figures l JOIN placed_figures f ON f.zip = l.zip AND f.ordinal = l.ordinal - 6 JOIN placed_figures b ON b.zip = l.zip AND b.ordinal = l.ordinal + 1
+    JOIN placed_figures a ON a.zip = l.zip AND a.ordinal > b.ordinal
     WHERE l.ordinal = (SELECT max(ordinal) FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open))
-        AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND least(l.new, f.new, a.new) >= 500
+        AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND least(l.new, f.new, b.new, a.new) >= 500
     GROUP BY l.state HAVING count(*) >= 20
 )
 SELECT state, figure, multiple / usual[2] - 1 AS measured, count, format('{:.2f} times the trend, {:.2f} elsewhere', multiple, usual[2]) AS detail
@@ -541,7 +546,7 @@ WHERE states >= 8 AND usual[3] - usual[1] < 0.3 * usual[2]
 WITH rates AS (
     SELECT a.state, a.figure, a.zip_code, l.new AS counted, a.new, abs(ln(a.new / l.new)) / (a.ordinal - l.ordinal) AS rate
     FROM placed_figures l JOIN placed_figures a ON a.zip = l.zip AND a.new > 0
-    WHERE l.ordinal = (SELECT max(ordinal) FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open))
+    WHERE l.ordinal = 1 + (SELECT max(ordinal) FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open))
         AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND a.ordinal > l.ordinal AND l.new >= 500
 ), bounds AS (
     SELECT quantile_cont(fastest, [0.25, 0.5, 0.75]) AS usual FROM (SELECT max(rate) AS fastest FROM rates GROUP BY state HAVING count(*) >= 20) HAVING count(*) >= 8
@@ -593,7 +598,7 @@ FROM state_series WHERE 2 * new_total > old_total AND 2 * old_total > new_total 
 -- Change of nearly every state's total by the same share from one year to the next; a step back is none.
 -- rule: totals limit=0.1 by_state=false applies=drop derived=true
 -- finding: figures change by the same share from one year to the next in every state
--- cause: a year may be in another unit, interpolated from a 0, 0 instead of unknown, or that of one group, such as men or adults
+-- cause: a year may be in another unit, a sum instead of a mean, interpolated from a 0, 0 instead of unknown, or that of one group, such as men or adults
 SELECT figure, abs(steps[2]) AS measured, count, format('{:+.1f}% after {}', 100 * steps[2], before) AS detail
 FROM (SELECT figure, any_value(before) AS before, sum(pairs)::BIGINT AS count, quantile_cont(new_total / old_total - 1, [0.1, 0.5, 0.9]) AS steps
       FROM state_series WHERE old_total >= 20000 GROUP BY figure HAVING count(*) >= 5)
@@ -605,7 +610,7 @@ WHERE steps[3] - steps[1] < 0.25 * abs(steps[2]) QUALIFY NOT coalesce(steps[2] *
 -- After a year that is new, between years that are not, none either: the step to the new year counts.
 -- rule: totals limit=0.06 applies=drop derived=true
 -- finding: state totals jump from one year to the next
--- cause: a year may be incomplete, added up twice, count something else, such as occupied homes or margins of error, be interpolated from a 0, or be in another unit or from another source or run
+-- cause: a year may be incomplete, added up twice, count something else, such as occupied homes or margins of error, be interpolated from a 0, grow by a rate that was applied again each year, or be in another unit or from another source or run
 WITH added AS (SELECT figure FROM area_figures WHERE level = 'country' AND old_count = 0)
 SELECT state, CASE WHEN prior IS NULL AND NOT coalesce(abs(next) > {limit}, false) OR prior * sign(step) < -abs(step) / 2
                    THEN before ELSE figure END AS figure, abs(step) AS measured,

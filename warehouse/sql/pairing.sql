@@ -175,6 +175,14 @@ CREATE OR REPLACE TEMP TABLE moved_figures AS
 SELECT *, ln((new + 1) / (old + 1)) AS move FROM placed_figures
 WHERE greatest(old, new) >= 200 AND old + new IS NOT NULL AND abs(ln((new + 1) / (old + 1))) > 0.13
 
+-- name: one_way_figures
+-- For each state and figure, and each county and figure of a past year, how many of the larger ZIP codes there are, shrank and grew.
+CREATE OR REPLACE TEMP TABLE one_way_figures AS
+SELECT state, NULL::INTEGER AS county, figure, large, shrunk, grown FROM state_figures WHERE large >= 20
+UNION ALL
+SELECT state, county, any_value(figure), count(*), count(*) FILTER (new < 0.8 * old), count(*) FILTER (old < 0.8 * new)
+FROM placed_figures WHERE NOT open AND greatest(old, new) >= 500 AND old + new IS NOT NULL GROUP BY state, county, ordinal HAVING count(*) >= 20
+
 -- name: figure_sample
 -- The figures of up to 60 ZIP codes of each state, small ones too, to compare each figure with all others.
 CREATE OR REPLACE TEMP TABLE figure_sample AS

@@ -25,7 +25,7 @@ WHERE NOT has_figures AND (SELECT avg(has_figures::INTEGER) < 0.05 AND count(DIS
 -- of: zip
 -- explains: coverage column alias records
 -- finding: are gone
--- cause: a state or a part of the export may be missing
+-- cause: a state or a part of the export may be missing, or a filter or a join have left out those without figures
 SELECT state, zip_code, 'zip_code' AS "column", city_name AS value FROM old_places ANTI JOIN new_places USING (zip_code)
 
 -- name: zip_codes_gained
@@ -368,7 +368,7 @@ FROM changed_places WHERE city = was_city AND city_name <> was_city_name OR coun
 -- among: new_aliases
 -- of: alias
 -- finding: are in another state than their ZIP code
--- cause: aliases may be shifted among ZIP codes, or their state looked up by the name alone
+-- cause: aliases may be shifted among ZIP codes, or their state looked up by the name alone or by another place
 SELECT a.state, a.zip_code, 'state_code' AS "column", format('{} in {}, the ZIP code is in {}', a.city_name, a.state, n.state) AS value
 FROM new_aliases a JOIN new_places n ON n.zip_code = a.zip_code WHERE a.state <> n.state
 
