@@ -139,19 +139,27 @@ class RedisStore:
         return (self,)
 
     def server_of(self, name: str) -> str:  # noqa: ARG002 - as in a cluster
+        """Returns what the server of `name` is called."""
         return self.name
 
     def one_for_each_server(self, name: str) -> Sequence[str]:
+        """Returns names that begin with `name`, one for each server."""
         return (name,)
 
     def send(
         self, name: str, words: Words, read: Read[T], learn: Callable[[Call], None] | None = None
     ) -> asyncio.Future[T]:
+        """Sends a command about `name`, with the others of this turn; returns a future of its parsed reply.
+
+        A cancelled caller does not cancel the command. Needs a running loop. The future raises StoreRefused for an
+        error reply, StoreUnavailable if there is none.
+        """
         call = call_of(name, words, read, learn)
         self.line.send(call)
         return call.answer
 
     async def pipelined(self, commands: Sequence[NameCommand]) -> list[Any]:
+        """Returns the reply to each command, or the exception that `send` would raise, as `gathered` does."""
         return await gathered(self.send(command.name, command.words, anything) for command in commands)
 
     async def unlink(self, names: Sequence[bytes]) -> int:

@@ -19,7 +19,7 @@ from service.redis.client import PROBE_SECONDS, RedisStore
 from service.redis.cluster.slots import SLOTS, SlotMap, redirect, slot_map, slot_of
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
-from service.redis.name_store import NameCommand, call_one, checked, gathered, named_command
+from service.redis.name_store import NameCommand, checked, gathered, named_command
 from service.redis.pipelined import Call, Read, Words, anything, call_of, pack
 
 T = TypeVar("T")
@@ -86,10 +86,12 @@ class ClusterStore:
 
     @property
     def healthy(self) -> bool:
+        """Whether every name is reachable."""
         return not self._uncovered and all(node.healthy for node in self._primaries)
 
     @property
     def is_unreachable(self) -> bool:
+        """Whether no name is reachable, so that no call is made."""
         for node in self._primaries:  # noqa: SIM110 - each request reads this; the first node usually ends it
             if not node.is_unreachable:
                 return False
@@ -250,7 +252,7 @@ async def fetch_slots(url: str, address: Node) -> SlotMap:
     """
     store = RedisStore(f"node {address}", url, open_client(url, timeout=_MAP_SECONDS))
     try:
-        found = slot_map(await call_one(store, NameCommand("", ("CLUSTER", "SLOTS"))), address)
+        found = slot_map(await store.send("", ("CLUSTER", "SLOTS"), anything), address)
     except ValueError as error:
         raise StoreUnavailable(f"{store.name}: {error}") from None
     finally:
