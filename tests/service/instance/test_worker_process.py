@@ -40,7 +40,7 @@ async def test_a_purge_has_ended_when_the_worker_says_so() -> None:
     await report(4)
     await asyncio.wait_for(purging, PATIENCE)
     writer.close()
-    await worker._process._listening
+    await worker._listening
 
 
 @pytest.mark.parametrize(
