@@ -14,7 +14,7 @@ from pathlib import Path
 from config.settings import Settings
 from config.text import printable
 from service.base import interruption
-from service.inbox.decisions import list_held, read_held_times
+from service.inbox.decisions import current_release, list_held, read_held_times
 from service.inbox.folders import Claim, InboxFolder, Look, SettledPlace, move
 from service.inbox.report import (
     EventSender,
@@ -30,9 +30,8 @@ from service.inbox.report import (
 from service.inbox.status import Failing, StatusFile
 from service.publishing.publisher import Publish, Published, make_inbox_options, make_origin
 from warehouse.publishing.outcome import PublishOutcome
-from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import make_finding
-from warehouse.schema.errors import BusyError, DropError, InboxError, NoReleaseError, WarehouseError
+from warehouse.schema.errors import BusyError, DropError, InboxError, WarehouseError
 from warehouse.schema.findings import make_report
 
 log = logging.getLogger("forecast.inbox")
@@ -223,7 +222,6 @@ class InboxDrops:
         hold = self._settings.inbox_hold
         report = make_drop_report(claim.name, outcome, self._settings.data_path, claim.delivered, hold)
         move(claim.path, folder, report_files(report, report_text(outcome)))
-        self._status.count_settled()
         self._events.send_event(make_outcome_event(claim.name, folder, outcome))
         for record in published.behind:
             log.warning("%s does not serve the release yet", record.name)
@@ -279,10 +277,5 @@ def raise_if_stopped() -> None:
 
 def refuse(data: Path, rule: str, message: str, **members: str) -> PublishOutcome:
     """Returns a refusal for a reason that is not in the drop's rows."""
-    try:
-        current = Catalog(data).current()
-    except NoReleaseError:
-        current = None
-    return PublishOutcome(
-        result="refused", report=make_report([make_finding(rule, message, **members)]), manifest=current
-    )
+    report = make_report([make_finding(rule, message, **members)])
+    return PublishOutcome(result="refused", report=report, manifest=current_release(data))
