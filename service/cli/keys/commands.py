@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from config.text import printable
-from service.cli.durations import NEVER, Duration, FutureTime
+from service.cli.durations import NEVER, duration, future_time, future_time_or_never
 from service.cli.keys.backup import export, import_
 from service.cli.keys.opened import (
     changing,
@@ -59,8 +59,12 @@ def keys() -> None:
 @keys.command()
 @click.option("--partner", required=True, help="Name of the partner.")
 @click.option("--label", default="", help="Distinguishes this key from the partner's other keys.")
-@click.option("--expires", type=FutureTime(), help="When it stops working: 90d, 12h, 2027-01-31. Default: never.")
-@click.option("--not-before", type=FutureTime(), help="When it begins to work: 7d, 2027-01-01. Default: at once.")
+@click.option(
+    "--expires", type=future_time, metavar="TIME", help="When it stops working: 90d, 12h, 2027-01-31. Default: never."
+)
+@click.option(
+    "--not-before", type=future_time, metavar="TIME", help="When it begins to work: 7d, 2027-01-01. Default: at once."
+)
 @click.option("--test", is_flag=True, help="Create a test key: fixed test data, errors on purpose, no bill.")
 @click.option("--plan", help="Name of its plan, whose terms it has, except for those that you give.")
 @terms_options
@@ -110,9 +114,11 @@ def issue(
 @keys.command()
 @click.argument("key_id")
 @click.option(
-    "--overlap", type=Duration(), required=True, help="How long the old key still works: 7d, 12h; 0s ends it at once."
+    "--overlap", type=duration, required=True, help="How long the old key still works: 7d, 12h; 0s ends it at once."
 )
-@click.option("--expires", type=FutureTime(), help="When the new key stops working. Default: same as the old key.")
+@click.option(
+    "--expires", type=future_time, metavar="TIME", help="When the new key stops working. Default: same as the old key."
+)
 @with_json
 def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
     """Replace a key by a new one, with an overlap.
@@ -136,7 +142,11 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
 @keys.command()
 @click.argument("key_id")
 @click.option(
-    "--expires", type=FutureTime(or_never=True), required=True, help="The new end: 90d (from now), 2027-01-31, never."
+    "--expires",
+    type=future_time_or_never,
+    metavar="TIME",
+    required=True,
+    help="The new end: 90d (from now), 2027-01-31, never.",
 )
 @with_json
 def extend(key_id: str, expires: datetime) -> Output:

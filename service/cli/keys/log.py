@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from service.base.whoami import Way, way_of
-from service.cli.durations import PastTime
+from service.cli.durations import past_time
 from service.cli.keys.opened import (
     ROWS,
     JsonArray,
@@ -51,7 +51,9 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--partner", help="Only changes of this partner and its keys.")
 @click.option("--what", type=click.Choice(audit.WHATS), multiple=True, help="Only changes of this kind. Repeatable.")
 @click.option("--via", type=click.Choice(get_args(Way)), help="Only changes made in this way.")
-@click.option("--since", type=PastTime(), help="Only changes in the last 30d or 12h, or since 2026-10-01.")
+@click.option(
+    "--since", type=past_time, metavar="TIME", help="Only changes in the last 30d or 12h, or since 2026-10-01."
+)
 @limit_option
 @with_json
 def log(key_id: str | None, since: datetime | None, limit: int | None, **filters: Any) -> None:
