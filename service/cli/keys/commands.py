@@ -12,10 +12,10 @@ from service.cli.durations import NEVER, duration, future_time, future_time_or_n
 from service.cli.keys.backup import export, import_
 from service.cli.keys.opened import (
     changing,
-    checked_id,
     checked_text,
     done,
     format_terms,
+    key_argument,
     minute,
     repeatable,
     with_store,
@@ -112,7 +112,7 @@ def issue(
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @click.option(
     "--overlap", type=duration, required=True, help="How long the old key still works: 7d, 12h; 0s ends it at once."
 )
@@ -132,7 +132,6 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
     Examples:
       forecast keys rotate 0B1zQmX4ktLw --overlap 7d
     """
-    checked_id(key_id)
     (presented, key, old), warnings = changing(lambda store: changes.rotate(store, key_id, overlap, expires))
     if not wants_json():
         stderr().print(f"Key {old.key_id} ends {minute(old.expires_at)}.")
@@ -140,7 +139,7 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @click.option(
     "--expires",
     type=future_time_or_never,
@@ -161,7 +160,6 @@ def extend(key_id: str, expires: datetime) -> Output:
       forecast keys extend 0B1zQmX4ktLw --expires 2027-01-31
       forecast keys extend 0B1zQmX4ktLw --expires never
     """
-    checked_id(key_id)
     until = None if expires == NEVER else expires
     (before, key), warnings = repeatable(lambda store: changes.extend(store, key_id, until))
     ends = f"{minute(before.expires_at)} → {minute(key.expires_at)}"
@@ -169,7 +167,7 @@ def extend(key_id: str, expires: datetime) -> Output:
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @terms_options
 @click.option("--all-areas", is_flag=True, help="Open every area, future ones included.")
 @click.option("--no-rate", is_flag=True, help="Remove the rate limit.")
@@ -193,7 +191,6 @@ def change(
       forecast keys change 0B1zQmX4ktLw --areas forecast --no-quota
       forecast keys change 0B1zQmX4ktLw --plan pro --no-rate
     """
-    checked_id(key_id)
     if no_plan and plan is not None:
         raise click.UsageError("--no-plan contradicts --plan")
     given, dropped = Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota)
@@ -206,7 +203,7 @@ def change(
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @click.option("--reason", required=True, help="Why, for operators: `keys show` and the audit trail have it.")
 @with_json
 def suspend(key_id: str, reason: str) -> Output:
@@ -221,7 +218,6 @@ def suspend(key_id: str, reason: str) -> Output:
     Examples:
       forecast keys suspend 0B1zQmX4ktLw --reason "invoice 4711 is overdue"
     """
-    checked_id(key_id)
     reason = checked_text("--reason", reason)
     if not reason:
         raise click.UsageError("--reason is empty")
@@ -230,7 +226,7 @@ def suspend(key_id: str, reason: str) -> Output:
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @with_json
 def resume(key_id: str) -> Output:
     """Make a suspended key work again.
@@ -243,13 +239,12 @@ def resume(key_id: str) -> Output:
     Examples:
       forecast keys resume 0B1zQmX4ktLw
     """
-    checked_id(key_id)
     key, warnings = repeatable(lambda store: changes.resume(store, key_id))
     return _changed(key, warnings, f"Resumed {key.key_id} of {plain(key.partner)}: {KeyView.of(key).status}.")
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @click.option("--yes", is_flag=True, help="Confirm the action without prompting.")
 @with_json
 def revoke(key_id: str, yes: bool) -> Output:
@@ -265,7 +260,6 @@ def revoke(key_id: str, yes: bool) -> Output:
       forecast keys revoke 0B1zQmX4ktLw
       forecast keys revoke 0B1zQmX4ktLw --yes
     """
-    checked_id(key_id)
     if not yes and _is_at_terminal():
         _, shown = with_store(lambda store: store.read(key_id))
         label = f" ({printable(shown.label)})" if shown.label else ""

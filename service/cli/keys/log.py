@@ -47,7 +47,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("key_id", required=False)
+@click.argument("key_id", required=False, callback=checked_id)
 @click.option("--partner", help="Only changes of this partner and its keys.")
 @click.option("--what", type=click.Choice(audit.WHATS), multiple=True, help="Only changes of this kind. Repeatable.")
 @click.option("--via", type=click.Choice(get_args(Way)), help="Only changes made in this way.")
@@ -75,8 +75,6 @@ def log(key_id: str | None, since: datetime | None, limit: int | None, **filters
       forecast log --since 30d --what published --what rolled-back
       forecast log --via http
     """
-    if key_id is not None:
-        checked_id(key_id)
     wanted = Filter(key_id=key_id, **filters)
     report_loss(with_store(lambda store: _log(store, wanted, since, limit)))
 

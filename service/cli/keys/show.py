@@ -12,10 +12,10 @@ from service.cli.durations import duration
 from service.cli.keys.opened import (
     ROWS,
     JsonArray,
-    checked_id,
     day,
     end,
     format_terms,
+    key_argument,
     limit_option,
     minute,
     report_loss,
@@ -138,7 +138,7 @@ def keys_table(views: list[KeyView], width: int) -> Table:
 
 
 @click.command()
-@click.argument("key_id")
+@key_argument
 @with_json
 def show(key_id: str) -> Output:
     """Show one key: status, terms, expiry, rotation.
@@ -151,7 +151,6 @@ def show(key_id: str) -> Output:
     Examples:
       forecast keys show 0B1zQmX4ktLw
     """
-    checked_id(key_id)
 
     async def look(store: KeyStore) -> KeyView:
         _, key = await store.read(key_id)
