@@ -58,19 +58,6 @@ class BatchBody(msgspec.Struct, frozen=True):
     results: Annotated[Sequence[BatchResult], Meta(description="In the order of the query.")]
 
 
-class _EncodedResult(msgspec.Struct, frozen=True):
-    zip_code: str
-    status: int
-    result: msgspec.Raw | None
-    code: str | None
-
-
-class _EncodedBody(msgspec.Struct, frozen=True):
-    total_results: int
-    total_found: int
-    results: list[_EncodedResult]
-
-
 class _Asked(msgspec.Struct, frozen=True):
     """One value of the query."""
 
@@ -107,7 +94,7 @@ async def answer(answers: Answers, request: Request) -> Response:
 
     found, release, age = await answers.look_ups.in_one_release(make)
     results, counted = _results(asked, found, is_stale=age is not None)
-    body = _encoder.encode(_EncodedBody(len(results), sum(one.status == 200 for one in results), results))
+    body = _encoder.encode(BatchBody(len(results), sum(one.status == 200 for one in results), results))
     request.shown_query = f"batch:{len(asked)}"
     is_whole = all(one.status != 503 for one in results)
     parts = [one for one in found.entries.values() if isinstance(one, Found)]
@@ -175,15 +162,17 @@ def _requests(release: OpenRelease, asked: Sequence[_Asked]) -> dict[str, Resolv
 
 def _results(
     asked: Sequence[_Asked], found: _LookedUp, *, is_stale: bool
-) -> tuple[list[_EncodedResult], tuple[Counted, ...]]:
-    results: list[_EncodedResult] = []
+) -> tuple[list[BatchResult], tuple[Counted, ...]]:
+    results: list[BatchResult] = []
     counts: Counter[tuple[int, str, Any]] = Counter()
     for one in asked:
         request = found.requests.get(one.zip_code) if one.zip_code is not None else None
         fetched = found.entries[request.query] if request is not None else None
         if request is not None and isinstance(fetched, Found):
-            entry = msgspec.Raw(forecast.entry_of(fetched.entry.body))
-            results.append(_EncodedResult(one.shown, 200, entry, None))
+            entry: Any = msgspec.Raw(
+                forecast.entry_of(fetched.entry.body)
+            )  # encoded before, when the release was built
+            results.append(BatchResult(one.shown, 200, entry, None))
             counts[200, request.outcome, "previous" if is_stale else fetched.tier] += 1
             continue
         if one.zip_code is None:
@@ -192,7 +181,7 @@ def _results(
             status, code = 404, "no_matching_records"
         else:  # the current release may have what the previous one lacks
             status, code = 503, "unavailable"
-        results.append(_EncodedResult(one.shown, status, None, code))
+        results.append(BatchResult(one.shown, status, None, code))
         counts[status, code, None] += 1
     return results, tuple(Counted(number, *kind) for kind, number in counts.items())
 

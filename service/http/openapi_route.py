@@ -25,11 +25,6 @@ from warehouse.following import OpenRelease, ReleaseFollower
 Describe = Callable[[About, Mapping[str, LiveExample]], Document]
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    release: str
-    entry: CacheEntry
-
-
 class Description:
     """The description of one worker's service. `describe` makes it at the first request after a switch."""
 
@@ -46,7 +41,7 @@ class Description:
         self._policy = policy
         self._about = about
         self._describe = describe
-        self._kept: _Kept | None = None
+        self._kept: tuple[str, CacheEntry] | None = None  # of a release, by its id
         self._making = asyncio.Lock()
 
     async def answer(self, request: Request) -> Response:
@@ -62,15 +57,15 @@ class Description:
         """Returns None if the examples cannot be looked up."""
         async with self._making:
             kept = self._kept
-            if kept is None or kept.release != release.id:
+            if kept is None or kept[0] != release.id:
                 try:
                     examples = await live_examples(self._answers, release)
                 except ApiError:
                     return None
-                kept = _Kept(release.id, await asyncio.to_thread(self._encoded, examples))
+                kept = (release.id, await asyncio.to_thread(self._encoded, examples))
                 if release is self._follower.current:  # else the examples may be from the next release
                     self._kept = kept
-            return kept.entry
+            return kept[1]
 
     def _encoded(self, examples: dict[str, LiveExample]) -> CacheEntry:
         return CacheEntry.of(msgspec.json.encode(self._describe(self._about, examples)))
