@@ -21,7 +21,7 @@ from service.base.tasks import end_task, hold_until_done, keep_running
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
-from service.redis.sentinels import ASK_FOR_PRIMARY, Vote, elected
+from service.redis.sentinels import ASK_FOR_PRIMARY, elected, vote_in
 
 log = logging.getLogger("forecast.redis")
 
@@ -53,7 +53,7 @@ class Primary:
         self.agreed_at = math.inf if self._listed is None else -math.inf
         self.problem = "" if self._listed is None else "its Sentinels were not queried yet"
         self._sentinels = [] if self._listed is None else _clients(self._listed)
-        self._queries: set[asyncio.Task[Vote | None]] = set()
+        self._queries: set[asyncio.Task[list[Node | None]]] = set()
         self._node: Node | None = None
         self._followers: list[Moved] = []
         self._doubted = asyncio.Event()
@@ -129,9 +129,9 @@ class Primary:
     async def _elected(self, listed: ServerList) -> Node:
         """Returns the node that a majority names, without waiting for the other Sentinels."""
         queries = [asyncio.create_task(_query_sentinel(sentinel, listed.service)) for sentinel in self._sentinels]
-        votes: list[Vote | None] = []
+        votes: list[Node | None] = []
         for answer in asyncio.as_completed([hold_until_done(task, self._queries) for task in queries]):
-            votes.append(await answer)
+            votes += await answer
             with suppress(StoreUnavailable):
                 return elected(listed, votes)
         return elected(listed, votes)
@@ -145,12 +145,13 @@ def _clients(listed: ServerList) -> list[Redis]:
     return [open_client(listed.sentinel_url(sentinel), timeout=_ANSWER_SECONDS) for sentinel in listed.nodes]
 
 
-async def _query_sentinel(sentinel: Redis, service: str) -> Vote | None:
+async def _query_sentinel(sentinel: Redis, service: str) -> list[Node | None]:
+    """Returns its vote; none if it does not reply."""
     try:
         reply = await sentinel.execute_command(*ASK_FOR_PRIMARY, service)  # type: ignore[no-untyped-call]
     except (RedisError, OSError):
-        return None
-    return Vote(reply)
+        return []
+    return [vote_in(reply)]
 
 
 @asynccontextmanager

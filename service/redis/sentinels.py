@@ -4,7 +4,7 @@ A minority may be cut off from the others, together with a former primary.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from config.server_lists import Node, ServerList
 from service.redis.errors import StoreUnavailable
@@ -17,25 +17,15 @@ class UnknownServiceError(StoreUnavailable):
     """Sentinels replied, and none knows the service."""
 
 
-class Vote:
-    """The reply of one Sentinel: a node, or None if it does not know the service."""
-
-    __slots__ = ("node",)
-
-    def __init__(self, reply: object) -> None:
-        self.node = _node(reply)
-
-
-def elected(listed: ServerList, votes: Iterable[Vote | None]) -> Node:
-    """Returns the node that a majority of the listed Sentinels name; a vote is None where one did not reply.
+def elected(listed: ServerList, votes: Sequence[Node | None]) -> Node:
+    """Returns the node that a majority of the listed Sentinels name. `votes` are those of the ones that replied.
 
     Raises:
         UnknownServiceError: if some replied, and none knows the service.
         StoreUnavailable: if there is no majority.
     """
-    answers = [vote for vote in votes if vote is not None]
-    named = Counter(vote.node for vote in answers if vote.node is not None)
-    if answers and not named:
+    named = Counter(node for node in votes if node is not None)
+    if votes and not named:
         raise UnknownServiceError(f"its Sentinels know no service `{listed.service}`")
     node, count = named.most_common(1)[0] if named else (None, 0)
     if node is None or 2 * count <= len(listed.nodes):
@@ -44,7 +34,8 @@ def elected(listed: ServerList, votes: Iterable[Vote | None]) -> Node:
     return node
 
 
-def _node(reply: object) -> Node | None:
+def vote_in(reply: object) -> Node | None:
+    """Returns the node that a Sentinel names; None if it does not know the service."""
     if not isinstance(reply, list) or len(reply) != len(Node._fields):
         return None
     try:
