@@ -65,7 +65,6 @@ class Peers:
         self._missing: dict[str, int] = {}
         self._purged: str | None = None  # the last mark that was seen; None before the first reply
         self._fresh = False  # the caches are empty before the first reply
-        self._soon = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -111,10 +110,7 @@ class Peers:
     async def _beat_in_time(self) -> float:
         began = time.monotonic()
         await self._beat()
-        self._soon.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._soon.wait(), began + BEAT_SECONDS - time.monotonic())
-        return 0.0
+        return began + BEAT_SECONDS - time.monotonic()
 
     async def _beat(self) -> None:
         sent, purged = time.monotonic(), self._purged
@@ -135,7 +131,6 @@ class Peers:
             await self._purge()
             self._happened("purge", "the near caches were purged, as another instance ordered")
         self._me = msgspec.structs.replace(self._me, purged=mark)
-        self._soon.set()  # the instance that ordered it waits for the confirmation
 
     def _take(self, reply: BeatReply) -> None:
         before = sum(peer.workers for peer in self._known.values())

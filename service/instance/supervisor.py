@@ -20,7 +20,7 @@ from service.base import tracing
 from service.base.ipc import Endpoints, KeptOrders, Orders, Shared
 from service.base.signals import log_unused, stop_signals
 from service.base.sockets import StartError, bind, url_of
-from service.base.tasks import end_task, keep_running
+from service.base.tasks import end_task, keep_running, wait_until_set
 from service.embedded import owner
 from service.embedded.owner import EmbeddedServers
 from service.embedded.probe import check_answers_redis
@@ -259,8 +259,7 @@ class Supervisor:
         with contextlib.suppress(FilesHang):  # `state` reports it
             await self._write_record()
         self._changed.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), _TEND_SECONDS)
+        await wait_until_set(self._changed, _TEND_SECONDS)
         return 0.0
 
     async def _write_record(self) -> None:

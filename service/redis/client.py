@@ -5,7 +5,6 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from redis.asyncio import Redis
@@ -20,7 +19,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from config.text import first_line
 from config.urls import mask_url
-from service.base.tasks import end_task, keep_running
+from service.base.tasks import end_task, keep_running, wait_until_set
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.kind import server_kind_of
 from service.redis.line import Line
@@ -278,8 +277,7 @@ class RedisStore:
 
         A new place is checked at once.
         """
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._moved.wait(), PROBE_SECONDS)
+        await wait_until_set(self._moved, PROBE_SECONDS)
         self._moved.clear()
         self._looks += 1
         await self._leave()

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from config.server_lists import Node, ServerList, server_list
 from config.urls import mask_url
-from service.base.tasks import end_task, hold_until_done, keep_running
+from service.base.tasks import end_task, hold_until_done, keep_running, wait_until_set
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
@@ -100,9 +100,7 @@ class Primary:
         began = time.monotonic()
         await self._round(listed)
         self._doubted.clear()
-        try:
-            await asyncio.wait_for(self._doubted.wait(), began + ROUND_SECONDS - time.monotonic())
-        except TimeoutError:
+        if not await wait_until_set(self._doubted, began + ROUND_SECONDS - time.monotonic()):
             return 0.0
         return max(0.0, began + _ANSWER_SECONDS - time.monotonic())  # doubts do not cause queries without a pause
 

@@ -8,12 +8,11 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
 from config.server_lists import Node, ServerList
-from service.base.tasks import end_task, hold_until_done, keep_running
+from service.base.tasks import end_task, hold_until_done, keep_running, wait_until_set
 from service.base.timeouts import OldestFirst
 from service.redis.client import PROBE_SECONDS, RedisStore
 from service.redis.cluster.slots import SLOTS, SlotMap, redirect, slot_map, slot_of
@@ -115,8 +114,7 @@ class ClusterStore:
             return
         self._old.set()
         self._following = keep_running(f"follow the slots of the {self.name}", self._follow)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._known.wait(), _MAP_SECONDS)
+        await wait_until_set(self._known, _MAP_SECONDS)
 
     async def stop(self) -> None:
         await end_task(self._following)
@@ -205,8 +203,7 @@ class ClusterStore:
 
     async def _follow(self) -> float:
         """Fetches the slot map if it seems to be old, after a failure, or when it is due."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._old.wait(), _LOOK_SECONDS if self.healthy else PROBE_SECONDS)
+        await wait_until_set(self._old, _LOOK_SECONDS if self.healthy else PROBE_SECONDS)
         self._old.clear()
         for address in self._map_sources():
             try:
