@@ -9,7 +9,8 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from redis.asyncio import Redis
@@ -21,10 +22,11 @@ from service.base.tasks import end_task, hold_until_done, keep_running, wait_unt
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
-from service.redis.sentinels import ASK_FOR_PRIMARY, elected, vote_in
 
 log = logging.getLogger("forecast.redis")
 
+# https://valkey.io/topics/sentinel/#sentinel-commands; the reply is a host and a port, or nil for an unknown service.
+_ASK_FOR_PRIMARY = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME")
 ROUND_SECONDS = 1.0
 AWAY_AFTER_SECONDS = 5.0
 # Timeout of one Sentinel's reply. A round takes no longer, and less if a majority agrees before.
@@ -34,6 +36,10 @@ _DOUBT_SECONDS = 5.0
 
 # Called with the plain URL of the primary when connections must be reopened; None: there is no primary now.
 Moved = Callable[[str | None], None]
+
+
+class UnknownServiceError(StoreUnavailable):
+    """Sentinels replied, and none knows the service."""
 
 
 class Primary:
@@ -131,8 +137,8 @@ class Primary:
         for answer in asyncio.as_completed([hold_until_done(task, self._queries) for task in queries]):
             votes += await answer
             with suppress(StoreUnavailable):
-                return elected(listed, votes)
-        return elected(listed, votes)
+                return _elected(listed, votes)
+        return _elected(listed, votes)
 
     def _notify(self) -> None:
         for moved in self._followers:
@@ -146,10 +152,37 @@ def _clients(listed: ServerList) -> list[Redis]:
 async def _query_sentinel(sentinel: Redis, service: str) -> list[Node | None]:
     """Returns its vote; none if it does not reply."""
     try:
-        reply = await sentinel.execute_command(*ASK_FOR_PRIMARY, service)  # type: ignore[no-untyped-call]
+        reply = await sentinel.execute_command(*_ASK_FOR_PRIMARY, service)  # type: ignore[no-untyped-call]
     except (RedisError, OSError):
         return []
-    return [vote_in(reply)]
+    return [_vote_in(reply)]
+
+
+def _elected(listed: ServerList, votes: Sequence[Node | None]) -> Node:
+    """Returns the node that a majority of the listed Sentinels name. `votes` are those of the ones that replied.
+
+    Raises:
+        UnknownServiceError: if some replied, and none knows the service.
+        StoreUnavailable: if there is no majority.
+    """
+    named = Counter(node for node in votes if node is not None)
+    if votes and not named:
+        raise UnknownServiceError(f"its Sentinels know no service `{listed.service}`")
+    node, count = named.most_common(1)[0] if named else (None, 0)
+    if node is None or 2 * count <= len(listed.nodes):
+        most = f"{node} has {count}" if node else "none answers"
+        raise StoreUnavailable(f"no majority of {len(listed.nodes)} Sentinels names a primary ({most})")
+    return node
+
+
+def _vote_in(reply: object) -> Node | None:
+    """Returns the node that a Sentinel names; None if it does not know the service."""
+    if not isinstance(reply, list) or len(reply) != len(Node._fields):
+        return None
+    try:
+        return Node(reply[0].decode("ascii"), int(reply[1]))
+    except (TypeError, ValueError, AttributeError):
+        return None
 
 
 @asynccontextmanager
