@@ -13,8 +13,7 @@ import msgspec
 from config.text import invisible_in, visible
 from service.base.masking import masked
 from service.http.corrections import NEXT_PAGE, OF_PLACES, warn_of_key
-from service.http.encodings import encoded_in
-from service.http.suggestions import suggest_day, unset_in
+from service.http.suggestions import encoded_in, suggest_day, unset_in
 from service.request.errors import CODES, ApiError
 from service.request.parameters import MOST_NAMES, as_query, echoed, nearest_parameter
 
