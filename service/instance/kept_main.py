@@ -19,7 +19,6 @@ from service.base.ipc import KeptOrders
 from service.base.signals import leave_to_supervisor
 from service.inbox.report import log_event
 from service.inbox.watcher import make_watcher, stoppable
-from service.instance.kept_process import ProcessProblem
 from service.instance.mirroring import run_mirror
 
 
@@ -48,7 +47,7 @@ class Control:
         """Reports a problem, or None once it is solved; does nothing if it is the last one."""
         if problem != self._reported:
             self._reported = problem
-            self._socket.sendall(msgspec.json.encode(ProcessProblem(problem)) + b"\n")
+            self._socket.sendall(msgspec.json.encode(problem) + b"\n")
 
     def _end_with_supervisor(self) -> None:
         self._socket.recv(1)  # the supervisor sends no more: this returns when it ends, even if it was killed

@@ -29,13 +29,6 @@ _REACH_SECONDS = 3.0
 _POLL_SECONDS = 0.2
 
 
-class PurgeOutcome(msgspec.Struct, frozen=True):
-    """Ids of the other instances that confirmed a purge, and of those that did not."""
-
-    done: tuple[str, ...]
-    behind: tuple[str, ...]
-
-
 class Peers:
     """The supervisor's view of the instances on the key store, from its start to its end.
 
@@ -89,8 +82,10 @@ class Peers:
         if self._primary is not None:
             await self._primary.stop()
 
-    async def order_purge(self) -> PurgeOutcome:
+    async def order_purge(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Makes all other instances purge their near caches; waits up to `_REACH_SECONDS`. Purge this one before.
+
+        Returns the ids of those that confirmed it, and of those that did not.
 
         Raises:
             StoreUnavailable: if the order could not be sent.
@@ -102,8 +97,8 @@ class Peers:
         while True:
             behind = [peer for peer in self.others if peer.purged != mark]
             if not behind or time.monotonic() > deadline:
-                done = [peer.instance for peer in self.others if peer.purged == mark]
-                return PurgeOutcome(tuple(done), tuple(peer.instance for peer in behind))
+                done = (peer.instance for peer in self.others if peer.purged == mark)
+                return tuple(done), tuple(peer.instance for peer in behind)
             await asyncio.sleep(_POLL_SECONDS)
             self._take(await self._registry.beat(self._me))
 

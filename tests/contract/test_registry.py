@@ -109,8 +109,7 @@ async def pair(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 async def test_a_purge_reaches_all_and_is_carried_out_once(pair: list[Supervised]) -> None:
     """Not by who ordered it, which has done so."""
     first, second = pair
-    reached = await first.peers.order_purge()
-    assert (reached.done, reached.behind) == (("b",), ())
+    assert await first.peers.order_purge() == (("b",), ())
     for _ in range(2):
         await eventually(lambda: len(first.peers.others) == 1)
     assert (first.purges, second.purges) == (0, 1)
@@ -140,7 +139,7 @@ async def test_who_does_not_obey_is_named(pair: list[Supervised], monkeypatch: p
     first, second = pair
     await eventually(lambda: len(first.peers.others) == 1)
     await end_task(second.peers._task)
-    assert (await first.peers.order_purge()).behind == ("b",)
+    assert await first.peers.order_purge() == ((), ("b",))
 
 
 async def test_a_purge_from_before_its_start_is_none_for_an_instance(pair: list[Supervised], backend: Backend) -> None:
