@@ -1,4 +1,4 @@
-"""The process that a `KeptProcess` keeps alive: ``python -m service.instance.kept_main PARENT CONTROL_FD``.
+"""The process that a `KeptProcess` keeps alive. Arguments: PARENT CONTROL_FD.
 
 It watches the inbox or mirrors the store of releases, reports its problem, and ends with its supervisor. The inbox's
 watcher handles raw drops, so it must not serve requests (Decision 8). It publishes like the command line.
@@ -66,7 +66,3 @@ def main() -> None:
             make_watcher(settings, log_event, control.report).watch()
     logging.shutdown()
     os._exit(0)  # a normal exit would wait for threads that cannot be stopped
-
-
-if __name__ == "__main__":
-    main()
