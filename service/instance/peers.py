@@ -12,7 +12,8 @@ import msgspec
 
 from service.base.store_clock import StoreClock
 from service.base.tasks import end_task, keep_running
-from service.instance.registry import BeatReply, Peer, Registry, new_mark
+from service.instance import registry
+from service.instance.registry import BeatReply, Peer, new_mark
 from service.operators.overview import EventKind
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
@@ -49,7 +50,6 @@ class Peers:
         self.clock = StoreClock()
         self._store = store
         self._primary = primary
-        self._registry = Registry(store)
         self._me = me
         self._purge = purge
         self._changed = changed
@@ -77,7 +77,7 @@ class Peers:
     async def stop(self) -> None:
         await end_task(self._task)
         with contextlib.suppress(StoreUnavailable):
-            await self._registry.leave(self._me.instance)
+            await registry.leave(self._store, self._me.instance)
         await self._store.stop()
         if self._primary is not None:
             await self._primary.stop()
@@ -92,7 +92,7 @@ class Peers:
         """
         mark = new_mark()
         self._purged, self._me = mark, msgspec.structs.replace(self._me, purged=mark)
-        self._take(await self._registry.beat(self._me, mark))
+        self._take(await registry.beat(self._store, self._me, mark))
         deadline = time.monotonic() + _REACH_SECONDS
         while True:
             behind = [peer for peer in self.others if peer.purged != mark]
@@ -100,7 +100,7 @@ class Peers:
                 done = (peer.instance for peer in self.others if peer.purged == mark)
                 return tuple(done), tuple(peer.instance for peer in behind)
             await asyncio.sleep(_POLL_SECONDS)
-            self._take(await self._registry.beat(self._me))
+            self._take(await registry.beat(self._store, self._me))
 
     async def _beat_in_time(self) -> float:
         began = time.monotonic()
@@ -110,7 +110,7 @@ class Peers:
     async def _beat(self) -> None:
         sent, purged = time.monotonic(), self._purged
         try:
-            reply = await self._registry.beat(self._me)
+            reply = await registry.beat(self._store, self._me)
         except StoreUnavailable as error:
             log.debug("cannot reach other instances: %s", error)
             return
