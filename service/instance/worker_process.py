@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from service.base import ipc
-from service.base.ipc import AccessLogEntry, PartnerSample, Sample
+from service.base.ipc import AccessLogEntry
 from service.instance.children import Child, ControlledChild
 from service.instance.forks import Forks
 from service.instance.silence import Silence, take_sample
@@ -34,14 +34,13 @@ class WorkerProcess(ControlledChild):
         process: Child,
         control_socket: socket.socket,
         orders: ipc.Orders,
-        on_report: Callable[[], None],
+        on_report: Callable[[ipc.WorkerReport], None],
     ) -> None:
         self.report: ipc.WorkerReport | None = None
         self.silence = Silence(starting=True)
         self.given_up = False
         self.started_at = time.time()
         self.leaving = False  # it got SIGTERM
-        self.on_samples: Callable[[list[Sample], list[PartnerSample]], None] = lambda _, __: None
         self._finding: dict[str, list[asyncio.Future[list[AccessLogEntry]]]] = {}
         self._on_report = on_report
         self._heard = False
@@ -50,7 +49,7 @@ class WorkerProcess(ControlledChild):
 
     @classmethod
     async def start(
-        cls, forks: Forks, orders: ipc.Orders, listening: socket.socket, on_report: Callable[[], None]
+        cls, forks: Forks, orders: ipc.Orders, listening: socket.socket, on_report: Callable[[ipc.WorkerReport], None]
     ) -> "WorkerProcess":
         """Starts a worker. Call from the main thread: a worker dies with the thread that started it. Raises OSError."""
         process, control_socket = await forks.start("service.worker.main", listening.fileno())
@@ -126,8 +125,7 @@ class WorkerProcess(ControlledChild):
 
     def _take_report(self, report: ipc.WorkerReport) -> None:
         self.report = report
-        self.on_samples(report.samples, report.partners)
-        self._on_report()
+        self._on_report(report)
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():

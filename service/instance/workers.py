@@ -14,7 +14,7 @@ import msgspec
 
 from service.base import ipc
 from service.base.backoff import LONGEST_BACKOFF_SECONDS, Backoff, Restarts
-from service.base.ipc import Orders, PartnerSample, Sample, Shared
+from service.base.ipc import Orders, PartnerSample, Sample, Shared, WorkerReport
 from service.base.tasks import end_task, hold_until_done, keep_running, wait_until_set
 from service.base.telemetry import Telemetry
 from service.instance.forks import Forks
@@ -138,7 +138,8 @@ class Workers:
     def _begin(self, work: Coroutine[Any, Any, object], name: str) -> None:
         hold_until_done(asyncio.create_task(work, name=name), self._tasks)
 
-    def _on_report(self) -> None:
+    def _on_report(self, report: WorkerReport) -> None:
+        self.on_samples(report.samples, report.partners)
         if self.serving >= self.wanted:
             self.start_problem = None
         self._report()
@@ -194,7 +195,6 @@ class Workers:
         try:
             current = msgspec.structs.replace(orders, shared=self._shared)
             worker = await WorkerProcess.start(self._forks, current, self._listening, self._on_report)
-            worker.on_samples = self.on_samples
         except OSError as error:
             self.start_problem = str(error)
             log.error("cannot start a worker: %s; trying again", error)

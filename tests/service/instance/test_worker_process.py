@@ -22,7 +22,7 @@ async def test_a_purge_has_ended_when_the_worker_says_so() -> None:
     orders: Any = {}
     process: Any = SimpleNamespace(pid=1, send_signal=lambda _: None)
     heard: asyncio.Queue[None] = asyncio.Queue()
-    worker = WorkerProcess(process, ours, orders, lambda: heard.put_nowait(None))
+    worker = WorkerProcess(process, ours, orders, lambda _: heard.put_nowait(None))
     reader, writer = await asyncio.open_connection(sock=theirs)
     await reader.readline()
 
