@@ -8,6 +8,7 @@ no drop is lost, and none replaces a newer one unless a person approves that.
 import logging
 import time
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -187,14 +188,12 @@ class InboxDrops:
 
     def _publish(self, claim: Claim) -> Published | None:
         """Publishes a drop; returns None if it was removed meanwhile."""
-
-        def progress(step: str) -> None:
-            log.debug("%s: %s", claim.name, step)
-
         try:
             origin = make_origin([str(self._inbox.folder / claim.name)], "inbox", claim.delivered)
             options = make_inbox_options(self._settings, origin)
-            return self._publish_drop(self._settings, [str(claim.path)], options, progress)
+            return self._publish_drop(
+                self._settings, [str(claim.path)], options, partial(log.debug, "%s: %s", claim.name)
+            )
         except DropError as error:
             if claim.path.exists():
                 why = str(error).replace(str(claim.path), claim.name)

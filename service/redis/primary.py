@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -215,8 +216,5 @@ async def found_store(name: str, url: str, seconds: float) -> AsyncIterator[Redi
 
 def open_store(name: str, primary: Primary, *, timeout: float, retries: int = 0) -> RedisStore:
     """Returns a store at `primary`, even after a failover; not connected yet. `timeout`, in seconds, is for one try."""
-
-    def opened(url: str) -> Redis:
-        return open_client(url, timeout=timeout, retries=retries)
-
+    opened = partial(open_client, timeout=timeout, retries=retries)
     return RedisStore(name, primary.given, None if primary.url is None else opened(primary.url), primary, opened)

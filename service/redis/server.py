@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-from redis.asyncio import Redis
 
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused
@@ -60,12 +59,8 @@ async def read_server_facts(store: RedisStore) -> ServerFacts | None:
 
 async def _configured(store: RedisStore) -> dict[str, str]:
     """Returns the configuration; empty where the user may not read it."""
-
-    async def ask(client: Redis) -> Any:
-        return await client.config_get("appendfsync", "dir")
-
     try:
-        said = await store.call(ask)
+        said = await store.call(lambda client: client.config_get("appendfsync", "dir"))
     except StoreRefused:
         return {}
     return {str(name): str(value) for name, value in said.items()}
