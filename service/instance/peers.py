@@ -13,7 +13,7 @@ import msgspec
 from service.base.store_clock import StoreClock
 from service.base.tasks import end_task, keep_running
 from service.instance import registry
-from service.instance.registry import BeatReply, Peer, new_mark
+from service.instance.registry import BeatReply, Peer
 from service.operators.overview import EventKind
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
@@ -90,7 +90,7 @@ class Peers:
         Raises:
             StoreUnavailable: if the order could not be sent.
         """
-        mark = new_mark()
+        mark = f"{time.time_ns():x}"
         self._purged, self._me = mark, msgspec.structs.replace(self._me, purged=mark)
         self._take(await registry.beat(self._store, self._me, mark))
         deadline = time.monotonic() + _REACH_SECONDS

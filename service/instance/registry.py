@@ -1,7 +1,6 @@
 """Records of the instances that share a key store, with any data folders. Each renews its record while it lives."""
 
 import re
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -89,8 +88,3 @@ def _peers(records: Sequence[bytes]) -> tuple[Peer, ...]:
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
     return tuple(found)
-
-
-def new_mark() -> str:
-    """Returns a mark for a purge."""
-    return f"{time.time_ns():x}"
