@@ -100,7 +100,8 @@ async def answer(answers: Answers, request: Request) -> Response:
     parts = [one for one in found.entries.values() if isinstance(one, Found)]
     if parts:
         entry = await _entry(body, gzip=is_whole and accepts_gzip(request.accept_encoding or b""))
-        tier, bypassed = _slowest(parts) if age is None else "previous", any(one.bypassed for one in parts)
+        slowest = max((one.tier for one in parts), key=_TIERS.index)
+        tier, bypassed = slowest if age is None else "previous", any(one.bypassed for one in parts)
         request.found = Found(entry, tier, release.id, bypassed=bypassed, stale_for=age)
     if request.found is not None and is_whole:
         response = answers.policy.found_response(request, request.found)
@@ -184,10 +185,6 @@ def _results(
         results.append(BatchResult(one.shown, status, None, code))
         counts[status, code, None] += 1
     return results, tuple(Counted(number, *kind) for kind, number in counts.items())
-
-
-def _slowest(fetched: Sequence[Found]) -> Tier:
-    return max((one.tier for one in fetched), key=_TIERS.index)
 
 
 def _unchanged(one: Counted) -> Counted:

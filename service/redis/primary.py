@@ -59,7 +59,8 @@ class Primary:
         self.url: str | None = url if self._listed is None else None
         self.agreed_at = math.inf if self._listed is None else -math.inf
         self.problem = "" if self._listed is None else "its Sentinels were not queried yet"
-        self._sentinels = [] if self._listed is None else _clients(self._listed)
+        urls = [] if self._listed is None else map(self._listed.sentinel_url, self._listed.nodes)
+        self._sentinels = [open_client(url, timeout=_ANSWER_SECONDS) for url in urls]
         self._queries: set[asyncio.Task[list[Node | None]]] = set()
         self._node: Node | None = None
         self._followers: list[Moved] = []
@@ -144,10 +145,6 @@ class Primary:
     def _notify(self) -> None:
         for moved in self._followers:
             moved(self.url)
-
-
-def _clients(listed: ServerList) -> list[Redis]:
-    return [open_client(listed.sentinel_url(sentinel), timeout=_ANSWER_SECONDS) for sentinel in listed.nodes]
 
 
 async def _query_sentinel(sentinel: Redis, service: str) -> list[Node | None]:
