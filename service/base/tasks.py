@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 log = logging.getLogger("forecast.tasks")
@@ -56,11 +57,11 @@ async def _run(name: str, act: Callable[[], Awaitable[float]], stopping: asyncio
             if what != said or loop.time() >= say_after:
                 said, say_after = what, loop.time() + _SAY_AGAIN_SECONDS
                 log.exception("%s failed; will retry", name)
-        await _pause(stopping, pause)
+        await wait_until_set(stopping, pause)
 
 
-async def _pause(stopping: asyncio.Event, seconds: float) -> None:
-    try:
-        await asyncio.wait_for(stopping.wait(), max(0.0, seconds))
-    except TimeoutError:
-        return
+async def wait_until_set(event: asyncio.Event, seconds: float) -> bool:
+    """Waits for `event`, at most `seconds`. Returns whether it is set."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), max(0.0, seconds))
+    return event.is_set()

@@ -12,7 +12,8 @@ from service.cache.entry import CacheEntry
 from service.cache.key import EVERY_NAME, FORMAT_VERSION, CacheKey, is_trial
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.name_store import NameCommand, NameStore, checked, named_command
+from service.redis.name_store import NameCommand, checked, named_command
+from service.redis.opening import CacheStore
 
 # Names that one command visits. It blocks Redis meanwhile, for some 0.2 ms.
 _STEP = 500
@@ -55,7 +56,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     away: tuple[str, ...] = ()  # why servers of a cluster are skipped
 
 
-async def survey(store: NameStore, seconds: float, progress: Callable[[int], None]) -> Contents:
+async def survey(store: CacheStore, seconds: float, progress: Callable[[int], None]) -> Contents:
     """Counts the entries for at most about `seconds`, in steps between which Redis serves other clients.
 
     Unreachable servers of a cluster are skipped.
@@ -87,7 +88,7 @@ async def survey(store: NameStore, seconds: float, progress: Callable[[int], Non
     )
 
 
-async def _servers(store: NameStore) -> tuple[list[tuple[RedisStore, ServerMemory]], list[StoreUnavailable]]:
+async def _servers(store: CacheStore) -> tuple[list[tuple[RedisStore, ServerMemory]], list[StoreUnavailable]]:
     """Returns the servers that reply, with their memory, and the errors of the others.
 
     Raises StoreUnavailable if none replies.
@@ -122,7 +123,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     counted: bool  # reading counted as a use of the entry, because the server has no other way
 
 
-async def read_entry(store: NameStore, key: CacheKey) -> Held:
+async def read_entry(store: CacheStore, key: CacheKey) -> Held:
     """Raises StoreUnavailable."""
     # one connection for all: NO-TOUCH applies per connection
     words = (("CLIENT", "NO-TOUCH", "ON"), ("MGET", key.name), ("PTTL", key.name), ("CLIENT", "NO-TOUCH", "OFF"))
@@ -138,7 +139,7 @@ async def read_entry(store: NameStore, key: CacheKey) -> Held:
     )
 
 
-async def _sizes(store: NameStore, names: list[bytes]) -> list[int | None]:
+async def _sizes(store: CacheStore, names: list[bytes]) -> list[int | None]:
     if not names:
         return []
     commands = [named_command("MEMORY", name, "USAGE") for name in names]

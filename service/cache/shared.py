@@ -12,7 +12,7 @@ from service.cache.entry import CacheEntry
 from service.cache.key import TRIAL_NAME, CacheKey
 from service.cache.writer import EntryWriter
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.name_store import NameStore
+from service.redis.opening import CacheStore
 from service.redis.pipelined import value
 from service.redis.refusals import WRONG_TYPE
 
@@ -39,7 +39,7 @@ class SharedCache:
     `ttl`, in seconds, only collects garbage: entries never become wrong.
     """
 
-    def __init__(self, store: NameStore, ttl: int) -> None:
+    def __init__(self, store: CacheStore, ttl: int) -> None:
         self._store = store
         self._writer = EntryWriter(store, ttl)
 

@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 
 from service.redis.errors import StoreRefused
-from service.redis.name_store import NameStore
+from service.redis.opening import CacheStore
 from service.redis.pipelined import UnexpectedReplyError
 
 log = logging.getLogger("forecast.cache")
@@ -31,7 +31,7 @@ class EntryWriter:
     `failed` counts entries that were not stored, by reason: `full`, `read_only`, `other`, `away`, `slow`.
     """
 
-    def __init__(self, store: NameStore, ttl: int) -> None:
+    def __init__(self, store: CacheStore, ttl: int) -> None:
         self.failed: Counter[str] = Counter()
         self._store = store
         self._ttl = ttl

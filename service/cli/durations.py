@@ -1,7 +1,6 @@
-"""Option types for durations and times: ``90d``, ``12h``, ``2027-01-31``."""
+"""Types of options that take durations and times: ``90d``, ``12h``, ``2027-01-31``."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import click
 
@@ -13,65 +12,47 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 _LONGEST = timedelta(days=36_500)
 
 
-class Duration(click.ParamType[timedelta]):
+def duration(text: str) -> timedelta:
     """The type of an option that takes ``7d``, ``12h`` or ``0s``."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        duration = value if isinstance(value, timedelta) else parse_duration(str(value))
-        if duration is None:
-            self.fail(f"{value!r} is not a duration; give 7d, 12h or 0s", param, ctx)
-        if duration > _LONGEST:
-            self.fail(f"{value!r} is longer than a hundred years", param, ctx)
-        return duration
+    found = parse_duration(text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is not a duration; give 7d, 12h or 0s")
+    if found > _LONGEST:
+        raise click.BadParameter(f"{text!r} is longer than a hundred years")
+    return found
 
 
-class FutureTime(click.ParamType[datetime]):
-    """The type of an option that takes a duration from now, or a date (its first moment, UTC). Rejects the past.
-
-    With `or_never` it also takes ``never``, which becomes NEVER.
-    """
-
-    name = "time"
-
-    def __init__(self, *, or_never: bool = False) -> None:
-        self._or_never = or_never
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        if self._or_never and value == "never":
-            return NEVER
-        time = _time(value, 1)
-        if time is None:
-            never = " or never" if self._or_never else ""
-            self.fail(f"{value!r} is not a time; give 90d, 12h or 2027-01-31{never}", param, ctx)
-        if time == NEVER:  # a date must not count as `never`
-            self.fail(f"{value!r} is too late: no key can end then", param, ctx)
-        if time <= datetime.now(UTC):
-            self.fail(f"{value!r} is in the past", param, ctx)
-        return time
+def future_time(text: str, examples: str = "90d, 12h or 2027-01-31") -> datetime:
+    """The type of an option that takes a duration from now, or a date (its first moment, UTC). Rejects the past."""
+    time = _time(text, 1)
+    if time is None:
+        raise click.BadParameter(f"{text!r} is not a time; give {examples}")
+    if time == NEVER:  # a date must not count as `never`
+        raise click.BadParameter(f"{text!r} is too late: no key can end then")
+    if time <= datetime.now(UTC):
+        raise click.BadParameter(f"{text!r} is in the past")
+    return time
 
 
-class PastTime(click.ParamType[datetime]):
+def future_time_or_never(text: str) -> datetime:
+    """The same, and ``never``, which becomes NEVER."""
+    return NEVER if text == "never" else future_time(text, "90d, 12h or 2027-01-31 or never")
+
+
+def past_time(text: str) -> datetime:
     """The type of an option that takes a duration back from now, or a date (its first moment, UTC)."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        time = _time(value, -1)
-        if time is None:
-            self.fail(f"{value!r} is not a time; give 90d, 12h or 2026-01-31", param, ctx)
-        return time
+    time = _time(text, -1)
+    if time is None:
+        raise click.BadParameter(f"{text!r} is not a time; give 90d, 12h or 2026-01-31")
+    return time
 
 
-def _time(value: Any, direction: int) -> datetime | None:
-    if isinstance(value, datetime):
-        return value
+def _time(text: str, direction: int) -> datetime | None:
     try:
-        duration = parse_duration(str(value))
-        if duration is not None:
-            return datetime.now(UTC).replace(microsecond=0) + direction * duration
-        time = datetime.fromisoformat(str(value))
+        found = parse_duration(text)
+        if found is not None:
+            return datetime.now(UTC).replace(microsecond=0) + direction * found
+        time = datetime.fromisoformat(text)
         return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None

@@ -27,8 +27,7 @@ from config.urls import mask_url, url_problem
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
 from service.redis.kind import Mode, ServerKind, server_kind_of, wrong_kind
-from service.redis.primary import found
-from service.redis.sentinels import UnknownServiceError
+from service.redis.primary import UnknownServiceError, found
 
 _TIMEOUT_SECONDS = 1.0
 # First bytes of replies in RESP2 and RESP3.

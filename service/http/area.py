@@ -52,14 +52,15 @@ class EndpointDescription(msgspec.Struct, frozen=True):
     query_forms: _QueryForms
 
 
-class AreaDescription(msgspec.Struct, frozen=True):
-    """One data area: its name, its main path, and all its endpoints, the main one first."""
+class ListedArea(msgspec.Struct, frozen=True):
+    """One data area of the release: its name, its main path, all its endpoints, and its coverage."""
 
     name: Annotated[str, Meta(description="As keys are entitled to it.")]
     path: _Path
     description: _Description
     query_forms: _QueryForms
     endpoints: Annotated[tuple[EndpointDescription, ...], Meta(description="All its paths.")]
+    cities: Annotated[tuple[str, ...] | None, Meta(description="The cities that it covers; null: the whole country.")]
 
 
 class Parameter(msgspec.Struct, frozen=True):
@@ -154,10 +155,10 @@ class PartnerArea(msgspec.Struct, frozen=True, kw_only=True):
     def path(self) -> str:
         return self.endpoints[0].path
 
-    @property
-    def listed(self) -> AreaDescription:
-        first, all_of_them = self.endpoints[0].listed, tuple(endpoint.listed for endpoint in self.endpoints)
-        return AreaDescription(self.name, first.path, first.description, first.query_forms, all_of_them)
+    def listed(self, cities: tuple[str, ...] | None) -> ListedArea:
+        """Returns the area as the index lists it; `cities` are those of a release."""
+        first, all_of_them = self.endpoints[0], tuple(endpoint.listed for endpoint in self.endpoints)
+        return ListedArea(self.name, first.path, first.description, first.query_forms, all_of_them, cities)
 
 
 def routes_of(area: PartnerArea, cursors: Cursors, policy: CachePolicy) -> dict[str, Route]:

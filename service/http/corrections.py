@@ -9,8 +9,7 @@ from rapidfuzz.distance import OSA
 
 from config.text import visible
 from service.base.masking import has_key, is_key_name
-from service.http.encodings import encoded_in
-from service.http.suggestions import COORDINATES, PARTIAL_ZIP, city_in, county_in, unset_in, zips_in
+from service.http.suggestions import COORDINATES, PARTIAL_ZIP, city_in, county_in, encoded_in, unset_in, zips_in
 from service.request.errors import ApiError
 from service.request.parameters import LONGEST, MOST_NAMES, PLACE, echoed, nearest_parameter
 from warehouse.places.keyset import KeySet, Zip

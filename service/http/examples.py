@@ -5,14 +5,14 @@ from typing import Any
 
 from service.http.areas import AREAS
 from service.http.corrections import NEXT_PAGE
-from service.http.index import AskingKey, Index, ReleaseSummary, listed_area
+from service.http.index import AskingKey, Index, ReleaseSummary
 from service.request.errors import CODES, title_of
 
 INDEX = Index(
     version="v1",
     release=ReleaseSummary("20261105T120000Z-0123456789ab", datetime(2026, 11, 5, 12, tzinfo=UTC), illustrative=False),
     attribution=("Population and housing: U.S. Census Bureau",),
-    areas=tuple(listed_area(area, ("San Francisco, CA",) if area.name == "projects" else None) for area in AREAS),
+    areas=tuple(area.listed(("San Francisco, CA",) if area.name == "projects" else None) for area in AREAS),
     releases="/v1/releases",
     key=AskingKey("0B1zQmX4ktLw", ("forecast", "bulk"), "500/s", "5000000/month", datetime(2027, 11, 30, tzinfo=UTC)),
     usage="/v1/usage",

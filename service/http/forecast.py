@@ -22,8 +22,7 @@ NAME = forecast.FORECAST_AREA.name
 def resolve(keys: KeySet, query_string: bytes, _: Cursors) -> Resolved | NoMatch:
     """Resolves a partner's query string. Raises ApiError (400)."""
     values, unknown = read_parameters(query_string, LOCATION_PARAMETERS)
-    query = read_location(values, unknown)
-    match = keys.resolve(query.zip_code, query.city_name, query.state_code)
+    match = keys.resolve(*read_location(values, unknown))
     if not isinstance(match, Match):
         return match
     outcome = "answered" if keys.has_figures(match.keys) else "answered_empty"

@@ -58,19 +58,6 @@ class BatchBody(msgspec.Struct, frozen=True):
     results: Annotated[Sequence[BatchResult], Meta(description="In the order of the query.")]
 
 
-class _EncodedResult(msgspec.Struct, frozen=True):
-    zip_code: str
-    status: int
-    result: msgspec.Raw | None
-    code: str | None
-
-
-class _EncodedBody(msgspec.Struct, frozen=True):
-    total_results: int
-    total_found: int
-    results: list[_EncodedResult]
-
-
 class _Asked(msgspec.Struct, frozen=True):
     """One value of the query."""
 
@@ -107,13 +94,14 @@ async def answer(answers: Answers, request: Request) -> Response:
 
     found, release, age = await answers.look_ups.in_one_release(make)
     results, counted = _results(asked, found, is_stale=age is not None)
-    body = _encoder.encode(_EncodedBody(len(results), sum(one.status == 200 for one in results), results))
+    body = _encoder.encode(BatchBody(len(results), sum(one.status == 200 for one in results), results))
     request.shown_query = f"batch:{len(asked)}"
     is_whole = all(one.status != 503 for one in results)
     parts = [one for one in found.entries.values() if isinstance(one, Found)]
     if parts:
         entry = await _entry(body, gzip=is_whole and accepts_gzip(request.accept_encoding or b""))
-        tier, bypassed = _slowest(parts) if age is None else "previous", any(one.bypassed for one in parts)
+        slowest = max((one.tier for one in parts), key=_TIERS.index)
+        tier, bypassed = slowest if age is None else "previous", any(one.bypassed for one in parts)
         request.found = Found(entry, tier, release.id, bypassed=bypassed, stale_for=age)
     if request.found is not None and is_whole:
         response = answers.policy.found_response(request, request.found)
@@ -175,15 +163,17 @@ def _requests(release: OpenRelease, asked: Sequence[_Asked]) -> dict[str, Resolv
 
 def _results(
     asked: Sequence[_Asked], found: _LookedUp, *, is_stale: bool
-) -> tuple[list[_EncodedResult], tuple[Counted, ...]]:
-    results: list[_EncodedResult] = []
+) -> tuple[list[BatchResult], tuple[Counted, ...]]:
+    results: list[BatchResult] = []
     counts: Counter[tuple[int, str, Any]] = Counter()
     for one in asked:
         request = found.requests.get(one.zip_code) if one.zip_code is not None else None
         fetched = found.entries[request.query] if request is not None else None
         if request is not None and isinstance(fetched, Found):
-            entry = msgspec.Raw(forecast.entry_of(fetched.entry.body))
-            results.append(_EncodedResult(one.shown, 200, entry, None))
+            entry: Any = msgspec.Raw(
+                forecast.entry_of(fetched.entry.body)
+            )  # encoded before, when the release was built
+            results.append(BatchResult(one.shown, 200, entry, None))
             counts[200, request.outcome, "previous" if is_stale else fetched.tier] += 1
             continue
         if one.zip_code is None:
@@ -192,13 +182,9 @@ def _results(
             status, code = 404, "no_matching_records"
         else:  # the current release may have what the previous one lacks
             status, code = 503, "unavailable"
-        results.append(_EncodedResult(one.shown, status, None, code))
+        results.append(BatchResult(one.shown, status, None, code))
         counts[status, code, None] += 1
     return results, tuple(Counted(number, *kind) for kind, number in counts.items())
-
-
-def _slowest(fetched: Sequence[Found]) -> Tier:
-    return max((one.tier for one in fetched), key=_TIERS.index)
 
 
 def _unchanged(one: Counted) -> Counted:

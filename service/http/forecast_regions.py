@@ -11,7 +11,6 @@ from service.http.query import read_state, read_strictly
 from service.request.errors import ApiError
 from warehouse.areas import forecast
 from warehouse.areas.paging import Cursors
-from warehouse.lookup.engine import Engine
 from warehouse.places.keyset import KeySet
 from warehouse.places.regions import Region
 
@@ -63,12 +62,13 @@ def _read(query_string: bytes, name: str, example: str) -> tuple[str, PageQuery]
 def _page_of(keys: KeySet, region: Region, wanted: PageQuery, cursors: Cursors) -> Resolved:
     page = page_of(forecast.cursor_scope(region.query), wanted, cursors)
     shown = forecast.on_page(region, page)
-
-    async def look_up(engine: Engine) -> bytes:
-        return await forecast.look_up_page(engine, region, page, cursors)
-
     outcome = "answered" if keys.has_figures(shown) else "answered_empty"
-    return Resolved(cursors.name(region.query, page), shown, look_up, outcome)
+    return Resolved(
+        cursors.name(region.query, page),
+        shown,
+        lambda engine: forecast.look_up_page(engine, region, page, cursors),
+        outcome,
+    )
 
 
 def _endpoint(

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from service.cache.entry import CacheEntry
 from service.http.app import GUIDE_PATH, OPENAPI_PATH, Checked
-from service.http.area import AreaDescription, PartnerArea
+from service.http.area import ListedArea
 from service.http.areas import AREAS
 from service.http.own_usage.controller import PATH as USAGE_PATH
 from service.http.query import read_strictly
@@ -34,12 +34,6 @@ class ReleaseSummary(msgspec.Struct, frozen=True):
     id: Annotated[str, Meta(description="As in X-Data-Release.")]
     published_at: Annotated[datetime, Meta(description="When it was built.")]
     illustrative: Annotated[bool, Meta(description="Whether its figures are made up.")]
-
-
-class ListedArea(AreaDescription, frozen=True):
-    """One data area of the release: its name, its main path, all its endpoints, and its coverage."""
-
-    cities: Annotated[tuple[str, ...] | None, Meta(description="The cities that it covers; null: the whole country.")]
 
 
 class AskingKey(msgspec.Struct, frozen=True):
@@ -105,17 +99,13 @@ def _index(release: OpenRelease, key: ApiKey, *, guide: bool) -> Index:
         "v1",
         ReleaseSummary(manifest.id, manifest.published_at, manifest.illustrative),
         manifest.attribution,
-        tuple(listed_area(area, release.keys[area.name].own_cities) for area in areas),
+        tuple(area.listed(release.keys[area.name].own_cities) for area in areas),
         RELEASES_PATH,
         _asking(key),
         USAGE_PATH,
         OPENAPI_PATH,
         GUIDE_PATH if guide else None,
     )
-
-
-def listed_area(area: PartnerArea, cities: tuple[str, ...] | None) -> ListedArea:
-    return ListedArea(**msgspec.structs.asdict(area.listed), cities=cities)
 
 
 def _asking(key: ApiKey) -> AskingKey:

@@ -1,13 +1,17 @@
 """GET /v1/openapi.json: the description, with examples from the release that is current."""
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 
 import msgspec
 from litestar import get
 from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
+from service.base.single_flight import SingleFlight
 from service.cache.entry import CacheEntry
 from service.http.app import OPENAPI_PATH, Checked
 from service.http.live_examples import LiveExample, live_examples
@@ -23,11 +27,6 @@ from warehouse.following import OpenRelease, ReleaseFollower
 
 # Makes the document. The second are examples by operation id.
 Describe = Callable[[About, Mapping[str, LiveExample]], Document]
-
-
-class _Kept(msgspec.Struct, frozen=True):
-    release: str
-    entry: CacheEntry
 
 
 class Description:
@@ -46,31 +45,23 @@ class Description:
         self._policy = policy
         self._about = about
         self._describe = describe
-        self._kept: _Kept | None = None
-        self._making = asyncio.Lock()
+        self._made: SingleFlight[CacheEntry] = SingleFlight(math.inf, most=1)  # by release
 
     async def answer(self, request: Request) -> Response:
         """Returns the answer to a checked request. Raises ApiError (400)."""
         read_strictly(request.query, ())
         release = self._follower.current
-        entry = await self._of(release) if release is not None else None
-        if release is None or entry is None:  # look-ups fail now: the next request tries again
-            return Response.of(200, (JSON, NO_STORE), msgspec.json.encode(self._describe(self._about, {})), "answered")
-        return self._policy.own_response(request, entry, release.id)
+        if release is not None:
+            with suppress(ApiError):  # look-ups fail now: the next request tries again
+                entry = await self._made.run(release.id, partial(self._make, release))
+                return self._policy.own_response(request, entry, release.id)
+        return Response.of(200, (JSON, NO_STORE), msgspec.json.encode(self._describe(self._about, {})), "answered")
 
-    async def _of(self, release: OpenRelease) -> CacheEntry | None:
-        """Returns None if the examples cannot be looked up."""
-        async with self._making:
-            kept = self._kept
-            if kept is None or kept.release != release.id:
-                try:
-                    examples = await live_examples(self._answers, release)
-                except ApiError:
-                    return None
-                kept = _Kept(release.id, await asyncio.to_thread(self._encoded, examples))
-                if release is self._follower.current:  # else the examples may be from the next release
-                    self._kept = kept
-            return kept.entry
+    async def _make(self, release: OpenRelease) -> CacheEntry:
+        examples = await live_examples(self._answers, release)
+        if release is not self._follower.current:  # they may be from the next release
+            raise ApiError("unavailable")
+        return await asyncio.to_thread(self._encoded, examples)
 
     def _encoded(self, examples: dict[str, LiveExample]) -> CacheEntry:
         return CacheEntry.of(msgspec.json.encode(self._describe(self._about, examples)))

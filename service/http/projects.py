@@ -34,8 +34,7 @@ def resolve(keys: KeySet, query_string: bytes, cursors: Cursors) -> Resolved | N
     values = read_strictly(query_string, _PARAMETERS)
     filters = _read_filters(values, keys.types)
     wanted = read_page(values)
-    query = read_location(values)
-    match = keys.resolve(query.zip_code, query.city_name, query.state_code)
+    match = keys.resolve(*read_location(values))
     if not isinstance(match, Match):
         return match
     asked = filters.of(match.query)

@@ -8,13 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from urllib.parse import unquote_to_bytes
 
-import msgspec
-
 from config.text import invisible_in, visible
 from service.base.masking import masked
 from service.http.corrections import NEXT_PAGE, OF_PLACES, warn_of_key
-from service.http.encodings import encoded_in
-from service.http.suggestions import suggest_day, unset_in
+from service.http.suggestions import encoded_in, suggest_day, unset_in
 from service.request.errors import CODES, ApiError
 from service.request.parameters import MOST_NAMES, as_query, echoed, nearest_parameter
 
@@ -27,21 +24,15 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-class LocationQuery(msgspec.Struct, frozen=True):
-    """A valid query: `zip_code`, or `city_name` and `state_code`, or both; state in upper case."""
-
-    zip_code: str | None
-    city_name: str | None
-    state_code: str | None
-
-
 # A parameter that an endpoint does not know, with its value.
 UnknownParameter = tuple[str, str]
 
 
-def read_location(values: Mapping[str, str], unknown: Sequence[UnknownParameter] = ()) -> LocationQuery:
-    """Returns the location among a query's values. Raises ApiError (400), naming the parameter, for queries outside
-    contracts 2, 3 and 5.
+def read_location(
+    values: Mapping[str, str], unknown: Sequence[UnknownParameter] = ()
+) -> tuple[str | None, str | None, str | None]:
+    """Returns ZIP code, city name and state code among a query's values: the first, the others, or all three; the state
+    in upper case. Raises ApiError (400), naming the parameter, for queries outside contracts 2, 3 and 5.
     """
     zip_code, city_name, state_code = (values.get(name) for name in LOCATION_PARAMETERS)
     if (city_name is None) != (state_code is None) and (zip_code is None or state_code is None):
@@ -51,11 +42,7 @@ def read_location(values: Mapping[str, str], unknown: Sequence[UnknownParameter]
         raise ApiError("missing_parameter", _with_misnamed(problem, unknown), missing, remedy=remedy)
     if zip_code is None and city_name is None:
         raise ApiError("missing_parameter", _with_misnamed("", unknown), remedy=CODES["missing_parameter"][1])
-    return LocationQuery(
-        None if zip_code is None else read_zip(zip_code),
-        city_name,
-        None if state_code is None else read_state(state_code),
-    )
+    return zip_code and read_zip(zip_code), city_name, state_code and read_state(state_code)
 
 
 def _with_misnamed(problem: str, unknown: Sequence[UnknownParameter]) -> str:

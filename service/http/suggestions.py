@@ -1,21 +1,26 @@
-"""Reads what a text was probably meant to be: a ZIP code, a place, a county's code, a day, or no value at all.
+"""Reads what a text was probably meant to be: a ZIP code, a place, a county's code, a day, a text before it was encoded
+once too often, or no value at all.
 
 No function reads data. A value may be as long as the address, so only its beginning is read, and a long one costs no
 more than a short one.
 """
 
+import html
 import re
 from calendar import monthrange
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date
 from urllib.parse import unquote
 
-from config.text import visible
+from config.text import as_utf8, visible
 from service.request.parameters import LONGEST, echoed
 from warehouse.places.names import state_of
 from warehouse.places.spellings import split_state
 
 _MOST_LISTED = 100  # ZIP codes
+_MOST_LAYERS = 4
+_ESCAPE = re.compile(r"(?:%u|\\u|\\x)([0-9A-Fa-f]{4}|[0-9A-Fa-f]{2})")
 # Texts that programs send for a variable without a value, or that stand where a value has to be filled in.
 _UNSET = re.compile(
     r"undefined|null|none|nan|nat|nil|na|n/?a|void|true|false|test|string|example|foo|x{3,}|your[ _-]?.*"
@@ -124,3 +129,33 @@ def suggest_day(name: str, text: str) -> str:
                 year, month, *day = (int(found.groups()[at]) for at in order)  # type: ignore[union-attr]
                 days[str(date(year, month, *(day or [monthrange(year, month)[1] if at_end else 1])))] = None
     return f"Did you mean {' or '.join(days)}?" if days else "Give one like 2026-11-01."
+
+
+def _without_escapes(text: str) -> str:
+    """Returns the text; halves of surrogate pairs are joined, or replaced where one is missing."""
+    characters = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), text)
+    return characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+# The name of each, a pattern of its texts, and its decoder.
+_ENCODINGS: tuple[tuple[str, "re.Pattern[str]", Callable[[str], str]], ...] = (
+    ("has %u escapes, which are not for URLs", re.compile(r"%u[0-9A-Fa-f]{4}"), _without_escapes),
+    ("was percent-encoded twice", re.compile(r"%[0-9A-Fa-f]{2}"), unquote),
+    ("has HTML entities", re.compile(r"&(?:#[0-9]{2,5}|#[xX][0-9A-Fa-f]{2,4}|[A-Za-z]{2,8});"), html.unescape),
+    ("has escapes of a program", re.compile(r"\\u[0-9A-Fa-f]{4}|\\x[0-9A-Fa-f]{2}"), _without_escapes),
+    ("was encoded as UTF-8 twice", re.compile("[\xc2-\xf4][\x80-\xbf]"), as_utf8),
+)  # fmt: skip
+
+
+def encoded_in(text: str) -> tuple[str, str] | None:
+    """Returns how `text`, decoded as part of a URL, is still encoded, and its decoded form; None if it is not."""
+    said: dict[str, None] = {}
+    for _ in range(_MOST_LAYERS):
+        for name, sign, decode in _ENCODINGS:
+            decoded = decode(text) if sign.search(text) else text
+            if decoded != text and "\ufffd" not in decoded:  # else it only looks encoded, as %FACILITY% does
+                said[name], text = None, decoded
+                break
+        else:
+            break
+    return (" and ".join(said), text) if said else None

@@ -30,8 +30,8 @@ class Arrivals:
     is the file `marker`. Tools that copy in the order of names write `_SUCCESS` before `part-0`. So while a file is
     newer than the marker, or there is none beside it, others may follow, and the drop waits as if it had no marker. If
     `quiet` is infinite, a drop without a marker is never complete. File times do not count, because they may be old
-    when a file arrives. With `by_age`, for a caller that does not look all the time, the last change must be that long
-    ago by the file system's clock (`file_clock`, ns).
+    when a file arrives. With `file_clock`, for a caller that does not look all the time, the last change must be that
+    long ago by this clock, the file system's (ns).
     """
 
     def __init__(
@@ -40,14 +40,12 @@ class Arrivals:
         marker: str,
         quiet: float,
         settle: float = 0.0,
-        by_age: bool = False,
         clock: Callable[[], float] = time.monotonic,
-        file_clock: Callable[[], int] = time.time_ns,
+        file_clock: Callable[[], int] | None = None,
     ) -> None:
         self._marker = marker
         self._quiet = quiet
         self._settle = min(settle, quiet)
-        self._by_age = by_age
         self._clock = clock
         self._file_clock = file_clock
         self._seen: dict[str, tuple[_Sight, float]] = {}
@@ -81,13 +79,13 @@ class Arrivals:
         """Stores the time of each drop's last change."""
         before, self._seen = self._seen, {}
         now = self._clock()
-        file_now = self._file_clock() if self._by_age and sights else 0
+        file_now = self._file_clock() if self._file_clock is not None and sights else None
         for name, sight in sights.items():
             old = before.get(name)
             if old is not None and old[0].digest == sight.digest:
                 since = old[1]
             else:
-                since = now - (max(0, file_now - sight.changed) / 1e9 if self._by_age else 0)
+                since = now if file_now is None else now - max(0, file_now - sight.changed) / 1e9
             self._seen[name] = (sight, since)
 
     def _sight(self, drop: Path) -> _Sight:

@@ -8,13 +8,14 @@ no drop is lost, and none replaces a newer one unless a person approves that.
 import logging
 import time
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from config.settings import Settings
 from config.text import printable
 from service.base import interruption
-from service.inbox.decisions import list_held, read_held_times
+from service.inbox.decisions import current_release, list_held, read_held_times
 from service.inbox.folders import Claim, InboxFolder, Look, SettledPlace, move
 from service.inbox.report import (
     EventSender,
@@ -30,9 +31,8 @@ from service.inbox.report import (
 from service.inbox.status import Failing, StatusFile
 from service.publishing.publisher import Publish, Published, make_inbox_options, make_origin
 from warehouse.publishing.outcome import PublishOutcome
-from warehouse.releases.catalog import Catalog
 from warehouse.rules.all_rules import make_finding
-from warehouse.schema.errors import BusyError, DropError, InboxError, NoReleaseError, WarehouseError
+from warehouse.schema.errors import BusyError, DropError, InboxError, WarehouseError
 from warehouse.schema.findings import make_report
 
 log = logging.getLogger("forecast.inbox")
@@ -188,14 +188,12 @@ class InboxDrops:
 
     def _publish(self, claim: Claim) -> Published | None:
         """Publishes a drop; returns None if it was removed meanwhile."""
-
-        def progress(step: str) -> None:
-            log.debug("%s: %s", claim.name, step)
-
         try:
             origin = make_origin([str(self._inbox.folder / claim.name)], "inbox", claim.delivered)
             options = make_inbox_options(self._settings, origin)
-            return self._publish_drop(self._settings, [str(claim.path)], options, progress)
+            return self._publish_drop(
+                self._settings, [str(claim.path)], options, partial(log.debug, "%s: %s", claim.name)
+            )
         except DropError as error:
             if claim.path.exists():
                 why = str(error).replace(str(claim.path), claim.name)
@@ -223,7 +221,6 @@ class InboxDrops:
         hold = self._settings.inbox_hold
         report = make_drop_report(claim.name, outcome, self._settings.data_path, claim.delivered, hold)
         move(claim.path, folder, report_files(report, report_text(outcome)))
-        self._status.count_settled()
         self._events.send_event(make_outcome_event(claim.name, folder, outcome))
         for record in published.behind:
             log.warning("%s does not serve the release yet", record.name)
@@ -279,10 +276,5 @@ def raise_if_stopped() -> None:
 
 def refuse(data: Path, rule: str, message: str, **members: str) -> PublishOutcome:
     """Returns a refusal for a reason that is not in the drop's rows."""
-    try:
-        current = Catalog(data).current()
-    except NoReleaseError:
-        current = None
-    return PublishOutcome(
-        result="refused", report=make_report([make_finding(rule, message, **members)]), manifest=current
-    )
+    report = make_report([make_finding(rule, message, **members)])
+    return PublishOutcome(result="refused", report=report, manifest=current_release(data))

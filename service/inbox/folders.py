@@ -11,7 +11,6 @@ Each step is one rename, so after a crash a drop is whole and in exactly one pla
 
 import math
 import os
-import time
 import unicodedata
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -78,7 +77,9 @@ def _now() -> datetime:
 
 
 class InboxFolder:
-    """One inbox folder, for its watcher's lifetime. The other arguments are as in `Arrivals`."""
+    """One inbox folder, for its watcher's lifetime. The other arguments are as in `Arrivals`; `by_age`: with the file
+    system's clock.
+    """
 
     def __init__(
         self,
@@ -88,7 +89,6 @@ class InboxFolder:
         quiet: float,
         settle: float = 0.0,
         by_age: bool = False,
-        clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = _now,
     ) -> None:
         self.folder = folder
@@ -98,12 +98,7 @@ class InboxFolder:
         self._marker = marker
         self._marker_only = math.isinf(quiet)
         self._arrivals = Arrivals(
-            marker=marker,
-            quiet=quiet,
-            settle=settle,
-            by_age=by_age,
-            clock=clock,
-            file_clock=self._time_of_files,
+            marker=marker, quiet=quiet, settle=settle, file_clock=self._time_of_files if by_age else None
         )
 
     def prepare(self) -> None:

@@ -95,8 +95,8 @@ def read_status(data: Path) -> Status:
 class StatusFile:
     """The status file. The watcher and each command that decides on a held drop write it, one at a time by a lock.
 
-    Methods raise OSError if it cannot be written, and then change no figure. `set_waiting`, `count_settled`,
-    `set_failing` and `set_held` ignore this error: a full disk must not keep the watcher from a retry.
+    Methods raise OSError if it cannot be written, and then change no figure. `set_waiting`, `set_failing` and
+    `set_held` ignore this error: a full disk must not keep the watcher from a retry.
     """
 
     def __init__(self, data: Path) -> None:
@@ -108,11 +108,6 @@ class StatusFile:
     def set_waiting(self, *, waiting: int, ignored: int) -> None:
         with suppress(OSError):
             self._change(waiting=waiting, ignored=ignored)
-
-    def count_settled(self) -> None:
-        """Counts one waiting drop less."""
-        with suppress(OSError), self._alone() as now:
-            self._write(now, waiting=max(0, now.waiting - 1))
 
     def set_failing(self, failing: tuple[Failing, ...]) -> None:
         with suppress(OSError):

@@ -20,12 +20,6 @@ _LINE_BYTES = 64 << 10
 _STOP_SECONDS = 3.0
 
 
-class ProcessProblem(msgspec.Struct, frozen=True):
-    """A line from a process: the problem that keeps it from working; None once that is solved."""
-
-    problem: str | None
-
-
 class KeptProcess:
     """Keeps one process of an instance alive; owned by its supervisor. `problem` is None while it works."""
 
@@ -88,4 +82,5 @@ class KeptProcess:
         return status
 
     def _take(self, line: bytes) -> None:
-        self.problem = msgspec.json.decode(line, type=ProcessProblem).problem
+        """Takes the problem that keeps the process from working; null once that is solved."""
+        self.problem = msgspec.json.decode(line, type=str | None)

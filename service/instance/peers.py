@@ -12,7 +12,8 @@ import msgspec
 
 from service.base.store_clock import StoreClock
 from service.base.tasks import end_task, keep_running
-from service.instance.registry import BeatReply, Peer, Registry, new_mark
+from service.instance import registry
+from service.instance.registry import BeatReply, Peer
 from service.operators.overview import EventKind
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
@@ -27,13 +28,6 @@ _MISSING_BEATS = 5
 # A purge reaches all near caches within two seconds. The instance that orders it waits a little longer for replies.
 _REACH_SECONDS = 3.0
 _POLL_SECONDS = 0.2
-
-
-class PurgeOutcome(msgspec.Struct, frozen=True):
-    """Ids of the other instances that confirmed a purge, and of those that did not."""
-
-    done: tuple[str, ...]
-    behind: tuple[str, ...]
 
 
 class Peers:
@@ -56,7 +50,6 @@ class Peers:
         self.clock = StoreClock()
         self._store = store
         self._primary = primary
-        self._registry = Registry(store)
         self._me = me
         self._purge = purge
         self._changed = changed
@@ -65,7 +58,6 @@ class Peers:
         self._missing: dict[str, int] = {}
         self._purged: str | None = None  # the last mark that was seen; None before the first reply
         self._fresh = False  # the caches are empty before the first reply
-        self._soon = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -85,41 +77,40 @@ class Peers:
     async def stop(self) -> None:
         await end_task(self._task)
         with contextlib.suppress(StoreUnavailable):
-            await self._registry.leave(self._me.instance)
+            await registry.leave(self._store, self._me.instance)
         await self._store.stop()
         if self._primary is not None:
             await self._primary.stop()
 
-    async def order_purge(self) -> PurgeOutcome:
+    async def order_purge(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Makes all other instances purge their near caches; waits up to `_REACH_SECONDS`. Purge this one before.
+
+        Returns the ids of those that confirmed it, and of those that did not.
 
         Raises:
             StoreUnavailable: if the order could not be sent.
         """
-        mark = new_mark()
+        mark = f"{time.time_ns():x}"
         self._purged, self._me = mark, msgspec.structs.replace(self._me, purged=mark)
-        self._take(await self._registry.beat(self._me, mark))
+        self._take(await registry.beat(self._store, self._me, mark))
         deadline = time.monotonic() + _REACH_SECONDS
         while True:
             behind = [peer for peer in self.others if peer.purged != mark]
             if not behind or time.monotonic() > deadline:
-                done = [peer.instance for peer in self.others if peer.purged == mark]
-                return PurgeOutcome(tuple(done), tuple(peer.instance for peer in behind))
+                done = (peer.instance for peer in self.others if peer.purged == mark)
+                return tuple(done), tuple(peer.instance for peer in behind)
             await asyncio.sleep(_POLL_SECONDS)
-            self._take(await self._registry.beat(self._me))
+            self._take(await registry.beat(self._store, self._me))
 
     async def _beat_in_time(self) -> float:
         began = time.monotonic()
         await self._beat()
-        self._soon.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._soon.wait(), began + BEAT_SECONDS - time.monotonic())
-        return 0.0
+        return began + BEAT_SECONDS - time.monotonic()
 
     async def _beat(self) -> None:
         sent, purged = time.monotonic(), self._purged
         try:
-            reply = await self._registry.beat(self._me)
+            reply = await registry.beat(self._store, self._me)
         except StoreUnavailable as error:
             log.debug("cannot reach other instances: %s", error)
             return
@@ -135,7 +126,6 @@ class Peers:
             await self._purge()
             self._happened("purge", "the near caches were purged, as another instance ordered")
         self._me = msgspec.structs.replace(self._me, purged=mark)
-        self._soon.set()  # the instance that ordered it waits for the confirmation
 
     def _take(self, reply: BeatReply) -> None:
         before = sum(peer.workers for peer in self._known.values())

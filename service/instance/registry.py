@@ -1,7 +1,6 @@
 """Records of the instances that share a key store, with any data folders. Each renews its record while it lives."""
 
 import re
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,27 +43,23 @@ class BeatReply(msgspec.Struct, frozen=True):
     peers: tuple[Peer, ...]
 
 
-class Registry:
-    """The records in one key store."""
+async def beat(store: RedisStore, peer: Peer, purge: str = "") -> BeatReply:
+    """Renews the record of an instance. With a mark in `purge`, orders all others to purge.
 
-    def __init__(self, store: RedisStore) -> None:
-        self._store = store
+    Raises:
+        StoreUnavailable: if the store does not answer, or with an unexpected reply.
+    """
+    return await _run(store, peer.instance, msgspec.json.encode(peer).decode(), purge)
 
-    async def beat(self, peer: Peer, purge: str = "") -> BeatReply:
-        """Renews the record of an instance. With a mark in `purge`, orders all others to purge.
 
-        Raises:
-            StoreUnavailable: if the store does not answer, or with an unexpected reply.
-        """
-        return await self._run(peer.instance, msgspec.json.encode(peer).decode(), purge)
+async def leave(store: RedisStore, instance: str) -> None:
+    """Removes the record of an instance that ends. Raises StoreUnavailable."""
+    await _run(store, instance, "", "")
 
-    async def leave(self, instance: str) -> None:
-        """Removes the record of an instance that ends. Raises StoreUnavailable."""
-        await self._run(instance, "", "")
 
-    async def _run(self, instance: str, record: str, purge: str) -> BeatReply:
-        call = (1, INSTANCES, instance, record, DEAD_AFTER_SECONDS, _RENEW_SECONDS, purge)
-        return _parse_reply(await _SCRIPT.send(self._store, call, anything))
+async def _run(store: RedisStore, instance: str, record: str, purge: str) -> BeatReply:
+    call = (1, INSTANCES, instance, record, DEAD_AFTER_SECONDS, _RENEW_SECONDS, purge)
+    return _parse_reply(await _SCRIPT.send(store, call, anything))
 
 
 async def peers_in(store: RedisStore) -> list[Peer]:
@@ -93,8 +88,3 @@ def _peers(records: Sequence[bytes]) -> tuple[Peer, ...]:
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
     return tuple(found)
-
-
-def new_mark() -> str:
-    """Returns a mark for a purge."""
-    return f"{time.time_ns():x}"

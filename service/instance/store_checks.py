@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal
@@ -12,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from service.base.ipc import Endpoints, WorkerReport
-from service.base.tasks import end_task, keep_running
+from service.base.tasks import end_task, keep_running, wait_until_set
 from service.instance.trail_watch import TrailWatch
 from service.keys.reader import every_key
 from service.keys.record import ApiKey
@@ -154,6 +153,5 @@ class StoreChecks:
         within = [sum(end <= now + timedelta(days=days) for end in ends) for days in (7, 30)]
         self.keys = Keys(expire_within_7_days=within[0], expire_within_30_days=within[1])
         took = time.perf_counter() - began
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self.trail.changed.wait(), _COUNT_SECONDS)
+        await wait_until_set(self.trail.changed, _COUNT_SECONDS)
         return took * _PAUSE_FACTOR

@@ -20,7 +20,7 @@ from service.base import tracing
 from service.base.ipc import Endpoints, KeptOrders, Orders, Shared
 from service.base.signals import log_unused, stop_signals
 from service.base.sockets import StartError, bind, url_of
-from service.base.tasks import end_task, keep_running
+from service.base.tasks import end_task, keep_running, wait_until_set
 from service.embedded import owner
 from service.embedded.owner import EmbeddedServers
 from service.embedded.probe import check_answers_redis
@@ -42,7 +42,7 @@ from service.redis.primary import Primary, open_store
 from warehouse.files.file_access import FileAccess, returned_within
 from warehouse.files.remedies import unwritable
 from warehouse.releases.catalog import RELEASE_FORMAT
-from warehouse.releases.instances import InstanceFile, InstanceRecord, live_instances
+from warehouse.releases.instances import InstanceFile, InstanceRecord
 from warehouse.schema.errors import CatalogError, FilesHang, StoreError
 
 log = logging.getLogger("forecast.supervisor")
@@ -55,7 +55,6 @@ _OPERATORS_SECONDS = 1.0
 _FILE_THREADS = 4
 # Timeout of a beat; no request waits for it.
 _PEERS_SECONDS = 1.0
-_COUNT_SECONDS = 5.0
 # Timeout for removing the instance's record at the end. A record that stays does no harm: its lock is released.
 _CLOSE_SECONDS = 1.0
 
@@ -82,8 +81,6 @@ class Supervisor:
         self._written: InstanceRecord | None = None
         self._unwritten: str | None = None
         self._records = FileAccess(_FILE_THREADS)
-        self._counting = FileAccess(_FILE_THREADS)
-        self._neighbours: dict[str, int] = {}  # worker counts of the other instances on the data folder
         self._locks = FileAccess()
         self._watcher = KeptProcess("inbox's watcher", self._forks)
         self._mirror = KeptProcess("mirror of the store of releases", self._forks)
@@ -187,7 +184,6 @@ class Supervisor:
         self._stand_in.start(self._partners)
         tending = (
             asyncio.create_task(self._report_ready(), name="report that the instance is ready"),
-            keep_running("count workers", self._count_workers),
             keep_running("tend", self._tend),
             keep_running("keep the instance record", self._keep_record),
         )
@@ -259,8 +255,7 @@ class Supervisor:
         with contextlib.suppress(FilesHang):  # `state` reports it
             await self._write_record()
         self._changed.clear()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), _TEND_SECONDS)
+        await wait_until_set(self._changed, _TEND_SECONDS)
         return 0.0
 
     async def _write_record(self) -> None:
@@ -284,19 +279,10 @@ class Supervisor:
                 return
             self._written, self._unwritten = record, None
 
-    async def _count_workers(self) -> float:
-        """Counts the workers of instances on the data folder; `Peers` counts those on the key store."""
-        with contextlib.suppress(OSError, FilesHang):
-            folder = self._settings.data_path
-            records = await self._counting.run("counting instances", live_instances, folder, wait=_COUNT_SECONDS)
-            self._neighbours = {one.instance: len(one.releases) for one in records if one.instance != self._id}
-            self._share()
-        return _COUNT_SECONDS
-
     def _share(self) -> None:
         """Sends the workers the total number of workers and the store's time."""
-        others = self._neighbours | {peer.instance: peer.workers for peer in self._peers.others}
-        self._workers.share(Shared(self._workers.wanted + sum(others.values()), self._peers.clock.base))
+        others = sum(peer.workers for peer in self._peers.others)
+        self._workers.share(Shared(self._workers.wanted + others, self._peers.clock.base))
 
     def _hang(self) -> str | None:
         hang = self._records.hang or self._locks.hang

@@ -227,8 +227,8 @@ class InstanceView:
             shared = await purge_shared(self._cache_url)
         finally:
             await self._workers.purge()
-            reached = await self._peers.order_purge()
-        return Purged(near, shared, reached.done, reached.behind)
+            done, behind = await self._peers.order_purge()
+        return Purged(near, shared, done, behind)
 
     async def _keep_looking(self) -> float:
         """Refreshes the state; returns the seconds until the next call."""

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from service.base import ipc
-from service.base.ipc import AccessLogEntry, PartnerSample, Sample
+from service.base.ipc import AccessLogEntry
 from service.instance.children import Child, ControlledChild
 from service.instance.forks import Forks
 from service.instance.silence import Silence, take_sample
@@ -23,7 +23,7 @@ _PURGE_SECONDS = 5.0
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-class WorkerProcess:
+class WorkerProcess(ControlledChild):
     """One worker, from its start to its end; owned by the instance's Workers.
 
     `report` is the newest one, None before the first; `silence` is the time since; `given_up` is set once it hangs.
@@ -34,44 +34,31 @@ class WorkerProcess:
         process: Child,
         control_socket: socket.socket,
         orders: ipc.Orders,
-        on_report: Callable[[], None],
+        on_report: Callable[[ipc.WorkerReport], None],
     ) -> None:
         self.report: ipc.WorkerReport | None = None
         self.silence = Silence(starting=True)
         self.given_up = False
-        self.pid = process.pid
         self.started_at = time.time()
         self.leaving = False  # it got SIGTERM
-        self.on_samples: Callable[[list[Sample], list[PartnerSample]], None] = lambda _, __: None
         self._finding: dict[str, list[asyncio.Future[list[AccessLogEntry]]]] = {}
         self._on_report = on_report
         self._heard = False
         self._waiters: list[asyncio.Future[None]] = []
-        self._process = ControlledChild(
-            process, control_socket, ipc.encode_message(orders), self._take, ipc.LINE_LIMIT_BYTES
-        )
+        super().__init__(process, control_socket, ipc.encode_message(orders), self._handle, ipc.LINE_LIMIT_BYTES)
 
     @classmethod
     async def start(
-        cls, forks: Forks, orders: ipc.Orders, listening: socket.socket, on_report: Callable[[], None]
+        cls, forks: Forks, orders: ipc.Orders, listening: socket.socket, on_report: Callable[[ipc.WorkerReport], None]
     ) -> "WorkerProcess":
         """Starts a worker. Call from the main thread: a worker dies with the thread that started it. Raises OSError."""
         process, control_socket = await forks.start("service.worker.main", listening.fileno())
         return cls(process, control_socket, orders, on_report)
 
-    async def wait_for_exit(self) -> str:
-        """Waits for the end of the process; returns its exit code or signal, and the error that it reported."""
-        return await self._process.wait_for_exit()
-
-    @property
-    def starved(self) -> bool:
-        """Whether the kernel killed it because memory ran out."""
-        return self._process.starved
-
     def signal(self, number: int) -> None:
         if number == signal.SIGTERM:
             self.leaving = True
-        self._process.signal(number)
+        super().signal(number)
 
     def look(self) -> None:
         """Checks whether the worker has reported since the last call, then requests a report. Call every
@@ -96,15 +83,12 @@ class WorkerProcess:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_PURGE_SECONDS):
                 # a report may have been sent before the order arrived
-                while self._purges == before and self._process.is_connected:
+                while self._purges == before and self.is_connected:
                     await self.fresh_report()
 
     @property
     def _purges(self) -> int:
         return self.report.purges if self.report is not None else 0
-
-    def send(self, line: bytes) -> None:
-        self._process.send(line)
 
     async def fresh_report(self) -> None:
         """Waits up to `_FRESH_SECONDS` for a report that was sent after this call."""
@@ -132,7 +116,7 @@ class WorkerProcess:
         except (OSError, IndexError, ValueError):
             return 0
 
-    def _take(self, line: bytes) -> None:
+    def _handle(self, line: bytes) -> None:
         """Handles a line from the worker. Raises ValueError if it is invalid."""
         self._heard = True
         self.silence = Silence()
@@ -141,8 +125,7 @@ class WorkerProcess:
 
     def _take_report(self, report: ipc.WorkerReport) -> None:
         self.report = report
-        self.on_samples(report.samples, report.partners)
-        self._on_report()
+        self._on_report(report)
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():

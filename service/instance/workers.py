@@ -14,8 +14,8 @@ import msgspec
 
 from service.base import ipc
 from service.base.backoff import LONGEST_BACKOFF_SECONDS, Backoff, Restarts
-from service.base.ipc import Orders, PartnerSample, Sample, Shared
-from service.base.tasks import end_task, hold_until_done, keep_running
+from service.base.ipc import Orders, PartnerSample, Sample, Shared, WorkerReport
+from service.base.tasks import end_task, hold_until_done, keep_running, wait_until_set
 from service.base.telemetry import Telemetry
 from service.instance.forks import Forks
 from service.instance.silence import LOOK_SECONDS
@@ -138,7 +138,8 @@ class Workers:
     def _begin(self, work: Coroutine[Any, Any, object], name: str) -> None:
         hold_until_done(asyncio.create_task(work, name=name), self._tasks)
 
-    def _on_report(self) -> None:
+    def _on_report(self, report: WorkerReport) -> None:
+        self.on_samples(report.samples, report.partners)
         if self.serving >= self.wanted:
             self.start_problem = None
         self._report()
@@ -151,7 +152,7 @@ class Workers:
         while not self._stopping.is_set():
             worker = successor or await self._start_one(self._orders)
             if worker is None:
-                await self._pause(LONGEST_BACKOFF_SECONDS)
+                await wait_until_set(self._stopping, LONGEST_BACKOFF_SECONDS)
                 continue
             began = loop.time()
             ending = asyncio.create_task(self._wait_for_exit(worker))
@@ -183,7 +184,7 @@ class Workers:
                 self._note_end(f"worker {worker.pid} was replaced: {why}")
             if not ending.done():
                 self._begin(self._leave(worker, ending), "reap a worker")
-            await self._pause((starved if worker.starved else backoff).after(loop.time() - began))
+            await wait_until_set(self._stopping, (starved if worker.starved else backoff).after(loop.time() - began))
         return 0.0
 
     def _note_end(self, text: str) -> None:
@@ -194,7 +195,6 @@ class Workers:
         try:
             current = msgspec.structs.replace(orders, shared=self._shared)
             worker = await WorkerProcess.start(self._forks, current, self._listening, self._on_report)
-            worker.on_samples = self.on_samples
         except OSError as error:
             self.start_problem = str(error)
             log.error("cannot start a worker: %s; trying again", error)
@@ -255,7 +255,7 @@ class Workers:
                 self._begin(self._wait_for_exit(worker), "reap a worker")
                 worker = None
             else:
-                await self._pause(_WAIT_SECONDS)
+                await wait_until_set(self._stopping, _WAIT_SECONDS)
         self._next_try = loop.time() + patience
         return worker
 
@@ -265,9 +265,3 @@ class Workers:
         await asyncio.wait([ending], timeout=self._orders.settings.drain + LAST_SECONDS)
         worker.signal(signal.SIGKILL)
         await ending
-
-    async def _pause(self, seconds: float) -> None:
-        try:
-            await asyncio.wait_for(self._stopping.wait(), seconds)
-        except TimeoutError:
-            return

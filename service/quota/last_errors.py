@@ -20,7 +20,8 @@ from service.base.ipc import AccessLogEntry
 from service.base.masking import masked
 from service.base.tasks import keep_running
 from service.redis.errors import StoreRefused, StoreUnavailable
-from service.redis.name_store import NameCommand, NameStore, call_one, gathered
+from service.redis.name_store import gathered
+from service.redis.opening import CacheStore
 from service.redis.pipelined import anything
 from service.redis.script import Script, ScriptCall
 
@@ -62,7 +63,7 @@ class LastErrors:
     not make the cache treat its server as unreachable. Its owner stops it after the last request.
     """
 
-    def __init__(self, store: NameStore) -> None:
+    def __init__(self, store: CacheStore) -> None:
         self.dropped = 0  # errors that were not stored
         self._store = store
         self._waiting: dict[str, deque[Make]] = {}
@@ -114,7 +115,7 @@ class LastErrors:
             StoreUnavailable: if the store is unreachable or slow, or its reply is unexpected.
         """
         name = _name(key_id)
-        stored = await call_one(self._store, NameCommand(name, ("LRANGE", name, 0, MOST_KEPT - 1)))
+        stored = await self._store.send(name, ("LRANGE", name, 0, MOST_KEPT - 1), anything)
         if not isinstance(stored, list):
             raise StoreUnavailable(f"{self._store.name}: errors of a key are {type(stored).__name__}, not a list")
         found = [error for error in (_decoded(key_id, entry) for entry in stored) if error is not None]

@@ -11,7 +11,7 @@ import msgspec
 
 from service.base.terms import Rate
 from service.quota.gcra import pace_of
-from service.redis.name_store import NameStore
+from service.redis.opening import CacheStore
 from service.redis.pipelined import UnexpectedReplyError
 from service.redis.script import Script
 
@@ -33,7 +33,7 @@ def lease_name(key_id: str) -> str:
 class LeaseStore:
     """The leases of one worker, as long as it lives."""
 
-    def __init__(self, store: NameStore) -> None:
+    def __init__(self, store: CacheStore) -> None:
         self._store = store
         self._calls = 0
 

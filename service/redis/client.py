@@ -5,7 +5,6 @@ import logging
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from redis.asyncio import Redis
@@ -20,7 +19,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from config.text import first_line
 from config.urls import mask_url
-from service.base.tasks import end_task, keep_running
+from service.base.tasks import end_task, keep_running, wait_until_set
 from service.redis.errors import StoreRefused, StoreUnavailable
 from service.redis.kind import server_kind_of
 from service.redis.line import Line
@@ -139,19 +138,27 @@ class RedisStore:
         return (self,)
 
     def server_of(self, name: str) -> str:  # noqa: ARG002 - as in a cluster
+        """Returns what the server of `name` is called."""
         return self.name
 
     def one_for_each_server(self, name: str) -> Sequence[str]:
+        """Returns names that begin with `name`, one for each server."""
         return (name,)
 
     def send(
         self, name: str, words: Words, read: Read[T], learn: Callable[[Call], None] | None = None
     ) -> asyncio.Future[T]:
+        """Sends a command about `name`, with the others of this turn; returns a future of its parsed reply.
+
+        A cancelled caller does not cancel the command. Needs a running loop. The future raises StoreRefused for an
+        error reply, StoreUnavailable if there is none.
+        """
         call = call_of(name, words, read, learn)
         self.line.send(call)
         return call.answer
 
     async def pipelined(self, commands: Sequence[NameCommand]) -> list[Any]:
+        """Returns the reply to each command, or the exception that `send` would raise, as `gathered` does."""
         return await gathered(self.send(command.name, command.words, anything) for command in commands)
 
     async def unlink(self, names: Sequence[bytes]) -> int:
@@ -270,8 +277,7 @@ class RedisStore:
 
         A new place is checked at once.
         """
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._moved.wait(), PROBE_SECONDS)
+        await wait_until_set(self._moved, PROBE_SECONDS)
         self._moved.clear()
         self._looks += 1
         await self._leave()

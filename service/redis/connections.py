@@ -19,6 +19,7 @@ from redis.asyncio.connection import AbstractConnection, Connection, SSLConnecti
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import TimeoutError as RedisTimeoutError
+from redis.maint_notifications import MaintNotificationsConfig
 
 from service.base.timeouts import within
 
@@ -114,15 +115,16 @@ class _PatientSocket(_PatientConnection, UnixDomainSocketConnection):
 
 
 # The class with these limits, by the library's class.
-PATIENT: dict[type[AbstractConnection], type[_PatientConnection]] = {
+_PATIENT: dict[type[AbstractConnection], type[_PatientConnection]] = {
     Connection: _PatientTcp,
     SSLConnection: _PatientTls,
     UnixDomainSocketConnection: _PatientSocket,
 }
 
 
-def open_client(url: str, *, timeout: float, retries: int = 0) -> Redis:
+def open_client(url: str, *, timeout: float, retries: int = 0, protocol: int = 2) -> Redis:
     """Returns a client whose tries each fail within about `timeout` seconds; the library's defaults take seconds.
+    `protocol` is the version of RESP.
 
     Raises:
         ValueError: if `url` is no Redis URL.
@@ -134,7 +136,8 @@ def open_client(url: str, *, timeout: float, retries: int = 0) -> Redis:
         socket_timeout=timeout,
         socket_connect_timeout=timeout,
         retry=Retry(NoBackoff(), retries),
-        protocol=2,
+        maint_notifications_config=MaintNotificationsConfig(enabled=False),  # of one vendor's servers
     )
-    pool.connection_class = PATIENT[pool.connection_class]
+    pool.connection_kwargs["protocol"] = protocol  # whatever the URL says
+    pool.connection_class = _PATIENT[pool.connection_class]
     return Redis.from_pool(pool)

@@ -8,14 +8,11 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from redis.asyncio import Connection
-from redis.asyncio.connection import AbstractConnection, parse_url
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
 from service.base.tasks import end_task, hold_until_done, keep_running
-from service.redis.connections import PATIENT
+from service.redis.connections import open_client
 from service.redis.primary import Primary
 
 log = logging.getLogger("forecast.redis")
@@ -24,8 +21,6 @@ log = logging.getLogger("forecast.redis")
 _IDLE_SECONDS = 5.0
 _RECONNECT_SECONDS = 0.5
 _REFUSED_SECONDS = 60.0
-# Options that a URL may have, but that are a pool's, or invalid here.
-_NOT_FROM_URL = ("max_connections", "timeout", "decode_responses")
 
 
 class InvalidationListener:
@@ -60,7 +55,8 @@ class InvalidationListener:
         url = self._primary.url
         if url is None:
             return _RECONNECT_SECONDS
-        connection = self._listening = self._connection(url)
+        client = open_client(url, timeout=self._timeout, protocol=3)
+        connection = self._listening = client.connection_pool.make_connection()  # type: ignore[no-untyped-call]
         try:
             await self._listen(connection)
         except ResponseError as error:
@@ -82,21 +78,6 @@ class InvalidationListener:
         """Leaves the server; until the next one is connected, any push may be missed."""
         if self._listening is not None:
             hold_until_done(asyncio.create_task(self._listening.disconnect(nowait=True)), self._leaving)
-
-    def _connection(self, url: str) -> AbstractConnection:
-        options: dict[str, Any] = dict(parse_url(url))
-        kind = options.pop("connection_class", Connection)
-        for name in _NOT_FROM_URL:
-            options.pop(name, None)
-        options |= {
-            "protocol": 3,
-            "maint_notifications_config": None,
-            "socket_timeout": self._timeout,
-            "socket_connect_timeout": self._timeout,
-            "retry": Retry(NoBackoff(), 0),
-        }
-        connection: AbstractConnection = PATIENT[kind](**options)
-        return connection
 
     async def _listen(self, connection: AbstractConnection) -> None:
         await connection.connect()  # type: ignore[no-untyped-call]

@@ -9,22 +9,25 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from config.server_lists import Node, ServerList, server_list
 from config.urls import mask_url
-from service.base.tasks import end_task, hold_until_done, keep_running
+from service.base.tasks import end_task, hold_until_done, keep_running, wait_until_set
 from service.redis.client import RedisStore
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
-from service.redis.sentinels import ASK_FOR_PRIMARY, Vote, elected
 
 log = logging.getLogger("forecast.redis")
 
+# https://valkey.io/topics/sentinel/#sentinel-commands; the reply is a host and a port, or nil for an unknown service.
+_ASK_FOR_PRIMARY = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME")
 ROUND_SECONDS = 1.0
 AWAY_AFTER_SECONDS = 5.0
 # Timeout of one Sentinel's reply. A round takes no longer, and less if a majority agrees before.
@@ -34,6 +37,10 @@ _DOUBT_SECONDS = 5.0
 
 # Called with the plain URL of the primary when connections must be reopened; None: there is no primary now.
 Moved = Callable[[str | None], None]
+
+
+class UnknownServiceError(StoreUnavailable):
+    """Sentinels replied, and none knows the service."""
 
 
 class Primary:
@@ -52,8 +59,9 @@ class Primary:
         self.url: str | None = url if self._listed is None else None
         self.agreed_at = math.inf if self._listed is None else -math.inf
         self.problem = "" if self._listed is None else "its Sentinels were not queried yet"
-        self._sentinels = [] if self._listed is None else _clients(self._listed)
-        self._queries: set[asyncio.Task[Vote | None]] = set()
+        urls = [] if self._listed is None else map(self._listed.sentinel_url, self._listed.nodes)
+        self._sentinels = [open_client(url, timeout=_ANSWER_SECONDS) for url in urls]
+        self._queries: set[asyncio.Task[list[Node | None]]] = set()
         self._node: Node | None = None
         self._followers: list[Moved] = []
         self._doubted = asyncio.Event()
@@ -100,9 +108,7 @@ class Primary:
         began = time.monotonic()
         await self._round(listed)
         self._doubted.clear()
-        try:
-            await asyncio.wait_for(self._doubted.wait(), began + ROUND_SECONDS - time.monotonic())
-        except TimeoutError:
+        if not await wait_until_set(self._doubted, began + ROUND_SECONDS - time.monotonic()):
             return 0.0
         return max(0.0, began + _ANSWER_SECONDS - time.monotonic())  # doubts do not cause queries without a pause
 
@@ -129,28 +135,52 @@ class Primary:
     async def _elected(self, listed: ServerList) -> Node:
         """Returns the node that a majority names, without waiting for the other Sentinels."""
         queries = [asyncio.create_task(_query_sentinel(sentinel, listed.service)) for sentinel in self._sentinels]
-        votes: list[Vote | None] = []
+        votes: list[Node | None] = []
         for answer in asyncio.as_completed([hold_until_done(task, self._queries) for task in queries]):
-            votes.append(await answer)
+            votes += await answer
             with suppress(StoreUnavailable):
-                return elected(listed, votes)
-        return elected(listed, votes)
+                return _elected(listed, votes)
+        return _elected(listed, votes)
 
     def _notify(self) -> None:
         for moved in self._followers:
             moved(self.url)
 
 
-def _clients(listed: ServerList) -> list[Redis]:
-    return [open_client(listed.sentinel_url(sentinel), timeout=_ANSWER_SECONDS) for sentinel in listed.nodes]
-
-
-async def _query_sentinel(sentinel: Redis, service: str) -> Vote | None:
+async def _query_sentinel(sentinel: Redis, service: str) -> list[Node | None]:
+    """Returns its vote; none if it does not reply."""
     try:
-        reply = await sentinel.execute_command(*ASK_FOR_PRIMARY, service)  # type: ignore[no-untyped-call]
+        reply = await sentinel.execute_command(*_ASK_FOR_PRIMARY, service)  # type: ignore[no-untyped-call]
     except (RedisError, OSError):
+        return []
+    return [_vote_in(reply)]
+
+
+def _elected(listed: ServerList, votes: Sequence[Node | None]) -> Node:
+    """Returns the node that a majority of the listed Sentinels name. `votes` are those of the ones that replied.
+
+    Raises:
+        UnknownServiceError: if some replied, and none knows the service.
+        StoreUnavailable: if there is no majority.
+    """
+    named = Counter(node for node in votes if node is not None)
+    if votes and not named:
+        raise UnknownServiceError(f"its Sentinels know no service `{listed.service}`")
+    node, count = named.most_common(1)[0] if named else (None, 0)
+    if node is None or 2 * count <= len(listed.nodes):
+        most = f"{node} has {count}" if node else "none answers"
+        raise StoreUnavailable(f"no majority of {len(listed.nodes)} Sentinels names a primary ({most})")
+    return node
+
+
+def _vote_in(reply: object) -> Node | None:
+    """Returns the node that a Sentinel names; None if it does not know the service."""
+    if not isinstance(reply, list) or len(reply) != len(Node._fields):
         return None
-    return Vote(reply)
+    try:
+        return Node(reply[0].decode("ascii"), int(reply[1]))
+    except (TypeError, ValueError, AttributeError):
+        return None
 
 
 @asynccontextmanager
@@ -183,8 +213,5 @@ async def found_store(name: str, url: str, seconds: float) -> AsyncIterator[Redi
 
 def open_store(name: str, primary: Primary, *, timeout: float, retries: int = 0) -> RedisStore:
     """Returns a store at `primary`, even after a failover; not connected yet. `timeout`, in seconds, is for one try."""
-
-    def opened(url: str) -> Redis:
-        return open_client(url, timeout=timeout, retries=retries)
-
+    opened = partial(open_client, timeout=timeout, retries=retries)
     return RedisStore(name, primary.given, None if primary.url is None else opened(primary.url), primary, opened)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from redis.asyncio import Redis
 
 from service.redis.errors import StoreUnavailable
-from service.redis.name_store import NameStore
+from service.redis.opening import CacheStore
 from service.redis.pipelined import Call, Read, pack
 
 T = TypeVar("T")
@@ -29,8 +29,8 @@ class Script:
         self._loads = loads
         self.sha = sha1(self.text.encode(), usedforsecurity=False).hexdigest()  # Redis' name of the script
 
-    def send(self, store: NameStore, call: ScriptCall, read: Read[T]) -> asyncio.Future[T]:
-        """Calls the script, as `NameStore.send`; in a cluster with one key."""
+    def send(self, store: CacheStore, call: ScriptCall, read: Read[T]) -> asyncio.Future[T]:
+        """Calls the script, as `RedisStore.send`; in a cluster with one key."""
         return store.send(str(call[1]), ("EVALSHA", self.sha, *call), read, self._teach)
 
     async def evaluate(self, client: Redis, calls: Sequence[ScriptCall]) -> list[Any]:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-from redis.asyncio import Redis
 
 from service.redis.client import RedisStore
 from service.redis.errors import StoreRefused
@@ -31,10 +30,6 @@ class ServerFacts(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool  # a replica that rejects writes
 
     @property
-    def evicts_all(self) -> bool:
-        return self.policy.startswith("allkeys-")
-
-    @property
     def refuses_when_full(self) -> bool:
         return self.maxmemory > 0 and self.policy == "noeviction"
 
@@ -60,12 +55,8 @@ async def read_server_facts(store: RedisStore) -> ServerFacts | None:
 
 async def _configured(store: RedisStore) -> dict[str, str]:
     """Returns the configuration; empty where the user may not read it."""
-
-    async def ask(client: Redis) -> Any:
-        return await client.config_get("appendfsync", "dir")
-
     try:
-        said = await store.call(ask)
+        said = await store.call(lambda client: client.config_get("appendfsync", "dir"))
     except StoreRefused:
         return {}
     return {str(name): str(value) for name, value in said.items()}
@@ -97,7 +88,7 @@ def disk_full(folder: str) -> str:
 def wrong_for_keys(server: ServerFacts, *, shared: bool = False) -> list[str]:
     """Returns why a key store on `server` may lose keys, or rejects them; `shared`: the cache is on the same server."""
     wrong = []
-    if server.evicts_all:
+    if server.policy.startswith("allkeys-"):
         policy = "volatile-lfu" if shared else "noeviction"
         wrong.append(f"the key store evicts keys when it is full (maxmemory-policy is {server.policy}). Set {policy}.")
     if not server.appendonly:

@@ -6,6 +6,7 @@ has a bound of its own (http/own_usage/usage.py).
 
 import time
 from collections.abc import Callable, Coroutine
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from service.base.tracing import step
 from service.keys.record import ApiKey
 from service.quota.batch import outcome_of
+from service.quota.gcra import Decision
 from service.quota.names import HOUR_SECONDS, partner_id
 from service.quota.quota_state import QuotaState
 from service.quota.quotas import QuotaGuard
@@ -51,6 +53,22 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
     key: ApiKey
     response: Response
     until: float
+
+
+class _Attempt(msgspec.Struct):
+    """A request, or several in one, on its way through the limits of its key."""
+
+    request: Request
+    key: ApiKey
+    limits: tuple[Limit, ...]
+    number: int
+    standings: list[QuotaState | None] = []  # of the first limits
+    passed: list[Passed] = []  # likewise
+
+    def known(self) -> list[Passed]:
+        """Returns what is known of each limit."""
+        unpassed = [Passed(limit, None, standing) for limit, standing in zip_longest(self.limits, self.standings)]
+        return [*self.passed, *unpassed[len(self.passed) :]]
 
 
 class Admission:
@@ -105,116 +123,83 @@ class Admission:
         limits = limits_of_key(key)
         if limits and number > (most := most_together(limits)):
             return problem("invalid_parameter", _TOO_MANY.format(number=number, most=most), _REPEATED)
+        attempt = _Attempt(request, key, limits, number)
         # quotas first: a request that one refuses takes no token of a rate
-        standings = self._check_quotas(request, key, limits, number)
-        if standings is None:
-            return self._wait(request, key, limits, number)
-        if isinstance(standings, Response):
-            return standings
-        passed: list[Passed] = []
-        for limit, standing in zip(limits, standings, strict=True):
-            decision = None
-            if limit.rate is not None:
-                decision = self._limiter.try_take(limit.holder, limit.rate, number)
-                if decision is None:
-                    self._begin(request, limits, number)
-                    return self._wait_for_rates(request, key, limits, standings, passed, number)
-            passed.append(Passed(limit, decision, standing))
-            if decision is not None and not decision.allowed:
-                return self._refused_by_rate(request, key, limits, standings, passed, number)
-        self._allow(request, key, passed, number)
-        return None
-
-    def _check_quotas(
-        self, request: Request, key: ApiKey, limits: tuple[Limit, ...], number: int
-    ) -> list[QuotaState | None] | Response | None:
-        """Returns the state of each quota, or the refusal by one; None if that needs a call to the store."""
-        standings: list[QuotaState | None] = []
         for limit in limits:
             standing = None
             if limit.quota is not None:
                 standing = self._quotas.check(limit.holder, limit.quota, self._clock(), number)
                 if standing is None:
-                    return None
-            standings.append(standing)
-            if refused := self._refused_by_quota(request, key, limits, standings, number):
+                    return self._wait(_Attempt(request, key, limits, number))
+            if refused := self._refused_by_quota(attempt, standing):
                 return refused
-        return standings
+        return self._take(attempt)
 
-    async def _wait(self, request: Request, key: ApiKey, limits: tuple[Limit, ...], number: int) -> Response | None:
+    def _take(self, attempt: _Attempt) -> Response | Coroutine[Any, Any, Response | None] | None:
+        """Takes the tokens of all limits."""
+        for limit in attempt.limits:
+            decision = None
+            if limit.rate is not None:
+                decision = self._limiter.try_take(limit.holder, limit.rate, attempt.number)
+                if decision is None:
+                    self._begin(attempt.request, attempt.limits, attempt.number)
+                    return self._wait_for_rates(attempt)
+            if refused := self._refused_by_rate(attempt, decision):
+                return refused
+        self._allow(attempt)
+        return None
+
+    async def _wait(self, attempt: _Attempt) -> Response | None:
         """Waits for the totals of the quotas, then for the rates."""
-        standings: list[QuotaState | None] = []
-        for limit in limits:
+        for limit in attempt.limits:
             standing = None
             if limit.quota is not None:
                 with step("quota"):
-                    standing = await self._quotas.standing(limit.holder, limit.quota, number)
-            standings.append(standing)
-            if refused := self._refused_by_quota(request, key, limits, standings, number):
+                    standing = await self._quotas.standing(limit.holder, limit.quota, attempt.number)
+            if refused := self._refused_by_quota(attempt, standing):
                 return refused
-            self._begin(request, (limit,), number)
-        return await self._wait_for_rates(request, key, limits, standings, [], number)
+            self._begin(attempt.request, (limit,), attempt.number)
+        return await self._wait_for_rates(attempt)
 
-    async def _wait_for_rates(
-        self,
-        request: Request,
-        key: ApiKey,
-        limits: tuple[Limit, ...],
-        standings: list[QuotaState | None],
-        passed: list[Passed],
-        number: int,
-    ) -> Response | None:
-        """Takes the tokens of the limits after those that the request has `passed`."""
-        for limit, standing in list(zip(limits, standings, strict=True))[len(passed) :]:
+    async def _wait_for_rates(self, attempt: _Attempt) -> Response | None:
+        """Takes the tokens of the limits that are not passed yet."""
+        for limit in attempt.limits[len(attempt.passed) :]:
             decision = None
             if limit.rate is not None:
                 with step("rate"):
-                    decision = await self._limiter.take(limit.holder, limit.rate, number)
-            passed.append(Passed(limit, decision, standing))
-            if decision is not None and not decision.allowed:
-                return self._refused_by_rate(request, key, limits, standings, passed, number)
-        self._allow(request, key, passed, number)
+                    decision = await self._limiter.take(limit.holder, limit.rate, attempt.number)
+            if refused := self._refused_by_rate(attempt, decision):
+                return refused
+        self._allow(attempt)
         return None
 
-    def _refused_by_quota(
-        self,
-        request: Request,
-        key: ApiKey,
-        limits: tuple[Limit, ...],
-        standings: list[QuotaState | None],
-        number: int,
-    ) -> Response | None:
-        """Returns the refusal if the newest of the `standings` refuses."""
-        standing = standings[-1]
+    def _refused_by_quota(self, attempt: _Attempt, standing: QuotaState | None) -> Response | None:
+        """Adds the state of the next limit's quota. Returns the refusal if it refuses."""
+        attempt.standings.append(standing)
+        number = attempt.number
         if standing is None:
             return None
         if standing.withheld:
             return problem("unavailable", _QUOTA_UNKNOWN)
         if standing.remaining >= number:
             return None
-        passed = _passed(limits, standings)
-        headers = quota_exhausted_headers(passed, len(standings) - 1)
+        headers = quota_exhausted_headers(attempt.known(), len(attempt.standings) - 1)
         response = problem("quota_exhausted", _hint_for_too_many(number, standing.remaining), headers=headers)
-        return self._refuse(key, request.area, response, self._monotonic() + _QUOTA_SECONDS if number == 1 else 0.0)
+        until = self._monotonic() + _QUOTA_SECONDS if number == 1 else 0.0
+        return self._refuse(attempt.key, attempt.request.area, response, until)
 
-    def _refused_by_rate(
-        self,
-        request: Request,
-        key: ApiKey,
-        limits: tuple[Limit, ...],
-        standings: list[QuotaState | None],
-        passed: list[Passed],
-        number: int,
-    ) -> Response:
-        """Returns the refusal by the newest of the `passed` limits."""
-        limit, decision, _ = passed[-1]
-        if decision is None:
-            raise LookupError("no rate has refused")
-        headers = rate_limited_headers([*passed, *_passed(limits, standings)[len(passed) :]], len(passed) - 1)
+    def _refused_by_rate(self, attempt: _Attempt, decision: Decision | None) -> Response | None:
+        """Adds the decision of the next limit's rate. Returns the refusal if it refuses."""
+        at, number = len(attempt.passed), attempt.number
+        limit = attempt.limits[at]
+        attempt.passed.append(Passed(limit, decision, attempt.standings[at]))
+        if decision is None or decision.allowed:
+            return None
+        headers = rate_limited_headers(attempt.known(), at)
         response = problem("rate_limited", _hint_for_too_many(number, decision.remaining), headers=headers)
         # until a second less is left to wait
         until = self._limiter.denied_until(limit.holder) - (decision.retry_after - 1) if number == 1 else 0.0
-        return self._refuse(key, request.area, response, until)
+        return self._refuse(attempt.key, attempt.request.area, response, until)
 
     def _refuse(self, key: ApiKey, area: str, response: Response, until: float) -> Response:
         """Keeps the refusal until then, in monotonic seconds."""
@@ -224,12 +209,13 @@ class Admission:
             self._refusals[key.key_id, area] = Refusal(key, response, until)
         return response
 
-    def _allow(self, request: Request, key: ApiKey, passed: list[Passed], number: int) -> None:
+    def _allow(self, attempt: _Attempt) -> None:
         """Sets the request's allowance. It is kept for the key's next requests, unless it has a warning."""
+        request, key, passed = attempt.request, attempt.key, attempt.passed
         own = passed[0] if passed and not passed[0].limit.prefix else Passed(Limit(key.key_id, OF_KEY, None, None))
         others = passed[-1] if passed and passed[-1].limit.prefix else None
         kept = self._allowances[request.area]
-        is_kept = number == 1 and all(one.standing is None or one.standing.unwarned for one in passed)
+        is_kept = attempt.number == 1 and all(one.standing is None or one.standing.unwarned for one in passed)
         allowance = kept.get(key.key_id) if is_kept else None
         if allowance is None or allowance.key is not key:
             allowance = Allowance(key, own.limit, others and others.limit)
@@ -309,12 +295,6 @@ class Admission:
             other = self._counters.count(partner_id(key.shared.name), request.area, usage, number)
             if allowance is not None and allowance.shared is not None:
                 allowance.shared.tallies[outcome] = other
-
-
-def _passed(limits: tuple[Limit, ...], standings: list[QuotaState | None]) -> list[Passed]:
-    """Returns what is known of the limits before any rate has decided."""
-    known = [*standings, *[None] * (len(limits) - len(standings))]
-    return [Passed(limit, None, standing) for limit, standing in zip(limits, known, strict=True)]
 
 
 def _hint_for_too_many(number: int, left: int) -> str | None:

@@ -1,4 +1,4 @@
-"""One worker process: ``python -m service.worker.main PARENT CONTROL_FD LISTENING_FD``. The supervisor starts it."""
+"""One worker process, which the supervisor starts. Arguments: PARENT CONTROL_FD LISTENING_FD."""
 
 import logging
 import os
@@ -36,7 +36,3 @@ def _serve(control_socket: socket.socket, listening: socket.socket) -> None:
     from service.worker.serving import work
 
     uvloop.run(work(control_socket, listening))
-
-
-if __name__ == "__main__":
-    main()

@@ -16,8 +16,7 @@ from service.quota.report import UsageReport
 from service.quota.spool import Spool
 from service.quota.usage import UsageCounters
 from service.quota.usage_store import UsageStore
-from service.redis.name_store import NameStore
-from service.redis.opening import CachePlace, open_cache
+from service.redis.opening import CachePlace, CacheStore, open_cache
 from service.redis.primary import Primary, open_store
 
 # No request waits for a flush, and a slow one must not make the key check treat its store as unreachable.
@@ -36,7 +35,7 @@ class Metering:
         settings: Settings,
         keys_at: Primary,
         cache_at: CachePlace,
-        cache: NameStore,
+        cache: CacheStore,
         clock: Callable[[], float],
     ) -> None:
         self.workers = worker_count(settings)  # of all instances, as far as known

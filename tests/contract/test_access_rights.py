@@ -20,7 +20,7 @@ from service.cache.warm import Plan, warm
 from service.embedded.probe import check_answers_redis
 from service.embedded.runtime import server_program
 from service.instance import store_checks
-from service.instance.registry import Peer, Registry, peers_in
+from service.instance.registry import Peer, beat, leave, peers_in
 from service.instance.store_checks import StoreChecks
 from service.keys import audit, backup, changes, named
 from service.keys.backup import Dump
@@ -147,12 +147,12 @@ async def test_usage_is_exported_and_imported_with_them(server: ValkeyProcess, o
 
 async def test_instances_find_each_other_with_them(opened: Opened) -> None:
     me = Peer("a", "web-1", "http://web-1:8001", 2)
-    registry = Registry(opened("forecast-worker"))
-    assert (await registry.beat(me, "mark")).peers == (me,)
+    store = opened("forecast-worker")
+    assert (await beat(store, me, "mark")).peers == (me,)
     assert await peers_in(opened("forecast-keys")) == await peers_in(opened("forecast-worker")) == [me]
-    await registry.leave("a")
+    await leave(store, "a")
     with pytest.raises(StoreUnavailable):
-        await Registry(opened("forecast-keys")).beat(me)
+        await beat(opened("forecast-keys"), me)
 
 
 async def test_a_worker_verifies_keys_and_hears_of_changes(

@@ -11,7 +11,7 @@ from service.base.tasks import end_task
 from service.instance import peers as peers_module
 from service.instance import registry
 from service.instance.peers import Peers
-from service.instance.registry import INSTANCES, BeatReply, Peer, Registry, peers_in
+from service.instance.registry import INSTANCES, BeatReply, Peer, beat, leave, peers_in
 from service.redis.client import RedisStore
 from service.redis.errors import StoreUnavailable
 from tests.contract.conftest import Backend
@@ -22,11 +22,6 @@ def peer(instance: str, workers: int = 2) -> Peer:
     return Peer(instance, "web-1", f"http://{instance}:8001", workers)
 
 
-@pytest.fixture
-def instances(redis: RedisStore) -> Registry:
-    return Registry(redis)
-
-
 async def field(redis: RedisStore, name: str, value: str | None = None) -> bytes | None:
     """The field of the hash; it is set to `value` before, if that is given."""
     if value is not None:
@@ -34,50 +29,50 @@ async def field(redis: RedisStore, name: str, value: str | None = None) -> bytes
     return cast("bytes | None", await redis.call(lambda client: client.hget(INSTANCES, name)))
 
 
-async def test_each_hears_of_all_until_they_leave(redis: RedisStore, instances: Registry) -> None:
-    assert (await instances.beat(peer("a"))).peers == (peer("a"),)
-    assert set((await instances.beat(peer("b"))).peers) == {peer("a"), peer("b")}
+async def test_each_hears_of_all_until_they_leave(redis: RedisStore) -> None:
+    assert (await beat(redis, peer("a"))).peers == (peer("a"),)
+    assert set((await beat(redis, peer("b"))).peers) == {peer("a"), peer("b")}
     assert await peers_in(redis) == [peer("a"), peer("b")]
-    await instances.leave("a")
+    await leave(redis, "a")
     assert await peers_in(redis) == [peer("b")]
 
 
-async def test_the_time_is_that_of_the_store(instances: Registry) -> None:
-    assert (await instances.beat(peer("a"))).at == pytest.approx(time.time(), abs=30)
+async def test_the_time_is_that_of_the_store(redis: RedisStore) -> None:
+    assert (await beat(redis, peer("a"))).at == pytest.approx(time.time(), abs=30)
 
 
-async def test_who_is_silent_counts_as_dead(redis: RedisStore, instances: Registry) -> None:
+async def test_who_is_silent_counts_as_dead(redis: RedisStore) -> None:
     """Also if its time is in the future, as after a failover to a server whose clock is behind."""
-    await instances.beat(peer("a"))
+    await beat(redis, peer("a"))
     record = msgspec.json.encode(peer("b")).decode()
     for at in (int(time.time()) - 60, int(time.time()) + 60):
         await field(redis, "b", f"{at}:{record}")
         assert await peers_in(redis) == [peer("a")]
-        assert (await instances.beat(peer("a"))).peers == (peer("a"),)
+        assert (await beat(redis, peer("a"))).peers == (peer("a"),)
         assert await field(redis, "b") is None
 
 
-async def test_a_record_that_is_the_same_is_not_written_each_second(redis: RedisStore, instances: Registry) -> None:
-    await instances.beat(peer("a"))
+async def test_a_record_that_is_the_same_is_not_written_each_second(redis: RedisStore) -> None:
+    await beat(redis, peer("a"))
     [at, record] = ((await field(redis, "a")) or b"").split(b":", 1)
     older = f"{int(at) - 2}:{record.decode()}"
     await field(redis, "a", older)
-    await instances.beat(peer("a"))
+    await beat(redis, peer("a"))
     assert await field(redis, "a") == older.encode()
-    await instances.beat(peer("a", 3))
+    await beat(redis, peer("a", 3))
     assert await field(redis, "a") != older.encode()
 
 
-async def test_records_of_other_versions_are_left_out(redis: RedisStore, instances: Registry) -> None:
+async def test_records_of_other_versions_are_left_out(redis: RedisStore) -> None:
     await field(redis, "b", f'{int(time.time())}:{{"what": 1}}')
-    assert (await instances.beat(peer("a"))).peers == (peer("a"),)
+    assert (await beat(redis, peer("a"))).peers == (peer("a"),)
     assert await peers_in(redis) == [peer("a")]
 
 
-async def test_damage_is_reported(redis: RedisStore, instances: Registry) -> None:
+async def test_damage_is_reported(redis: RedisStore) -> None:
     await redis.call(lambda client: client.set(INSTANCES, "x"))
     with pytest.raises(StoreUnavailable):
-        await instances.beat(peer("a"))
+        await beat(redis, peer("a"))
 
 
 class Supervised:
@@ -109,8 +104,7 @@ async def pair(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 async def test_a_purge_reaches_all_and_is_carried_out_once(pair: list[Supervised]) -> None:
     """Not by who ordered it, which has done so."""
     first, second = pair
-    reached = await first.peers.order_purge()
-    assert (reached.done, reached.behind) == (("b",), ())
+    assert await first.peers.order_purge() == (("b",), ())
     for _ in range(2):
         await eventually(lambda: len(first.peers.others) == 1)
     assert (first.purges, second.purges) == (0, 1)
@@ -121,15 +115,14 @@ async def test_a_beat_that_was_under_way_at_an_order_is_not_obeyed(
 ) -> None:
     peers = pair[0].peers
     await end_task(peers._task)
-    beat = peers._registry.beat
 
-    async def while_ordering(me: Peer) -> BeatReply:
-        monkeypatch.setattr(peers._registry, "beat", beat)
-        heard = await beat(me)
+    async def while_ordering(store: RedisStore, me: Peer) -> BeatReply:
+        monkeypatch.setattr(registry, "beat", beat)
+        heard = await beat(store, me)
         await peers.order_purge()
         return heard
 
-    monkeypatch.setattr(peers._registry, "beat", while_ordering)
+    monkeypatch.setattr(registry, "beat", while_ordering)
     for _ in range(2):
         await peers._beat()
     assert pair[0].purges == 0
@@ -140,14 +133,14 @@ async def test_who_does_not_obey_is_named(pair: list[Supervised], monkeypatch: p
     first, second = pair
     await eventually(lambda: len(first.peers.others) == 1)
     await end_task(second.peers._task)
-    assert (await first.peers.order_purge()).behind == ("b",)
+    assert await first.peers.order_purge() == ((), ("b",))
 
 
 async def test_a_purge_from_before_its_start_is_none_for_an_instance(pair: list[Supervised], backend: Backend) -> None:
     await pair[0].peers.order_purge()
     late = Supervised(backend, "c")
     await late.peers.start()
-    heard = await late.peers._registry.beat(late.peers._me)
+    heard = await beat(late.store, late.peers._me)
     assert (late.purges, late.peers._purged) == (0, heard.purged)
     await late.peers.stop()
 

@@ -8,8 +8,8 @@ import pytest
 from service.cache.entry import CacheEntry, encode_entry
 from service.cache.key import CacheKey, cache_key
 from service.cache.shared import SharedCache
-from service.redis.name_store import NameCommand, call_one
 from service.redis.opening import CacheStore
+from service.redis.pipelined import anything
 from tests.contract.conftest import Backend
 
 TTL = 600
@@ -23,7 +23,7 @@ def cache(anywhere: CacheStore) -> SharedCache:
 
 
 async def reported(store: CacheStore, command: str, *words: str | bytes) -> Any:
-    return await call_one(store, NameCommand(KEY.name, (command, KEY.name, *words)))
+    return await store.send(KEY.name, (command, KEY.name, *words), anything)
 
 
 @pytest.mark.parametrize("entry", [SMALL, LARGE, CacheEntry.of(b"")], ids=["small", "large", "empty"])

@@ -32,7 +32,7 @@ from xml.sax.saxutils import escape
 
 import uvloop
 
-from service.instance import mirroring
+from service.instance import kept_main
 from tests.figures.common import milliseconds, say
 from tests.support.drops import write_drop
 from tests.support.publishing import publish_as_shipped
@@ -177,7 +177,7 @@ class Instances:
 
     def start(self) -> None:
         """Spread evenly over a poll, as instances that started at different times."""
-        for act, pause in ((self._look, mirroring._POLL_SECONDS), (self._work, mirroring._IDLE_SECONDS)):
+        for act, pause in ((self._look, kept_main._POLL_SECONDS), (self._work, kept_main._IDLE_SECONDS)):
             due: SimpleQueue[tuple[float, Mirror]] = SimpleQueue()
             began = time.monotonic()
             for at, mirror in enumerate(self._mirrors):

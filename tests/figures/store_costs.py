@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 
 from service.base.terms import Rate
 from service.instance.peers import BEAT_SECONDS
-from service.instance.registry import Peer, Registry
+from service.instance.registry import Peer, beat
 from service.quota.lease_store import LeaseStore
 from service.quota.names import DAY_SECONDS
 from service.quota.usage import UsageCounters
@@ -52,17 +52,16 @@ async def cost(client: Redis, act: Callable[[], Awaitable[object]]) -> tuple[flo
 
 
 async def beats(client: Redis, store: RedisStore) -> None:
-    registry = Registry(store)
     say("instances  µs for a beat  bytes of its reply  of one core, at a beat a second")
     known = 0
     for size in _SIZES:
         for number in range(known, size):
-            await registry.beat(peer(number))
+            await beat(store, peer(number))
         known = size
 
         async def act(size: int = size) -> None:
             for number in range(_BEATS):
-                assert len((await registry.beat(peer(number % size))).peers) == size
+                assert len((await beat(store, peer(number % size))).peers) == size
 
         used, sent = await cost(client, act)
         say(f"{size:9,}  {used:13,.0f}  {sent:18,}  {size * used / 1e6 / BEAT_SECONDS:31.1%}")

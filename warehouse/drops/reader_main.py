@@ -1,4 +1,4 @@
-"""The program that reads a drop (reader.py starts it): ``python -m warehouse.drops.reader_main MEMORY PARENT``.
+"""The process that reads a drop, which reader.py starts. Arguments: MEMORY PARENT.
 
 The request arrives on standard input, in MessagePack because limits may be infinite. The steps and then the outcome go
 to standard output, one line of JSON each.
@@ -52,7 +52,3 @@ def _serve(source: BinaryIO, output: BinaryIO) -> None:
 
     request = msgspec.msgpack.decode(source.read(), type=ReadRequest)
     send(ReaderLine(outcome=read_drop(request, lambda step: send(ReaderLine(step=printable(step))))))
-
-
-if __name__ == "__main__":
-    main()

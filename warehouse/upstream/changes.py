@@ -48,7 +48,11 @@ def roll_back(store: ReleasesStore, release: str | None, by: str | None) -> Mani
     """
     known = store.pointer_or_rebuilt()
     pointer = known.pointer
-    target = release or _previous(known)
+    if release is None:
+        known.current()  # raises if there is none
+    target = release or pointer.previous
+    if target is None:
+        raise CatalogError("there was no release before the current one")
     if pointer.releases and target not in pointer.releases:
         raise no_such_release(target, store.url)
     stored = store.release(target)
@@ -144,10 +148,3 @@ def _remove(store: ReleasesStore, known: KnownPointer, releases: Sequence[str]) 
         store.objects.delete(release_name(release))
     sweep(store, known, store.now())
     return list(releases)
-
-
-def _previous(known: KnownPointer) -> str:
-    known.current()
-    if known.pointer.previous is None:
-        raise CatalogError("there was no release before the current one")
-    return known.pointer.previous

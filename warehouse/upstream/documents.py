@@ -10,7 +10,7 @@ A document is two lines of JSON: its content, and the SHA-256 of that line, so t
 """
 
 import secrets
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -30,8 +30,6 @@ BEATS = "instances"
 CLOCK = "clock"
 
 T = TypeVar("T")
-
-_BLOCK = 1 << 20
 
 # A pointer with a higher serial is damaged: a change would raise it beyond 2^53.
 LAST_SERIAL = 1 << 53
@@ -145,11 +143,9 @@ def beat_name(instance: str) -> str:
 
 def describe_file(path: Path) -> FileOfRelease:
     """Returns the digest and size of a file. Raises OSError."""
-    digest = sha256()
     with path.open("rb") as stream:
-        while block := stream.read(_BLOCK):
-            digest.update(block)
-    return FileOfRelease(digest.hexdigest(), path.stat().st_size)
+        digest = file_digest(stream, "sha256").hexdigest()
+    return FileOfRelease(digest, path.stat().st_size)
 
 
 def holds(path: Path, file: FileOfRelease) -> bool:

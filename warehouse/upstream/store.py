@@ -58,8 +58,6 @@ _LARGEST_BEAT = 128 << 10
 _MOST_BEATS = 500
 MOST_LISTED = 10_000
 _READING_SECONDS = 20.0
-# Added to the serial, so that mirrors of earlier versions, which ignore the lineage, follow a repaired pointer.
-_REPAIR_STEP = 1_000_000
 _NO_POINTER = StoredPointer(serial=0, release=None)
 
 
@@ -141,7 +139,7 @@ class ReleasesStore:
             LostRaceError: if another process replaced it first. The store is then unchanged.
             StoreError: also if it is unknown whether the store has the change.
         """
-        serial = known.pointer.serial + (1 if pointer.lineage == known.pointer.lineage else _REPAIR_STEP)
+        serial = known.pointer.serial + 1
         if serial > LAST_SERIAL:
             serial, pointer = 1, with_new_lineage(pointer)
         pointer = msgspec.structs.replace(pointer, serial=serial, writer=secrets.token_hex(8))
@@ -192,8 +190,9 @@ class ReleasesStore:
             if there.get(file.digest) != file.bytes and not self.objects.create(blob, folder / name):
                 self.objects.put(blob, folder / name)  # the same bytes: it is young again, and whole if it was not
         stored = StoredRelease(format=RELEASE_FORMAT, manifest=manifest, files=files)
-        if not self.objects.create(release_name(manifest.id), sealed(stored)):
-            self._check_same(stored)
+        is_new = self.objects.create(release_name(manifest.id), sealed(stored))
+        if not is_new and self.release(manifest.id).files != files:  # both were built within a second
+            raise LostRaceError(f"another publish finished first: it built {manifest.id}, too")
         return stored
 
     def fetch(self, file: FileOfRelease, target: Path) -> None:
@@ -318,11 +317,6 @@ class ReleasesStore:
         oldest = self.now() - _TRUSTED_FOR
         digests = ((Path(one.name).name, one) for one in listed)
         return {digest: one.bytes for digest, one in digests if digest in named or one.modified > oldest}
-
-    def _check_same(self, stored: StoredRelease) -> None:
-        """Raises LostRaceError unless the release with this id has the same files. Both were built within a second."""
-        if self.release(stored.manifest.id).files != stored.files:
-            raise LostRaceError(f"another publish finished first: it built {stored.manifest.id}, too")
 
 
 def all_releases(store: ReleasesStore) -> set[str]:

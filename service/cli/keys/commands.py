@@ -8,14 +8,14 @@ import click
 import msgspec
 
 from config.text import printable
-from service.cli.durations import NEVER, Duration, FutureTime
+from service.cli.durations import NEVER, duration, future_time, future_time_or_never
 from service.cli.keys.backup import export, import_
 from service.cli.keys.opened import (
     changing,
-    checked_id,
     checked_text,
     done,
     format_terms,
+    key_argument,
     minute,
     repeatable,
     with_store,
@@ -59,8 +59,12 @@ def keys() -> None:
 @keys.command()
 @click.option("--partner", required=True, help="Name of the partner.")
 @click.option("--label", default="", help="Distinguishes this key from the partner's other keys.")
-@click.option("--expires", type=FutureTime(), help="When it stops working: 90d, 12h, 2027-01-31. Default: never.")
-@click.option("--not-before", type=FutureTime(), help="When it begins to work: 7d, 2027-01-01. Default: at once.")
+@click.option(
+    "--expires", type=future_time, metavar="TIME", help="When it stops working: 90d, 12h, 2027-01-31. Default: never."
+)
+@click.option(
+    "--not-before", type=future_time, metavar="TIME", help="When it begins to work: 7d, 2027-01-01. Default: at once."
+)
 @click.option("--test", is_flag=True, help="Create a test key: fixed test data, errors on purpose, no bill.")
 @click.option("--plan", help="Name of its plan, whose terms it has, except for those that you give.")
 @terms_options
@@ -108,11 +112,13 @@ def issue(
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @click.option(
-    "--overlap", type=Duration(), required=True, help="How long the old key still works: 7d, 12h; 0s ends it at once."
+    "--overlap", type=duration, required=True, help="How long the old key still works: 7d, 12h; 0s ends it at once."
 )
-@click.option("--expires", type=FutureTime(), help="When the new key stops working. Default: same as the old key.")
+@click.option(
+    "--expires", type=future_time, metavar="TIME", help="When the new key stops working. Default: same as the old key."
+)
 @with_json
 def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
     """Replace a key by a new one, with an overlap.
@@ -126,7 +132,6 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
     Examples:
       forecast keys rotate 0B1zQmX4ktLw --overlap 7d
     """
-    checked_id(key_id)
     (presented, key, old), warnings = changing(lambda store: changes.rotate(store, key_id, overlap, expires))
     if not wants_json():
         stderr().print(f"Key {old.key_id} ends {minute(old.expires_at)}.")
@@ -134,9 +139,13 @@ def rotate(key_id: str, overlap: timedelta, expires: datetime | None) -> None:
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @click.option(
-    "--expires", type=FutureTime(or_never=True), required=True, help="The new end: 90d (from now), 2027-01-31, never."
+    "--expires",
+    type=future_time_or_never,
+    metavar="TIME",
+    required=True,
+    help="The new end: 90d (from now), 2027-01-31, never.",
 )
 @with_json
 def extend(key_id: str, expires: datetime) -> Output:
@@ -151,7 +160,6 @@ def extend(key_id: str, expires: datetime) -> Output:
       forecast keys extend 0B1zQmX4ktLw --expires 2027-01-31
       forecast keys extend 0B1zQmX4ktLw --expires never
     """
-    checked_id(key_id)
     until = None if expires == NEVER else expires
     (before, key), warnings = repeatable(lambda store: changes.extend(store, key_id, until))
     ends = f"{minute(before.expires_at)} → {minute(key.expires_at)}"
@@ -159,7 +167,7 @@ def extend(key_id: str, expires: datetime) -> Output:
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @terms_options
 @click.option("--all-areas", is_flag=True, help="Open every area, future ones included.")
 @click.option("--no-rate", is_flag=True, help="Remove the rate limit.")
@@ -183,7 +191,6 @@ def change(
       forecast keys change 0B1zQmX4ktLw --areas forecast --no-quota
       forecast keys change 0B1zQmX4ktLw --plan pro --no-rate
     """
-    checked_id(key_id)
     if no_plan and plan is not None:
         raise click.UsageError("--no-plan contradicts --plan")
     given, dropped = Given(**terms), Dropped(areas=all_areas, rate=no_rate, quota=no_quota)
@@ -196,7 +203,7 @@ def change(
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @click.option("--reason", required=True, help="Why, for operators: `keys show` and the audit trail have it.")
 @with_json
 def suspend(key_id: str, reason: str) -> Output:
@@ -211,7 +218,6 @@ def suspend(key_id: str, reason: str) -> Output:
     Examples:
       forecast keys suspend 0B1zQmX4ktLw --reason "invoice 4711 is overdue"
     """
-    checked_id(key_id)
     reason = checked_text("--reason", reason)
     if not reason:
         raise click.UsageError("--reason is empty")
@@ -220,7 +226,7 @@ def suspend(key_id: str, reason: str) -> Output:
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @with_json
 def resume(key_id: str) -> Output:
     """Make a suspended key work again.
@@ -233,13 +239,12 @@ def resume(key_id: str) -> Output:
     Examples:
       forecast keys resume 0B1zQmX4ktLw
     """
-    checked_id(key_id)
     key, warnings = repeatable(lambda store: changes.resume(store, key_id))
     return _changed(key, warnings, f"Resumed {key.key_id} of {plain(key.partner)}: {KeyView.of(key).status}.")
 
 
 @keys.command()
-@click.argument("key_id")
+@key_argument
 @click.option("--yes", is_flag=True, help="Confirm the action without prompting.")
 @with_json
 def revoke(key_id: str, yes: bool) -> Output:
@@ -255,7 +260,6 @@ def revoke(key_id: str, yes: bool) -> Output:
       forecast keys revoke 0B1zQmX4ktLw
       forecast keys revoke 0B1zQmX4ktLw --yes
     """
-    checked_id(key_id)
     if not yes and _is_at_terminal():
         _, shown = with_store(lambda store: store.read(key_id))
         label = f" ({printable(shown.label)})" if shown.label else ""

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from service.base.whoami import Way, way_of
-from service.cli.durations import PastTime
+from service.cli.durations import past_time
 from service.cli.keys.opened import (
     ROWS,
     JsonArray,
@@ -47,11 +47,13 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command()
-@click.argument("key_id", required=False)
+@click.argument("key_id", required=False, callback=checked_id)
 @click.option("--partner", help="Only changes of this partner and its keys.")
 @click.option("--what", type=click.Choice(audit.WHATS), multiple=True, help="Only changes of this kind. Repeatable.")
 @click.option("--via", type=click.Choice(get_args(Way)), help="Only changes made in this way.")
-@click.option("--since", type=PastTime(), help="Only changes in the last 30d or 12h, or since 2026-10-01.")
+@click.option(
+    "--since", type=past_time, metavar="TIME", help="Only changes in the last 30d or 12h, or since 2026-10-01."
+)
 @limit_option
 @with_json
 def log(key_id: str | None, since: datetime | None, limit: int | None, **filters: Any) -> None:
@@ -73,8 +75,6 @@ def log(key_id: str | None, since: datetime | None, limit: int | None, **filters
       forecast log --since 30d --what published --what rolled-back
       forecast log --via http
     """
-    if key_id is not None:
-        checked_id(key_id)
     wanted = Filter(key_id=key_id, **filters)
     report_loss(with_store(lambda store: _log(store, wanted, since, limit)))
 

@@ -76,8 +76,10 @@ def report_loss(loss: str | None) -> None:
         sys.exit(FAILED)
 
 
-def checked_id(key_id: str) -> str:
-    """Returns `key_id`, or fails the command if it is no id. The message never repeats a whole key: it may be valid."""
+def checked_id(_: click.Context, __: click.Parameter, key_id: str | None) -> str | None:
+    """Callback of a parameter with a key's id. The message never repeats a whole key: it may be valid."""
+    if key_id is None:
+        return None
     whole = form.parse(key_id)
     if whole is not None:
         fail(f"this is a whole key; give its id, {whole.key_id}")
@@ -85,6 +87,9 @@ def checked_id(key_id: str) -> str:
         shown = "this" if key_id.startswith((masking.LIVE_PREFIX, masking.TEST_PREFIX)) else repr(key_id)
         fail(f"{shown} is not a key id; `forecast keys list` shows them")
     return key_id
+
+
+key_argument = click.argument("key_id", callback=checked_id)
 
 
 def checked_text(name: str, value: str) -> str:

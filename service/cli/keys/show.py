@@ -8,14 +8,14 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.durations import Duration
+from service.cli.durations import duration
 from service.cli.keys.opened import (
     ROWS,
     JsonArray,
-    checked_id,
     day,
     end,
     format_terms,
+    key_argument,
     limit_option,
     minute,
     report_loss,
@@ -48,10 +48,8 @@ _COLOURS = {
 @click.option("--status", type=click.Choice(list(_COLOURS)), help="Only keys with this status.")
 @click.option("--area", callback=one_area, help="Only keys whose own terms open this area.")
 @click.option("--label", help="Only keys whose label contains this text (case-insensitive).")
-@click.option("--expires-within", type=Duration(), help="Only active keys that end within this time: 30d, 12h.")
-@click.option(
-    "--unused", type=Duration(), help="Only keys issued that long ago and not used since: 90d. Not test keys."
-)
+@click.option("--expires-within", type=duration, help="Only active keys that end within this time: 30d, 12h.")
+@click.option("--unused", type=duration, help="Only keys issued that long ago and not used since: 90d. Not test keys.")
 @limit_option
 @with_json
 def list_keys(limit: int | None, **wanted: Any) -> None:
@@ -140,7 +138,7 @@ def keys_table(views: list[KeyView], width: int) -> Table:
 
 
 @click.command()
-@click.argument("key_id")
+@key_argument
 @with_json
 def show(key_id: str) -> Output:
     """Show one key: status, terms, expiry, rotation.
@@ -153,7 +151,6 @@ def show(key_id: str) -> Output:
     Examples:
       forecast keys show 0B1zQmX4ktLw
     """
-    checked_id(key_id)
 
     async def look(store: KeyStore) -> KeyView:
         _, key = await store.read(key_id)

@@ -189,13 +189,10 @@ def _pair(pair: tuple[Ranking, Ranking], rows: int) -> Table:
     for number in range(rows):
         cells: list[str] = []
         for _, ranked in pair:
-            cells += _cells(ranked[number]) if number < len(ranked) else ("", "")
+            one = ranked[number] if number < len(ranked) else None
+            cells += ("", "") if one is None else (f"{one.count:,}", f"{one.name} {one.detail}".rstrip())
         table.add_row(*cells)
     return table
-
-
-def _cells(one: Ranked) -> tuple[str, str]:
-    return f"{one.count:,}", f"{one.name} {one.detail}".rstrip()
 
 
 def _footer(watch: Watch) -> Text:

@@ -46,7 +46,7 @@ class _Owner(msgspec.Struct, frozen=True):
 @click.option("--from", "first", type=periods.day, help="First day. Without --to: until the end of its month.")
 @click.option("--to", "last", type=periods.day, help="Last day, included. Without --from: from the start of its month.")
 @click.option("--partner", help="Only keys of this partner.")
-@click.option("--key", "key_id", metavar="KEY_ID", help="Only this key.")
+@click.option("--key", "key_id", metavar="KEY_ID", callback=checked_id, help="Only this key.")
 @click.option(
     "--format",
     "kind",
@@ -81,8 +81,6 @@ def usage(
       forecast usage --from 2026-10-01 --to 2026-10-15 --partner acme --format csv
     """
     chosen = _format(kind, out)
-    if key_id is not None:
-        checked_id(key_id)
     damaged = _report(days_of(month, day, first, last), partner, key_id, chosen, out)
     for record in damaged:
         print_error(f"a damaged record was not counted: {record.detail}")

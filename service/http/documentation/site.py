@@ -4,8 +4,7 @@ import re
 from base64 import b64encode
 from hashlib import sha256
 from html import escape
-from importlib import resources
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlencode
 
@@ -50,9 +49,9 @@ class Site:
     """The files of one site, by their paths in it. `about` is what samples and the description name."""
 
     def __init__(self, name: Name, about: About) -> None:
-        root = resources.files(__package__).joinpath("sites", name)
+        root = Path(__file__).parent / "sites" / name
         self._about = about
-        self._files = dict(_files_in(root, "")) if root.is_dir() else {}
+        self._files = {str(path.relative_to(root)): path for path in root.rglob("*") if path.is_file()}
         self._description = f"{_PARTNERS[name]}openapi.json"
         self._read: dict[str, StaticFile] = {}
 
@@ -86,14 +85,6 @@ class Site:
     @property
     def _url(self) -> str:
         return self._about.public_url or self._about.local_url or _SAMPLE_URL
-
-
-def _files_in(folder: Traversable, prefix: str) -> list[tuple[str, Traversable]]:
-    files: list[tuple[str, Traversable]] = []
-    for entry in folder.iterdir():
-        path = f"{prefix}{entry.name}"
-        files += [(path, entry)] if entry.is_file() else _files_in(entry, f"{path}/")
-    return files
 
 
 def _contact(contact: str | None) -> bytes:

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from uuid import UUID, uuid5
-from xml.etree.ElementTree import Element, SubElement, register_namespace, tostring
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from service.http.releases.shelf import ReleaseHistory
 from warehouse.releases.catalog import Manifest
@@ -11,17 +11,16 @@ _ATOM = "http://www.w3.org/2005/Atom"
 # Base of the ids of feed and entries: they never change (RFC 4287, 4.2.6), wherever the service runs.
 _IDS = UUID("6b4f5c0e-3f0a-4f0e-9a51-0d6a3b6f2c11")
 _TITLE = "Population and housing forecasts: releases"
-register_namespace("", _ATOM)
 
 
 def feed_of(history: ReleaseHistory, path: str) -> bytes:
     """Returns the feed served at `path`. A rollback updates the release that became current again."""
-    feed = Element(_name("feed"))
+    feed = Element("feed", xmlns=_ATOM)
     _text(feed, "id", _id("releases"))
     _text(feed, "title", _TITLE)
     current_since = history.since or history.current.published_at
     _text(feed, "updated", _instant(current_since))
-    _text(SubElement(feed, _name("author")), "name", "Population and housing forecasts")
+    _text(SubElement(feed, "author"), "name", "Population and housing forecasts")
     _link(feed, "self", path, "application/atom+xml")
     for release in history.releases:
         since = current_since if release is history.current else release.published_at
@@ -31,7 +30,7 @@ def feed_of(history: ReleaseHistory, path: str) -> bytes:
 
 
 def _entry(feed: Element, release: Manifest, updated: datetime) -> None:
-    entry = SubElement(feed, _name("entry"))
+    entry = SubElement(feed, "entry")
     _text(entry, "id", _id(release.id))
     _text(entry, "title", f"Release {release.id}")
     _text(entry, "updated", _instant(updated))
@@ -62,14 +61,10 @@ def _instant(at: datetime) -> str:
 
 
 def _text(parent: Element, name: str, text: str) -> Element:
-    element = SubElement(parent, _name(name))
+    element = SubElement(parent, name)
     element.text = text
     return element
 
 
 def _link(parent: Element, rel: str, href: str, kind: str) -> None:
-    SubElement(parent, _name("link"), {"rel": rel, "href": href, "type": kind})
-
-
-def _name(local: str) -> str:
-    return f"{{{_ATOM}}}{local}"
+    SubElement(parent, "link", {"rel": rel, "href": href, "type": kind})

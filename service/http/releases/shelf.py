@@ -1,14 +1,13 @@
 """The releases that partners can see."""
 
-import asyncio
 import logging
-import time
-from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from service.base.single_flight import SingleFlight
 from service.request.errors import ApiError
 from service.request.resolve import no_release
 from warehouse.files.file_access import FileAccess
@@ -41,30 +40,20 @@ class ReleaseHistory(msgspec.Struct, frozen=True):
 
 
 class ReleaseShelf:
-    """Finds the releases that are kept on disk. One per worker, which owns it. `clock` gives monotonic seconds."""
+    """Finds the releases that are kept on disk. One per worker, which owns it."""
 
-    def __init__(self, follower: ReleaseFollower, data: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, follower: ReleaseFollower, data: Path) -> None:
         self._follower = follower
         self._catalog = Catalog(data)
-        self._clock = clock
         self._files = FileAccess(threads=2)
-        self._known: ReleaseHistory | None = None
-        self._known_until = 0.0
-        self._reading: asyncio.Task[None] | None = None
+        self._reads: SingleFlight[ReleaseHistory] = SingleFlight(_FRESH_SECONDS, most=1)  # by the current release
 
     async def history(self) -> ReleaseHistory:
         """Raises ApiError (503) before the first release."""
         release = self._follower.current
         if release is None:
             raise no_release(self._follower)
-        if self._known is None or self._known.current.id != release.id or self._clock() >= self._known_until:
-            if self._reading is None:  # one read for all concurrent requests
-                self._reading = asyncio.create_task(self._read(release.manifest), name="list releases")
-            await asyncio.shield(self._reading)
-        known = self._known
-        if known is None or known.current.id != release.id:  # switched meanwhile
-            known = ReleaseHistory((release.manifest,), None)
-        return known
+        return await self._reads.run(release.id, partial(self._read, release.manifest))
 
     async def release(self, name: str) -> tuple[Manifest, int | None]:
         """Returns the release with this id, or the current one, and when this name last changed, in seconds since 1970.
@@ -87,18 +76,15 @@ class ReleaseShelf:
     def folder(self, release: Manifest) -> Path:
         return self._catalog.folder(release.id)
 
-    async def _read(self, current: Manifest) -> None:
+    async def _read(self, current: Manifest) -> ReleaseHistory:
         kept: list[Manifest] = []
         pointer: Pointer | None = None
         try:
             kept, pointer = await self._files.run("listing releases", self._on_disk, wait=_DISK_SECONDS)
         except (OSError, WarehouseError) as error:
             log.warning("releases cannot be listed: %s", error)
-        finally:
-            self._reading = None
         switched = pointer.switched_at if pointer is not None and pointer.release == current.id else None
-        self._known = ReleaseHistory(led_to(current, kept), switched)
-        self._known_until = self._clock() + _FRESH_SECONDS
+        return ReleaseHistory(led_to(current, kept), switched)
 
     def _on_disk(self) -> tuple[list[Manifest], Pointer | None]:
         return self._catalog.all(), self._catalog.pointer()

@@ -8,18 +8,17 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
 from config.server_lists import Node, ServerList
-from service.base.tasks import end_task, hold_until_done, keep_running
+from service.base.tasks import end_task, hold_until_done, keep_running, wait_until_set
 from service.base.timeouts import OldestFirst
 from service.redis.client import PROBE_SECONDS, RedisStore
 from service.redis.cluster.slots import SLOTS, SlotMap, redirect, slot_map, slot_of
 from service.redis.connections import open_client
 from service.redis.errors import StoreUnavailable
-from service.redis.name_store import NameCommand, call_one, checked, gathered, named_command
+from service.redis.name_store import NameCommand, checked, gathered, named_command
 from service.redis.pipelined import Call, Read, Words, anything, call_of, pack
 
 T = TypeVar("T")
@@ -86,10 +85,12 @@ class ClusterStore:
 
     @property
     def healthy(self) -> bool:
+        """Whether every name is reachable."""
         return not self._uncovered and all(node.healthy for node in self._primaries)
 
     @property
     def is_unreachable(self) -> bool:
+        """Whether no name is reachable, so that no call is made."""
         for node in self._primaries:  # noqa: SIM110 - each request reads this; the first node usually ends it
             if not node.is_unreachable:
                 return False
@@ -113,8 +114,7 @@ class ClusterStore:
             return
         self._old.set()
         self._following = keep_running(f"follow the slots of the {self.name}", self._follow)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._known.wait(), _MAP_SECONDS)
+        await wait_until_set(self._known, _MAP_SECONDS)
 
     async def stop(self) -> None:
         await end_task(self._following)
@@ -203,8 +203,7 @@ class ClusterStore:
 
     async def _follow(self) -> float:
         """Fetches the slot map if it seems to be old, after a failure, or when it is due."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._old.wait(), _LOOK_SECONDS if self.healthy else PROBE_SECONDS)
+        await wait_until_set(self._old, _LOOK_SECONDS if self.healthy else PROBE_SECONDS)
         self._old.clear()
         for address in self._map_sources():
             try:
@@ -250,7 +249,7 @@ async def fetch_slots(url: str, address: Node) -> SlotMap:
     """
     store = RedisStore(f"node {address}", url, open_client(url, timeout=_MAP_SECONDS))
     try:
-        found = slot_map(await call_one(store, NameCommand("", ("CLUSTER", "SLOTS"))), address)
+        found = slot_map(await store.send("", ("CLUSTER", "SLOTS"), anything), address)
     except ValueError as error:
         raise StoreUnavailable(f"{store.name}: {error}") from None
     finally:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from config.text import INVISIBLE, invisible_in, printable, visible
-from service.http.encodings import encoded_in
+from service.http.suggestions import encoded_in
 from tests.support.served import FORECAST, Served
 from tests.support.wire import Answer
 from warehouse.rules.causes import CAUSES

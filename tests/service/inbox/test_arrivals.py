@@ -2,6 +2,7 @@
 
 import math
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,9 +49,11 @@ def is_complete(arrivals: Arrivals, drop: Path) -> bool:
     return bool(complete)
 
 
-@pytest.mark.parametrize("by_age", [False, True])
-def test_with_an_infinite_quiet_time_only_the_marker_completes_a_drop(clock: Clock, drop: Path, by_age: bool) -> None:
-    arrivals = Arrivals(marker="_SUCCESS", settle=SETTLE, quiet=math.inf, by_age=by_age, clock=clock)
+@pytest.mark.parametrize("file_clock", [None, time.time_ns])
+def test_with_an_infinite_quiet_time_only_the_marker_completes_a_drop(
+    clock: Clock, drop: Path, file_clock: Callable[[], int] | None
+) -> None:
+    arrivals = Arrivals(marker="_SUCCESS", settle=SETTLE, quiet=math.inf, clock=clock, file_clock=file_clock)
     assert not is_complete(arrivals, drop)
     clock.now += 1e9
     assert not is_complete(arrivals, drop)
@@ -220,7 +223,7 @@ def test_a_single_look_uses_the_clock_of_the_file_system(clock: Clock, drop: Pat
 
     def looking(seconds_later: float) -> Arrivals:
         at = changed + int(seconds_later * 1e9)
-        return Arrivals(marker="_SUCCESS", settle=SETTLE, quiet=QUIET, by_age=True, clock=clock, file_clock=lambda: at)
+        return Arrivals(marker="_SUCCESS", settle=SETTLE, quiet=QUIET, clock=clock, file_clock=lambda: at)
 
     assert not is_complete(looking(0), drop)
     assert not is_complete(looking(QUIET - 1), drop)

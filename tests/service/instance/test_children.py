@@ -4,10 +4,10 @@ import asyncio
 import os
 import socket
 import subprocess
-import sys
 
 import pytest
 
+from config.processes import interpreter
 from service.base.backoff import LONGEST_BACKOFF_SECONDS, Backoff
 from service.base.ipc import read_line
 from service.instance.children import ControlledChild, start_child
@@ -28,7 +28,7 @@ def test_a_child_whose_supervisor_was_killed_before_it_began_ends_at_once(module
     with ours, theirs:
         files = (str(theirs.fileno()),) * 2
         gone = str(os.getppid())  # not the one that starts it
-        child = subprocess.run([sys.executable, "-m", module, gone, *files], pass_fds=[theirs.fileno()], timeout=60)
+        child = subprocess.run(interpreter(module, gone, *files), pass_fds=[theirs.fileno()], timeout=60)
     assert child.returncode == 1
 
 

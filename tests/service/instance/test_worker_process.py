@@ -22,7 +22,7 @@ async def test_a_purge_has_ended_when_the_worker_says_so() -> None:
     orders: Any = {}
     process: Any = SimpleNamespace(pid=1, send_signal=lambda _: None)
     heard: asyncio.Queue[None] = asyncio.Queue()
-    worker = WorkerProcess(process, ours, orders, lambda: heard.put_nowait(None))
+    worker = WorkerProcess(process, ours, orders, lambda _: heard.put_nowait(None))
     reader, writer = await asyncio.open_connection(sock=theirs)
     await reader.readline()
 
@@ -40,7 +40,7 @@ async def test_a_purge_has_ended_when_the_worker_says_so() -> None:
     await report(4)
     await asyncio.wait_for(purging, PATIENCE)
     writer.close()
-    await worker._process._listening
+    await worker._listening
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from config.processes import interpreter
 from tests.support.drops import HOUSING, write_table
 from tests.support.instance import children_of, is_alive
 from tests.support.waiting import PATIENCE, until
@@ -219,7 +220,7 @@ def test_whatever_ends_the_publisher_ends_its_reader(publisher: "subprocess.Pope
 def test_a_reader_whose_publisher_is_gone_already_does_nothing(tmp_path: Path) -> None:
     """It was killed before the reader could ask to be told."""
     done = subprocess.run(
-        [sys.executable, "-m", "warehouse.drops.reader_main", str(1 << 30), "1"],
+        interpreter("warehouse.drops.reader_main", 1 << 30, 1),
         input=b"{",
         capture_output=True,
         check=False,

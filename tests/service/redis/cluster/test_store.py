@@ -8,7 +8,7 @@ from service.redis.cluster import store as cluster_store
 from service.redis.cluster.slots import SLOTS
 from service.redis.cluster.store import ClusterStore
 from service.redis.errors import StoreUnavailable
-from service.redis.name_store import NameCommand, call_one, gathered
+from service.redis.name_store import NameCommand, gathered
 from service.redis.pipelined import anything
 from service.redis.script import Script
 from tests.support.cluster_double import ClusterDouble, NodeDouble
@@ -53,7 +53,7 @@ async def test_a_node_that_is_gone_fails_its_own_commands(cluster: ClusterDouble
     with pytest.raises(StoreUnavailable):
         await store.pipelined([setting(mine)])
     with pytest.raises(StoreUnavailable):
-        await call_one(store, setting(mine))
+        await store.send(*setting(mine), anything)
 
 
 async def test_scripts_are_learned_by_each_node(cluster: ClusterDouble, store: ClusterStore) -> None:
@@ -154,7 +154,7 @@ async def test_a_node_that_lies_does_not_make_connections_without_end(
     liar.says = lambda words: f"ASK 1 127.0.0.1:{next(ports)}" if words[0] == "GET" else None
     for name in cluster.names_of(liar, 30):
         with pytest.raises(StoreUnavailable):
-            await call_one(store, getting(name))
+            await store.send(*getting(name), anything)
     assert len(store._nodes) == 10
 
 
