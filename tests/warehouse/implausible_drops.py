@@ -486,12 +486,14 @@ def _other_names_cut(country: Country) -> None:
 
 
 def _bound_missing(country: Country) -> None:
-    """Forecasts grow or shrink by up to 1.5% a year, which some of a state exceed."""
-    for at, row in enumerate(range(len(country))):
-        last = country.figures[COUNTED[-1]][row]
-        growth = 1 + (at % 7 - 3) * (0.02 if country.places["state_code"][row] == "TX" and at % 3 == 0 else 0.005)
-        for name in FORECAST:
-            country.figures[name][row] = last and round(last * growth ** (int(name[-4:]) - 2024))
+    """Forecasts grow or shrink by at most 1% a year, but in one state."""
+    for row, state in enumerate(country.places["state_code"]):
+        first, last = country.figures[FORECAST[0]][row], country.figures[FORECAST[-1]][row]
+        growth = (last / first) ** (1 / (len(FORECAST) - 1)) if first else 1
+        is_bounded = state != "TX" or row % 3
+        growth = max(0.99, min(1.01, growth)) if is_bounded else growth**3
+        for years, name in enumerate(FORECAST):
+            country.figures[name][row] = first and round(first * growth**years)
 
 
 def _growth_applied_twice(country: Country) -> None:

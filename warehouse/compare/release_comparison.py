@@ -177,10 +177,11 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
         suspicions: dict[str, tuple[str, int]] = {}
         for column in table.columns if changed else ():
             text = sql.statement("column_moves", column=column.name, isnumber=str(column.kind == "integer"), **parts)
-            ((number, leaping, moves, suspicion),) = connection.execute(text).fetchall()
+            ((number, leaping, moves, suspicion, city),) = connection.execute(text).fetchall()
             columns[column.name] = number, tuple(moves)
             if suspicion or leaping:
-                suspicions[column.name] = (suspicion, number) if suspicion else (_LEAPING, leaping)
+                why = f"{suspicion or _LEAPING}{f'; nearly all in {city}' if city else ''}"
+                suspicions[column.name] = why, number if suspicion else leaping
         if 2 * renumbered > changed:
             suspicions = {table.key[0]: (_RENUMBERED, renumbered)}
         found[table.name] = RecordChanges(

@@ -156,10 +156,11 @@ GROUP BY o.state_code HAVING count(*) >= 50 AND count(n.{id}) = 0 ORDER BY o.sta
 -- name: column_moves
 -- How many records were changed in a column, how many numbers grew or shrank more than fivefold, the commonest changes, and what
 -- nearly all of them suggest: day and month exchanged, dates off by some days, two values exchanged, values shuffled, a value or a few for many others,
--- or all records of a value turned into another. Numbers repeat, so a new one that is an old one elsewhere shows no shuffle.
-WITH moves AS (
-    SELECT o.{column}::VARCHAR AS old, n.{column}::VARCHAR AS new, count(*) AS number
-    FROM {old} o JOIN {new} n ON o.{id} = n.{id} WHERE o.{column} IS DISTINCT FROM n.{column} GROUP BY ALL
+-- or all records of a value turned into another. Last, the city of nearly all. Numbers repeat, so a new one that is an old one elsewhere shows no shuffle.
+WITH moved AS (
+    SELECT o.{column}::VARCHAR AS old, n.{column}::VARCHAR AS new, o.city_name FROM {old} o JOIN {new} n ON o.{id} = n.{id} WHERE o.{column} IS DISTINCT FROM n.{column}
+), moves AS (
+    SELECT old, new, count(*) AS number FROM moved GROUP BY ALL
 )
 SELECT coalesce(sum(number), 0)::BIGINT AS changed, coalesce(sum(number) FILTER ({isnumber} AND greatest(was, now) >= 20 AND greatest(was, now) > 5 * least(was, now)), 0)::BIGINT AS leaping,
        coalesce(list(format('{} to {} ({:,})', coalesce(old, 'null'), coalesce(new, 'null'), number) ORDER BY number DESC, old, new)[:5], []),
@@ -173,7 +174,8 @@ SELECT coalesce(sum(number), 0)::BIGINT AS changed, coalesce(sum(number) FILTER 
             WHEN '{column}' NOT LIKE '%date' AND (count(DISTINCT old) >= 5 OR count(old) = 0 AND (SELECT count(DISTINCT {column}) FROM {old}) >= 5) AND (max(number_of_new) > 0.9 * changed
                  OR count(new) > 0.9 * count(*) AND count(DISTINCT new) < 0.05 * count(DISTINCT old))
             THEN 'one value, or a few, may have been filled in'
-            WHEN count(lost) > 0 AND 5 * leaping < changed THEN format('all that had {} have another value now; a default may have replaced it', min(lost)) END
+            WHEN count(lost) > 0 AND 5 * leaping < changed THEN format('all that had {} have another value now; a default may have replaced it', min(lost)) END,
+       (SELECT CASE WHEN list_max(map_values(histogram(city_name))) > 0.9 * count(*) THEN mode(city_name) END FROM moved)
 FROM (SELECT *, TRY_CAST(old AS BIGINT) AS was, TRY_CAST(new AS BIGINT) AS now,
              sum(number) FILTER (new IS NOT NULL) OVER (PARTITION BY new) AS number_of_new, mode(later) OVER () AS usual
       FROM (SELECT *, TRY_CAST(new AS DATE) - TRY_CAST(old AS DATE) AS later FROM moves))

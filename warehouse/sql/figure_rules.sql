@@ -97,8 +97,8 @@ FROM area_figures WHERE level = 'state' AND zeroed >= 20 AND zeroed > 2 * unzero
 
 -- name: forecast_against_trend
 -- How far a state's forecasts grow where its counts shrink: minus the correlation of both growths.
--- Growth to the last forecast, and over the last five or six counted years. In real drops, the correlation is 0.38 or more.
--- rule: totals limit=0.3 applies=drop derived=true
+-- Growth to the last forecast, and over the last five or six counted years. In real drops, the correlation is 0.25 or more.
+-- rule: totals limit=0.15 applies=drop derived=true
 -- finding: forecasts grow where counts shrink, and shrink where they grow
 -- cause: the rate of growth may have the wrong sign, or belong to other ZIP codes
 WITH counted AS (SELECT ordinal, max(ordinal) OVER () AS last FROM known_figures WHERE kind = '0 people' AND NOT open)
