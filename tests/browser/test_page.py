@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Page, expect
 
-from service.operators.overview import Event, Reason, Verdict
+from service.operators.overview import Event, History, Reason, Verdict
 from tests.browser.conftest import PHONE, WIDE, Opened
 from tests.browser.double import Double
 from tests.browser.judging import AXE, violations
@@ -269,9 +269,14 @@ def test_with_a_read_token_the_page_asks_for_it(opened: Opened) -> None:
         double.stop()
 
 
+def short_history(now: float, seconds: float, _: float) -> History:
+    """Of a few rows in each table: as wide as many, and drawn sooner."""
+    return history(now, seconds, seconds / 20)
+
+
 def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:
     """Wide and on a phone, light and dark: while much is wrong, in every verdict, and in what asks for a token."""
-    double.history = lambda now, seconds, _: history(now, seconds, seconds / 20)  # of longer tables, it reads each cell
+    double.history = short_history  # of longer tables, it reads each cell
     double.overview = unavailable
     with opened(double.url, errors=True) as page:
         expect(page.locator("figure canvas")).to_have_count(9)
@@ -292,6 +297,7 @@ def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:
 
 @pytest.mark.parametrize("width", [390, 320])
 def test_nothing_scrolls_sideways_on_a_phone(double: Double, opened: Opened, width: int) -> None:
+    double.history = short_history
     with opened(double.url, (width, 844)) as page:
         expect(page.locator("figure canvas")).to_have_count(9)
         for summary in page.locator("summary").all():
@@ -305,6 +311,7 @@ def test_live_figures_move_nothing(double: Double, opened: Opened, size: tuple[i
     """However long the words are that they need. Who reads or clicks is not to follow a page that jumps."""
     loads = cycle((0.004, 950_000.0, 12.0))
     double.overview = lambda: under_load(next(loads))
+    double.history = short_history
     with opened(double.url, size) as page:
         expect(page.locator("figure canvas")).to_have_count(9)
         for summary in page.locator("summary").all():

@@ -23,7 +23,7 @@ from tests.support.containerfile import ROOT
 
 RULES_FILE = ROOT / "config" / "alerts.yml"
 RULES: list[dict[str, Any]] = [
-    rule for group in yaml.safe_load(RULES_FILE.read_text())["groups"] for rule in group["rules"]
+    rule for group in yaml.load(RULES_FILE.read_text(), yaml.CSafeLoader)["groups"] for rule in group["rules"]
 ]
 ALERTS = {rule["alert"]: rule for rule in RULES if "alert" in rule}
 RECORDED = {rule["record"] for rule in RULES if "record" in rule}

@@ -22,7 +22,7 @@ from service.embedded.runtime import server_program
 from tests.support.containerfile import ROOT, base_images, final, image_environment, image_health_check
 from tests.support.waiting import until
 
-COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+COMPOSE: dict[str, Any] = yaml.load((ROOT / "compose.yaml").read_text(), yaml.CSafeLoader)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 REDIS = {"keys": "redis-keys.conf", "cache": "redis-cache.conf"}
 MULTIPLES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}

@@ -12,7 +12,7 @@ import yaml
 
 from tests.support.containerfile import ROOT
 
-COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+COMPOSE: dict[str, Any] = yaml.load((ROOT / "compose.yaml").read_text(), yaml.CSafeLoader)
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OF_PROFILE = {name: service for name, service in SERVICES.items() if service.get("profiles") == ["monitoring"]}
 CONFIG = ROOT / "config"

