@@ -1,6 +1,7 @@
 """The operators' page, in a browser, from figures made by hand."""
 
 import re
+from functools import partial
 from itertools import count, cycle
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.browser.double import Double
 from tests.browser.judging import AXE, violations
 from tests.browser.made import MARKUP, NEWER, OLDER, empty, history, unavailable, under_load, well, without_cache
 from tests.support.operators import READ
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, until
 
 UNREACHABLE = "Partners get answers. The shared cache is unreachable. DuckDB answers instead; nothing is lost."
 
@@ -295,14 +296,19 @@ def test_axe_finds_no_violation(double: Double, opened: Opened) -> None:
         double.start()
 
 
-@pytest.mark.parametrize("width", [390, 320])
-def test_nothing_scrolls_sideways_on_a_phone(double: Double, opened: Opened, width: int) -> None:
+def _is_wide(page: Page, pixels: int) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth") == pixels)
+
+
+def test_nothing_scrolls_sideways_on_a_phone_nor_when_it_is_turned(double: Double, opened: Opened) -> None:
     double.history = short_history
-    with opened(double.url, (width, 844)) as page:
+    with opened(double.url, (844, 390)) as page:
         expect(page.locator("figure canvas")).to_have_count(9)
         for summary in page.locator("summary").all():
             summary.click()
-        assert page.evaluate("document.documentElement.scrollWidth") == width
+        for width in (844, 390, 320):
+            page.set_viewport_size({"width": width, "height": 844})
+            until(partial(_is_wide, page, width))
         assert page.get_by_role("cell", name="serving").count() == 2, "the layout keeps what tables are"
 
 
