@@ -96,19 +96,18 @@ SELECT state, figure, zeroed / pairs AS measured, zeroed AS count, format('{} of
 FROM area_figures WHERE level = 'state' AND zeroed >= 20 AND zeroed > 2 * unzeroed
 
 -- name: forecast_against_trend
--- How far a state's forecasts grow where its counts shrink: minus the correlation of both growths.
--- Growth to the last forecast, and over the last five or six counted years. In real drops, the correlation is 0.25 or more.
--- rule: totals limit=0.15 applies=drop derived=true
+-- How far a state's or county's forecasts grow where its counts shrink: minus the correlation of both growths; in a county, from 0.6 on.
+-- Growth to the last forecast, and over the last five or six counted years. In real drops, the correlation is 0.62 or more. It is NaN where all grow alike.
+-- rule: totals limit=0.3 applies=drop derived=true
 -- finding: forecasts grow where counts shrink, and shrink where they grow
 -- cause: the rate of growth may have the wrong sign, or belong to other ZIP codes
-WITH counted AS (SELECT ordinal, max(ordinal) OVER () AS last FROM known_figures WHERE kind = '0 people' AND NOT open)
-SELECT l.state, any_value(a.figure) AS figure, -corr(ln(l.new / f.new), ln(a.new / l.new)) AS measured, count(*) AS count,
+WITH counted AS (SELECT ordinal, max(ordinal) OVER () AS last FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open))
+SELECT l.state, l.county, any_value(a.figure) AS figure, -corr(ln(l.new / f.new), ln(a.new / l.new)) AS measured, count(*) AS count,
        format('correlation {:.2f} with the growth from {} to {}', -measured, any_value(f.ordinal), any_value(l.ordinal)) AS detail
-FROM figure_sample l JOIN figure_sample f ON f.zip = l.zip JOIN figure_sample a ON a.zip = l.zip
+FROM placed_figures l JOIN placed_figures f ON f.zip = l.zip JOIN placed_figures a ON a.zip = l.zip AND a.ordinal > l.ordinal
 WHERE l.ordinal = (SELECT max(last) FROM counted) AND f.ordinal = (SELECT min(ordinal) FROM counted WHERE ordinal >= last - 6)
-    AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND a.ordinal > (SELECT min(ordinal) FROM known_figures WHERE open)
-    AND least(l.new, f.new, a.new) >= 500
-GROUP BY l.state HAVING count(*) >= 20
+    AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND least(l.new, f.new, a.new) >= 500
+GROUP BY GROUPING SETS ((l.state), (l.state, l.county)) HAVING count(*) >= 20 AND measured BETWEEN CASE WHEN l.county IS NULL THEN -1.1 ELSE 0.6 END AND 1.1
 
 -- name: zeros_filled
 -- ZIP codes whose figure was unknown and is 0, or that of the ZIP code before.
