@@ -1072,6 +1072,7 @@ PARTS = _mistakes(
         noise((census(2017), census(2019)), 0.04),
     ),
     ("added-up-twice-unevenly", "figures-added-up", "in FL", noise(HOMES[1:3], 0.2, "FL", mean=1.6)),
+    ("counties-stripped-of-letters", "renamed-county", "was ", edit("county_name", lambda name: name.replace("r", ""))),
     ("other-names-cut", "alias-cut-to-length", "cut off", _other_names_cut),
     ("noise-in-a-state", "figures-altered", "in TX", noise((COUNTED[2], COUNTED[5]), 0.12, "TX")),
     ("homes-masked", "figures-rewritten", "tot_home_available_2020, tot_home_available_2021", _masked),

@@ -508,7 +508,7 @@ PLACES = (
     RealChange("spelt-otherwise", _spelt_otherwise),
     RealChange("new-counties-of-a-state", _planning_regions),
     RealChange("a-county-merged", _county_merged),
-    RealChange("a-county-renamed", edit("county_name", lambda name: f"Fort {name}" if name[0] == "K" else name)),
+    RealChange("a-county-renamed", edit("county_name", lambda name: f"Fort {name}" if name[0] == "K" else name, "OH")),
     RealChange("points-rounded", edit(POINT, lambda degrees: round(degrees, 2))),
     RealChange("points-improved", _one_kilometre),
     RealChange("aliases-added", _more_aliases),

@@ -40,8 +40,8 @@ _MAX_DISTRIBUTIONS = 3
 _MAX_STATES = 100
 _MAX_FIELDS = 8  # in an example
 _LEAPING = (
-    "more than fivefold; some may be in another unit, per cent or totals of several records instead, multiplied by "
-    "a join, or exchanged with another column"
+    "more than fivefold, of {:,} that changed; the column may be exchanged with another one, in another unit, "
+    "or be per cent or totals of several records, or a join may have multiplied it"
 )
 _RENUMBERED = "they have the values of other ids; rows may have been numbered again"
 _PLACE_FIELDS = ("city_name", "state_code", "county_name", "county_fips_code", "latitude", "longitude")
@@ -180,7 +180,7 @@ def _records(connection: duckdb.DuckDBPyConnection, old: Path, new: Path) -> dic
             ((number, leaping, moves, suspicion, city),) = connection.execute(text).fetchall()
             columns[column.name] = number, tuple(moves)
             if suspicion or leaping:
-                why = f"{suspicion or _LEAPING}{f'; nearly all in {city}' if city else ''}"
+                why = f"{suspicion or _LEAPING.format(number)}{f'; nearly all in {city}' if city else ''}"
                 suspicions[column.name] = why, number if suspicion else leaping
         if 2 * renumbered > changed:
             suspicions = {table.key[0]: (_RENUMBERED, renumbered)}

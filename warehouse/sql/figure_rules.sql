@@ -91,7 +91,7 @@ GROUP BY a.state, a.county, a.ordinal HAVING count(DISTINCT p.new) >= CASE WHEN 
 -- In real drops, at most 5 do, 1.4% of a state.
 -- rule: totals limit=0.03 open_factor=2
 -- finding: figures became 0 in many ZIP codes
--- cause: 0 may stand for an unknown figure, which must be empty
+-- cause: 0 may stand for an unknown figure, which must be empty, as where a join found nothing
 SELECT state, figure, zeroed / pairs AS measured, zeroed AS count, format('{} of {} ZIP codes', zeroed, pairs) AS detail
 FROM area_figures WHERE level = 'state' AND zeroed >= 20 AND zeroed > 2 * unzeroed
 
@@ -340,7 +340,7 @@ SELECT state, county, figure, shrunk / large AS measured, shrunk AS count, forma
 -- Share of the larger ZIP codes of a state whose figure grew by over 10%; of a county, by over 20% in a past year.
 -- rule: totals limit=0.85
 -- finding: figures grew by over 10% in nearly every ZIP code
--- cause: they may be added up twice, those of all instead of one group, or grow by a rate that was applied too often
+-- cause: they may be added up twice or over several rows, those of all instead of one group, or grow by a rate that was applied too often
 SELECT state, county, figure, grown / large AS measured, grown AS count, format('{} of {} ZIP codes', grown, large) AS detail FROM one_way_figures
 
 -- name: figures_rewritten
@@ -536,11 +536,11 @@ FROM (SELECT *, quantile_cont(multiple, [0.2, 0.5, 0.8]) OVER () AS usual, count
 WHERE states >= 8 AND usual[3] - usual[1] < 0.3 * usual[2]
 
 -- name: growth_unbounded
--- ZIP codes of a state whose forecasts grow or shrink half as fast again as any in most states, where all have the same bound.
+-- ZIP codes of a state whose forecasts grow or shrink by 10% a year, or half as fast again as any in most states, if all have the same bound.
 -- Of 500 people or more.
 -- rule: totals limit=5 applies=drop derived=true
 -- unit: ZIP codes
--- finding: forecasts grow or shrink faster than in any other state
+-- finding: forecasts grow or shrink too fast
 -- cause: a bound on the rate of growth may be missing
 WITH rates AS (
     SELECT a.state, a.figure, a.zip_code, l.new AS counted, a.new, abs(ln(a.new / l.new)) / (a.ordinal - l.ordinal) AS rate
@@ -552,7 +552,7 @@ WITH rates AS (
 )
 SELECT state, any_value(figure) AS figure, count(*) AS measured, measured AS count,
        format('{} ZIP codes, such as {} from {:,} to {:,}', count, max_by(zip_code, rate), max_by(counted, rate), max_by(new, rate)) AS detail
-FROM rates, bounds WHERE usual[3] - usual[1] < 0.05 * usual[2] AND rate > 1.5 * usual[2] GROUP BY state
+FROM rates LEFT JOIN bounds ON usual[3] - usual[1] < 0.05 * usual[2] WHERE rate > coalesce(least(0.1, 1.5 * usual[2]), 0.1) GROUP BY state
 
 -- name: zeros_in_series
 -- ZIP codes whose figure is 0 in one year, and 500 or more in the year before or after.

@@ -282,6 +282,16 @@ FROM changed_places c ANTI JOIN new_places n ON n.county = c.was_county
 WHERE right(c.was_county, 3) >= '510' AND right(c.county, 3) < '510' AND left(c.county, 2) = left(c.was_county, 2)
     AND regexp_replace(lower(c.county_name), 'city of | city$| county$', '', 'g') = regexp_replace(lower(c.was_county_name), 'city of | city$| county$', '', 'g')
 
+-- name: renamed_county
+-- Share of the ZIP codes whose county has the same code and another name, beyond case, accents, punctuation and its last word.
+-- rule: places limit=0.05 applies=release state_factor=5
+-- of: county
+-- finding: have another name of their county, with the same code
+-- cause: names may have lost letters, or be from another column or source
+SELECT was_state AS state, zip_code, 'county_name' AS "column", format('{}, was {}', county_name, was_county_name) AS value
+FROM changed_places WHERE county = was_county AND regexp_replace(lower(strip_accents(county_name)), '[^a-z]+(county|parish|borough|municipio)?', '', 'g')
+    <> regexp_replace(lower(strip_accents(was_county_name)), '[^a-z]+(county|parish|borough|municipio)?', '', 'g')
+
 -- name: counties_merged
 -- Share of the ZIP codes of two or more counties, all of which moved to one other county of the current release.
 -- A single county may really be merged with a neighbour.
