@@ -62,7 +62,7 @@ WHERE o.county IS NULL AND n.county = before[1] OR o.latitude IS NULL AND n.lati
 
 -- name: place_value_missing
 -- Share of the ZIP codes without a county or coordinates; in territories and military areas, of those that had them.
--- rule: places limit=0.005 state_factor=20
+-- rule: places limit=0.02
 -- of: gap
 -- finding: have no county or coordinates
 -- cause: a join may have lost them
