@@ -121,7 +121,7 @@ def test_an_instance_whose_data_folder_hangs_answers_and_can_be_stopped(publishe
     """Everything in it, while the key store is unreachable, so that usage would go to the spool."""
     hanging = Hanging(published.env, short / "hanging")
     with serving(hanging.env, short / "serve.log") as instance:
-        assert instance.zip_code(published.key, HOT).status_code == 200
+        until(lambda: instance.zip_code(published.key, HOT).status_code == 200)
         hanging.begin(published.data)
         published.keys.kill()
         until(lambda: "Writing the usage spool hangs" in reasons(instance))
