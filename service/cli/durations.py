@@ -36,7 +36,7 @@ def future_time(text: str, examples: str = "90d, 12h or 2027-01-31") -> datetime
 
 def future_time_or_never(text: str) -> datetime:
     """The same, and ``never``, which becomes NEVER."""
-    return NEVER if text == "never" else future_time(text, "90d, 12h or 2027-01-31 or never")
+    return NEVER if text == "never" else future_time(text, "90d, 12h, 2027-01-31 or never")
 
 
 def past_time(text: str) -> datetime:

@@ -170,9 +170,7 @@ def _results(
         request = found.requests.get(one.zip_code) if one.zip_code is not None else None
         fetched = found.entries[request.query] if request is not None else None
         if request is not None and isinstance(fetched, Found):
-            entry: Any = msgspec.Raw(
-                forecast.entry_of(fetched.entry.body)
-            )  # encoded before, when the release was built
+            entry: Any = msgspec.Raw(forecast.entry_of(fetched.entry.body))  # encoded already
             results.append(BatchResult(one.shown, 200, entry, None))
             counts[200, request.outcome, "previous" if is_stale else fetched.tier] += 1
             continue

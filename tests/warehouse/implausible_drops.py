@@ -1073,6 +1073,12 @@ PARTS = _mistakes(
     ),
     ("added-up-twice-unevenly", "figures-added-up", "in FL", noise(HOMES[1:3], 0.2, "FL", mean=1.6)),
     ("counties-stripped-of-letters", "renamed-county", "was ", edit("county_name", lambda name: name.replace("r", ""))),
+    (
+        "some-cities-of-another-source",  # all of a small state and some elsewhere, which are most
+        "renamed-city",
+        "in DE 25, TX 12",
+        each(edit("city_name", "Port {}".format, "DE"), edit("city_name", "New {}".format, share=0.15)),
+    ),
     ("other-names-cut", "alias-cut-to-length", "cut off", _other_names_cut),
     ("noise-in-a-state", "figures-altered", "in TX", noise((COUNTED[2], COUNTED[5]), 0.12, "TX")),
     ("homes-masked", "figures-rewritten", "tot_home_available_2020, tot_home_available_2021", _masked),

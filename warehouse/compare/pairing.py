@@ -57,6 +57,8 @@ def total_figures(connection: duckdb.DuckDBPyConnection) -> None:
     _create_states(connection)
     _create_areas(connection, "area_figures", "(SELECT *, old AS current FROM placed_figures)")
     for name in (
+        "latest_count",
+        "last_year",
         "drift_of",
         "losses_of",
         "figures_by_state",

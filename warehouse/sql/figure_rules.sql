@@ -101,12 +101,11 @@ FROM area_figures WHERE level = 'state' AND zeroed >= 20 AND zeroed > 2 * unzero
 -- rule: totals limit=0.3 applies=drop derived=true
 -- finding: forecasts grow where counts shrink, and shrink where they grow
 -- cause: the rate of growth may have the wrong sign, or belong to other ZIP codes
-WITH counted AS (SELECT ordinal, max(ordinal) OVER () AS last FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open))
 SELECT l.state, l.county, any_value(a.figure) AS figure, -corr(ln(l.new / f.new), ln(a.new / l.new)) AS measured, count(*) AS count,
        format('correlation {:.2f} with the growth from {} to {}', -measured, any_value(f.ordinal), any_value(l.ordinal)) AS detail
 FROM placed_figures l JOIN placed_figures f ON f.zip = l.zip JOIN placed_figures a ON a.zip = l.zip AND a.ordinal > l.ordinal
-WHERE l.ordinal = (SELECT max(last) FROM counted) AND f.ordinal = (SELECT min(ordinal) FROM counted WHERE ordinal >= last - 6)
-    AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND least(l.new, f.new, a.new) >= 500
+WHERE l.ordinal = latest_count() AND f.ordinal = (SELECT min(ordinal) FROM known_figures WHERE ordinal >= latest_count() - 6)
+    AND a.ordinal = last_year() AND least(l.new, f.new, a.new) >= 500
 GROUP BY GROUPING SETS ((l.state), (l.state, l.county)) HAVING count(*) >= 20 AND measured BETWEEN CASE WHEN l.county IS NULL THEN -1.1 ELSE 0.6 END AND 1.1
 
 -- name: zeros_filled
@@ -242,7 +241,7 @@ QUALIFY new > 9999 OR count(*) OVER (PARTITION BY ordinal, new) > 4
 SELECT f.state, f.figure, avg((f.new = l.new)::INTEGER) AS measured, count(*) AS count,
        format('{:.0f}% of ZIP codes have that of {}', 100 * measured, any_value(l.figure)) AS detail
 FROM figure_sample f JOIN figure_sample l ON l.zip = f.zip
-WHERE f.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND f.open AND f.new >= 1000
+WHERE f.ordinal = last_year() AND f.open AND f.new >= 1000
     AND l.ordinal = (SELECT min(ordinal) FROM known_figures WHERE kind = '0 people' AND open) AND l.ordinal < f.ordinal
 GROUP BY f.state, f.figure HAVING count(*) >= 8
 
@@ -257,7 +256,7 @@ SELECT state, figure, max(number) / sum(number) AS measured, sum(number)::BIGINT
 FROM (SELECT l.state, l.figure, round(abs(pow(l.new / f.new, 1 / (l.ordinal - f.ordinal)) - 1), 3) AS rate, count(*) AS number
       FROM placed_figures l JOIN placed_figures f ON f.zip = l.zip AND f.new >= 1000
       WHERE f.ordinal = (SELECT min(ordinal) + 1 FROM known_figures WHERE open AND kind = '0 people')
-          AND l.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND l.new > 0 AND l.ordinal > f.ordinal
+          AND l.ordinal = last_year() AND l.new > 0 AND l.ordinal > f.ordinal
       GROUP BY ALL)
 WHERE state IS NOT NULL GROUP BY state, figure HAVING sum(number) >= 20
 
@@ -469,7 +468,7 @@ SELECT l.state, l.county, f.figure, avg((a.new IS NULL)::INTEGER) AS measured, c
 FROM placed_figures l JOIN (SELECT k.ordinal, k.figure FROM known_figures k JOIN area_figures c ON c.level = 'country' AND c.figure = k.figure AND c.old_count = 0 AND c.new_count > 0
                             WHERE k.kind = '0 people' AND k.open) f ON f.ordinal > l.ordinal
 LEFT JOIN placed_figures a ON a.zip = l.zip AND a.ordinal = f.ordinal
-WHERE l.ordinal = (SELECT max(ordinal) FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open)) AND l.new >= 500
+WHERE l.ordinal = latest_count() AND l.new >= 500
 GROUP BY GROUPING SETS ((f.figure), (l.state, f.figure), (l.state, l.county, f.figure)) HAVING count(*) >= 20 AND count >= 10 AND (l.county IS NULL OR measured > 0.9)
 QUALIFY l.county IS NOT NULL OR count > 1.1 * coalesce(max(count) FILTER (l.county IS NOT NULL) OVER (PARTITION BY f.figure), 0)
 
@@ -527,8 +526,8 @@ WITH multiples AS (
            median(abs(ln(a.new / b.new)) / (a.ordinal - b.ordinal)) / nullif(median(abs(ln(l.new / f.new)) / 6), 0) AS multiple
     FROM placed_figures l JOIN placed_figures f ON f.zip = l.zip AND f.ordinal = l.ordinal - 6 JOIN placed_figures b ON b.zip = l.zip AND b.ordinal = l.ordinal + 1
     JOIN placed_figures a ON a.zip = l.zip AND a.ordinal > b.ordinal
-    WHERE l.ordinal = (SELECT max(ordinal) FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open))
-        AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND least(l.new, f.new, b.new, a.new) >= 500
+    WHERE l.ordinal = latest_count()
+        AND a.ordinal = last_year() AND least(l.new, f.new, b.new, a.new) >= 500
     GROUP BY l.state HAVING count(*) >= 20
 )
 SELECT state, figure, multiple / usual[2] - 1 AS measured, count, format('{:.2f} times the trend, {:.2f} elsewhere', multiple, usual[2]) AS detail
@@ -545,8 +544,8 @@ WHERE states >= 8 AND usual[3] - usual[1] < 0.3 * usual[2]
 WITH rates AS (
     SELECT a.state, a.figure, a.zip_code, l.new AS counted, a.new, abs(ln(a.new / l.new)) / (a.ordinal - l.ordinal) AS rate
     FROM placed_figures l JOIN placed_figures a ON a.zip = l.zip AND a.new > 0
-    WHERE l.ordinal = 1 + (SELECT max(ordinal) FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open))
-        AND a.ordinal = (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people') AND a.ordinal > l.ordinal AND l.new >= 500
+    WHERE l.ordinal = latest_count() + 1
+        AND a.ordinal = last_year() AND a.ordinal > l.ordinal AND l.new >= 500
 ), bounds AS (
     SELECT quantile_cont(fastest, [0.25, 0.5, 0.75]) AS usual FROM (SELECT max(rate) AS fastest FROM rates GROUP BY state HAVING count(*) >= 20) HAVING count(*) >= 8
 )

@@ -67,6 +67,14 @@ FROM (SELECT unnest(?::SMALLINT[]) AS ordinal, unnest(?::ENUM({names})[]) AS fig
              CASE WHEN starts_with(figure, 'population ') THEN '0 people'
                   WHEN starts_with(figure, 'est_') THEN '2 demand' ELSE '1 homes' END AS kind)
 
+-- name: latest_count
+-- The ordinal of the latest count of people, which may still be revised; forecasts follow it.
+CREATE OR REPLACE TEMP MACRO latest_count() AS (SELECT max(ordinal) FROM known_figures WHERE ordinal <= (SELECT min(ordinal) FROM known_figures WHERE open))
+
+-- name: last_year
+-- The ordinal of the last year of people: the last forecast, if there are any.
+CREATE OR REPLACE TEMP MACRO last_year() AS (SELECT max(ordinal) FROM known_figures WHERE kind = '0 people')
+
 -- name: paired_places
 -- The locations of two releases side by side: the current or former place of each ZIP code, and its fate.
 CREATE OR REPLACE TEMP TABLE paired_places AS

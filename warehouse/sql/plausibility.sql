@@ -14,9 +14,11 @@ WHERE t.measured > {limit} * CASE WHEN t.state IS NULL THEN 1 ELSE {statefactor}
 ORDER BY t.county IS NOT NULL, t.state IS NOT NULL, t.measured DESC, t.state, t.figure
 
 -- name: sum_up_cells
--- Failing figures as totals: how many ZIP codes, and the largest of them.
+-- Failing figures as totals: how many ZIP codes, the state that most of them are in, and the largest of them.
 SELECT figure, count(*) AS measured, count(*) AS count,
-       format('{:,} ZIP codes{}, such as {} {}', count(*), CASE WHEN list_max(map_values(histogram(state))) > 0.7 * count(*) THEN format(', most in {}', mode(state)) ELSE '' END, max_by(zip_code, greatest(old, new)),
+       format('{:,} ZIP codes{}, such as {} {}', count(*),
+              CASE WHEN list_max(map_values(histogram(state))) > 0.7 * count(*) THEN format(', most in {}', mode(state)) ELSE '' END,
+              max_by(zip_code, greatest(old, new)),
               max_by(coalesce(format('from {:,} to {:,}', old, new), format('with {:,}', new)), greatest(old, new))) AS detail
 FROM ({faults}) GROUP BY figure
 

@@ -46,7 +46,7 @@ def test_text_that_is_no_time_is_refused_with_examples() -> None:
 def test_never_is_a_time_only_where_it_is_allowed() -> None:
     assert future_time_or_never("never") == NEVER
     assert future_time_or_never("2999-01-31") == future_time("2999-01-31")
-    with pytest.raises(click.BadParameter, match="2027-01-31 or never"):
+    with pytest.raises(click.BadParameter, match="12h, 2027-01-31 or never"):
         future_time_or_never("ever")
     with pytest.raises(click.BadParameter, match="'never' is not a time"):
         future_time("never")
